@@ -124,9 +124,9 @@ func TestRunOfPeers(t *testing.T) {
 	assert.NotContains(t, string(content), "non-exclusive")
 }
 
-// Without their fences, runs are found out: a write that was held up until its leader had been
-// suspended, and a later term had written, is accepted under the token of a term that is over.
-// These seeds begin with the suspension of an exclusive leader for more than 5 s; T is 2 s.
+// The checks notice that fences are missing: a write that was delayed until its leader was
+// suspended and a later term had written is accepted, although its term has ended. These seeds
+// begin with the suspension of an exclusive leader for more than 5 s; T is 2 s.
 func TestRunWithoutFenceFails(t *testing.T) {
 	for kind, args := range map[string][]string{
 		store.Hold:         {"-peers", "-only", "peer stopped", "-seed", "32"},
@@ -155,7 +155,7 @@ func TestNothingOutlivesTheRunner(t *testing.T) {
 			require.NoError(t, cmd.Process.Signal(sig))
 			err := cmd.Wait()
 			if sig == syscall.SIGTERM {
-				assert.Equal(t, exitSetUp, exitCode(t, err), "nothing was found out")
+				assert.Equal(t, exitSetUp, exitCode(t, err), "the run has no result")
 			}
 			require.Eventually(t, func() bool {
 				for pid, began := range family {

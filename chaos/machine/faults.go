@@ -16,12 +16,12 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// restarting bounds the start of a broker: Kafka refuses one that was killed until
-// its session is over, 9 s.
+// restarting bounds the start of a broker. Kafka refuses a killed broker until its former session
+// has ended, after 9 s.
 const restarting = 90 * time.Second
 
-// step carries out one step of the plan, from the first fault to the last repair.
-// A context that ends cuts the holding short, and is an error.
+// step carries out one step of the plan, from the first fault to the last repair. If ctx ends, the
+// step ends early and returns an error.
 func (m *machine) step(ctx context.Context, s plan.Step) error {
 	calm := m.unwell(ctx) == ""
 	m.steps++
@@ -41,11 +41,12 @@ func (m *machine) step(ctx context.Context, s plan.Step) error {
 	return parts.Wait()
 }
 
-// aim is the member that a part concerns, and the one to which it is to hand over.
+// aim names the hosts of a part: host is the member that it strikes, to is the second member of a
+// transfer or a cut. name is the process that runs on to.
 type aim struct{ host, to, name string }
 
-// aim chooses for a part, which comes after others, a member that none of these
-// concerns, or the very one.
+// aim chooses the member for a part: one that no earlier part of the step strikes or, with p.With,
+// the member of the first part.
 func (m *machine) aim(p plan.Part, others []aim) aim {
 	if p.With {
 		return others[0]
@@ -66,12 +67,12 @@ func (m *machine) aim(p plan.Part, others []aim) aim {
 	}
 	if p.Action == plan.Transfer {
 		a.to = free(p.To, map[string]bool{host: true})
-		a.name = m.guest(a.to).name // the incarnation of now, whatever becomes of it
+		a.name = m.guest(a.to).name // the present process, even if it ends before the transfer
 	}
 	return a
 }
 
-// free returns the first member host from a number on that is not taken.
+// free returns the first member host, counting from a number, that is not taken.
 func free(from int, taken map[string]bool) string {
 	for i := range Members {
 		if host := memberHost((from + i) % Members); !taken[host] {
@@ -81,7 +82,7 @@ func free(from int, taken map[string]bool) string {
 	return memberHost(from)
 }
 
-// part carries one fault out, and records it.
+// part carries out one fault, and records it.
 func (m *machine) part(ctx context.Context, p plan.Part, a aim, f history.Fault) error {
 	f.Label, f.Targets = m.describe(p, a)
 	f.Span.From = witness.Now()
@@ -139,7 +140,7 @@ func (m *machine) inflict(ctx context.Context, p plan.Part, a aim) error {
 	}
 }
 
-// inTurn returns so many member hosts from one on.
+// inTurn returns count member hosts in cyclic order, beginning with first.
 func inTurn(first string, count int) []string {
 	hosts := MemberHosts()
 	i := slices.Index(hosts, first)
@@ -195,11 +196,10 @@ func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
 	}
 }
 
-// frozen lets time pass while a broker is suspended. If that is longer than Kafka
-// waits for a silent one, Kafka must be seen to fence it: or else what follows is
-// not what the fault is for.
+// frozen waits while a broker is suspended. If that is longer than the broker's session, it
+// complains unless Kafka fences the broker, since the fault is meant to cause that.
 func (m *machine) frozen(ctx context.Context, p plan.Part) error {
-	const electing = 5 * time.Second // of another controller, if it was that
+	const electing = 5 * time.Second // of a new controller, if the broker was the active one
 	if p.Hold < plan.BrokerSession+electing {
 		return pause.For(ctx, p.Hold)
 	}
@@ -214,7 +214,7 @@ func (m *machine) frozen(ctx context.Context, p plan.Part) error {
 	return pause.For(ctx, end-witness.Now())
 }
 
-// inflictLinks gives the links that a part concerns a policy for a while.
+// inflictLinks disturbs the links of a part for a while.
 func (m *machine) inflictLinks(ctx context.Context, p plan.Part, a aim) error {
 	policy := wire.Policy{Cut: p.Delay == 0 && p.Loss == 0, Delay: p.Delay, Jitter: p.Jitter, Loss: p.Loss}
 	disturbed := pairs(p, a.host)
@@ -237,7 +237,7 @@ func (m *machine) inflictLinks(ctx context.Context, p plan.Part, a aim) error {
 	return held
 }
 
-// pairs returns the pairs of hosts between which a part does something.
+// pairs returns the pairs of hosts whose links a part disturbs.
 func pairs(p plan.Part, host string) [][2]string {
 	var pairs [][2]string
 	broker := brokerHost(p.Broker)
@@ -267,7 +267,7 @@ func pairs(p plan.Part, host string) [][2]string {
 	return pairs
 }
 
-// describe names a part for people, and the hosts that it concerns.
+// describe returns a readable name of a part, and the hosts that it strikes.
 func (m *machine) describe(p plan.Part, a aim) (label string, targets []string) {
 	if label := describeSentinel(p, a.host) + describeProcess(p, a.host); label != "" {
 		return label, []string{a.host}

@@ -31,33 +31,33 @@ type guest struct {
 	stdin   io.WriteCloser
 	samples *witness.Samples
 	born    time.Duration
-	done    chan struct{} // closed when it has ended and all that it told was read
+	done    chan struct{} // closed when the process has ended and its output was read
 
 	mu     sync.Mutex
-	died   time.Duration // Never while it lives
+	died   time.Duration // Never while it runs
 	killed bool
 	stops  []witness.Span // To is Never while it is stopped
 	ops    map[int64]*history.Op
 	order  []int64
 	orders map[int64]*history.Order
 	ails   []history.Ail // To is Never while it is unwell
-	id     string        // of its process in exclusive mode
-	closed *member.Line  // what it told of its Close
-	// replaced is what it told of its files: how many it has lost.
+	id     string        // its process's id in exclusive mode
+	closed *member.Line  // its report of Close
+	// replaced is its report of its files: how many it has lost.
 	replaced *member.Line
-	ended    []string // Lead that returned before
+	ended    []string // Leads that returned before Close
 	garbled  error
 }
 
-// newGuest starts a member on a host, in a PID namespace of its own if that is asked for. What it tells and
-// logs goes to dir, too.
+// newGuest starts a member on a host, in a PID namespace of its own if namespace is set. Its output and its
+// log are also written to dir.
 func newGuest(host *wire.Host, dir string, params member.Params, namespace bool) (*guest, error) {
 	fd, err := unix.MemfdCreate(params.Name, unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("making memory to share: %w", err)
 	}
 	shared := os.NewFile(uintptr(fd), params.Name)
-	defer shared.Close() // the mapping has its own hold on it
+	defer shared.Close() // the mapping keeps the memory
 	samples, err := witness.Open(shared)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func newGuest(host *wire.Host, dir string, params member.Params, namespace bool)
 	return g, g.say(params)
 }
 
-// live hears what the member tells until it has ended.
+// live reads the member's output until the member ends.
 func (g *guest) live(stdout io.Reader, told *os.File) {
 	defer close(g.done)
 	defer told.Close()
@@ -112,13 +112,13 @@ func (g *guest) live(stdout io.Reader, told *os.File) {
 		var line member.Line
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			g.mu.Lock()
-			g.garbled = fmt.Errorf("%s told %q: %w", g.name, lines.Text(), err)
+			g.garbled = fmt.Errorf("%s wrote %q: %w", g.name, lines.Text(), err)
 			g.mu.Unlock()
 			continue
 		}
 		g.hear(line)
 	}
-	_ = g.cmd.Wait() // how it ended is known: by our hand, or it is a finding
+	_ = g.cmd.Wait() // the status adds nothing: the runner killed it, or complaints reports it
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.died = witness.Now()
@@ -160,7 +160,7 @@ func (g *guest) say(v any) error {
 		_, err = g.stdin.Write(append(b, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("telling %s: %w", g.name, err)
+		return fmt.Errorf("sending a command to %s: %w", g.name, err)
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (g *guest) kill() {
 	<-g.done
 }
 
-// suspend stops the member where it stands.
+// suspend sends the member SIGSTOP.
 func (g *guest) suspend() error {
 	g.silence()
 	return g.cmd.Process.Signal(syscall.SIGSTOP)
@@ -203,7 +203,7 @@ func (g *guest) thawed() {
 	g.endStop(witness.Now())
 }
 
-// wake lets it go on.
+// wake sends the member SIGCONT.
 func (g *guest) wake() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -227,14 +227,14 @@ func (g *guest) endAil(at time.Duration) {
 	}
 }
 
-// process returns what everybody knows the member's process by.
+// process returns the id of the member's process in exclusive mode.
 func (g *guest) process() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.id
 }
 
-// obeyed reports whether an order has ended, in whatever way.
+// obeyed reports whether an order has ended, with success or without.
 func (g *guest) obeyed(id int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -242,8 +242,8 @@ func (g *guest) obeyed(id int64) bool {
 	return o != nil && o.Returned != witness.Never
 }
 
-// answers returns what the member says of a role at this time; one that is
-// stopped or has ended says nothing.
+// answers returns the member's current answer for a role: witness.No if it does not lead, is
+// suspended or has ended.
 func (g *guest) answers(mode, role int) int64 {
 	r, ok := g.samples.Latest(mode, role)
 	if !ok || !g.running() || witness.Now()-r.Last.After > 200*time.Millisecond {
@@ -252,8 +252,8 @@ func (g *guest) answers(mode, role int) int64 {
 	return r.Answer
 }
 
-// firstAfter returns the first token above one under which the member has led a role
-// of exclusive mode; No if there is none.
+// firstAfter returns the lowest token, higher than the given one, under which the member has led a
+// role of exclusive mode, or No.
 func (g *guest) firstAfter(role int, token int64) int64 {
 	first := witness.No
 	for _, r := range g.samples.Runs().Of(history.Exclusive, role) {
@@ -264,7 +264,7 @@ func (g *guest) firstAfter(role int, token int64) int64 {
 	return first
 }
 
-// life is all that is known of it; it has ended.
+// life returns the record of a member that has ended.
 func (g *guest) life() history.Life {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -273,7 +273,7 @@ func (g *guest) life() history.Life {
 		Ails: append([]history.Ail(nil), g.ails...)}
 }
 
-// told returns the orders that it was given.
+// told returns the orders that the member was given.
 func (g *guest) told() []history.Order {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -284,7 +284,7 @@ func (g *guest) told() []history.Order {
 	return orders
 }
 
-// operations returns everything that it did to the store.
+// operations returns the member's operations on the store.
 func (g *guest) operations() []history.Op {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -295,7 +295,7 @@ func (g *guest) operations() []history.Op {
 	return ops
 }
 
-// complaints returns what is wrong with how it lived and ended.
+// complaints returns what was wrong with the member's output, Leads, Close and end.
 func (g *guest) complaints() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

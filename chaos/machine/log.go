@@ -15,8 +15,8 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// readLog reads what the topic of exclusive mode holds, by a client that is not the
-// library's. All members have ended: nothing more comes.
+// readLog reads the whole topic of exclusive mode, with a client other than the library's. All
+// members have ended, so the topic no longer grows.
 func (m *machine) readLog(ctx context.Context) (history.ElectionLog, error) {
 	limited, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -55,9 +55,9 @@ func (m *machine) readLog(ctx context.Context) (history.ElectionLog, error) {
 	return log, nil
 }
 
-// committed reads what leaders have written by transactions.
+// committed reads the records that leaders wrote in transactions.
 func (m *machine) committed(ctx context.Context) ([]store.Entry, error) {
-	limited, cancel := context.WithTimeout(ctx, time.Minute) // longer than a transaction that nobody ends
+	limited, cancel := context.WithTimeout(ctx, time.Minute) // longer than the timeout of an abandoned transaction
 	defer cancel()
 	reader, err := store.NewReader(m.cluster.Bootstrap(), m.net.Host(hostRunner).Dial)
 	if err != nil {
@@ -67,11 +67,10 @@ func (m *machine) committed(ctx context.Context) ([]store.Entry, error) {
 	return reader.Log(limited, Roles)
 }
 
-// storeOf is the kind of what the leaders of a role write to.
+// storeOf is the kind of store to which the leaders of a role write.
 func (m *machine) storeOf(role int) string { return m.Stores[role%len(m.Stores)] }
 
-// claimOf returns the claim that a record is. There are as many partitions as
-// roles.
+// claimOf returns the claim in a record. There are as many partitions as roles.
 func claimOf(r *kgo.Record) (history.Claim, bool) {
 	var v struct{ Kind, Name string }
 	if err := json.Unmarshal(r.Value, &v); err != nil || v.Kind != "claim" {

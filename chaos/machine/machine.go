@@ -29,14 +29,14 @@ import (
 
 // Options say what to build, and for how long to disturb it.
 type Options struct {
-	For        time.Duration // the last fault begins before
+	For        time.Duration // no fault begins later
 	Seed       uint64
 	Nomination neli.Nomination
 	Timeout    time.Duration // T of exclusive mode
 	Peers      bool          // no brokers: a log host in each member, and exclusive mode only
 	Stores     []string      // kinds of stores that leaders write to; roles use them in turn
 	Unfenced   bool          // leave out the fences, to see that the checks notice it
-	Sentinels  bool          // one beside each member
+	Sentinels  bool          // a sentinel beside each member
 	Only       []string      // kinds of faults; nil for all
 	First      []string      // kinds that come before all others
 	Dir        string        // for the logs of members and brokers
@@ -51,31 +51,31 @@ const (
 	Roles   = 3
 )
 
-// Recovery is how long the runner waits after the repair of a fault until every
-// role, of both modes, has a leader, before it goes on and complains. What each kind
-// of fault may cost is the oracle's: see LimitsOf.
+// Recovery is how long the runner waits, after the repair of a fault, for every role of both modes
+// to have a leader. Then it complains and goes on. LimitsOf has the bounds by which the oracle
+// judges each kind of fault.
 const Recovery = 30 * time.Second
 
-// closing is how long Close of all members at once may take. Of one it is at most
-// 10 s (drain), 8 s (overlap), and 12 s if a broker is out of reach, which is not so.
+// closing bounds Close of all members at once. One member takes at most 10 s (drain) and 8 s
+// (overlap); the further 12 s for an unreachable broker do not occur here.
 const closing = 30 * time.Second
 
-// Pace is that of non-exclusive mode, the library's own defaults.
+// Pace is the timing of non-exclusive mode: the library's defaults.
 var Pace = oracle.Pace{Timeout: 18 * time.Second, Beat: 900 * time.Millisecond}
 
-// Parts of the bounds, by the documents of Kafka and of the library.
+// Parts of the bounds, as Kafka and the library document them.
 const (
-	session   = 6 * time.Second  // of a member of a group
-	rebalance = 5 * time.Second  // J: members hear of it at their heartbeats, cooperative-sticky takes two rounds, one may just have started
-	lag       = 30 * time.Second // replica.lag.time.max.ms: as long acks=all waits for a follower
-	clients   = 10 * time.Second // reconnect.backoff.max.ms, and requests that were under way to the wrong broker
-	busy      = 2 * time.Second  // a machine of two cores that runs ten processes
+	session   = 6 * time.Second  // session timeout of a member of a group
+	rebalance = 5 * time.Second  // J: members learn of it at their heartbeats, cooperative-sticky takes two rounds, and one may have just begun
+	lag       = 30 * time.Second // replica.lag.time.max.ms: acks=all waits this long for a follower
+	clients   = 10 * time.Second // reconnect.backoff.max.ms, and requests in flight to the wrong broker
+	busy      = 2 * time.Second  // slack for a machine of two cores that runs ten processes
 )
 
-// LimitsOf returns the bounds of a run. In exclusive mode, a leader from which nothing more comes is missed after T′ and
-// replaced within another T, in which the others answer each other and the one that should claim goes first. A leader that
-// gives up cleanly costs no T′. With Assigned nomination the group has to end the session and to rebalance before a process may
-// claim.
+// LimitsOf returns the bounds of a run. In exclusive mode, a leader that falls silent is missed
+// after T′ and replaced within another T: the others answer each other, and the process that should
+// lead claims first. A leader that gives up cleanly costs no T′. With Assigned nomination the group
+// must also end the session and rebalance before a process may claim.
 func LimitsOf(o Options) oracle.Limits {
 	takeover, handover := 2*o.Timeout+busy, o.Timeout+busy
 	if o.Nomination == neli.Assigned {
@@ -94,8 +94,8 @@ func LimitsOf(o Options) oracle.Limits {
 		Peers:    o.Peers,
 		Crash:    crash,
 		Register: time.Minute,
-		// The library's DrainTimeout and its wait for a successor, how often it asks for
-		// health, and how long a check may take.
+		// The library's DrainTimeout, its wait for a successor, its interval between health checks,
+		// and its limit for one check.
 		Will: oracle.Will{Timeout: o.Timeout, Drain: 10 * time.Second, Wait: 4 * time.Second, Check: time.Second,
 			Hang: 5 * time.Second, Away: 10 * time.Second, Slack: busy},
 	}
@@ -109,7 +109,7 @@ func LimitsOf(o Options) oracle.Limits {
 type Outcome struct {
 	Record     history.Record
 	Log        []store.Entry
-	Complaints []string // what is wrong and needs no oracle to see
+	Complaints []string // what the runner itself found wrong
 	Packets    wire.Count
 
 	StoreVersion string
@@ -126,7 +126,7 @@ type machine struct {
 	orders  atomic.Int64
 
 	mu      sync.Mutex
-	guests  []*guest          // all that ever were
+	guests  []*guest          // present and former
 	present map[string]*guest // by host
 	keepers map[string]*keeper
 	faults  []history.Fault
@@ -238,9 +238,9 @@ func (m *machine) startBrokers(ctx context.Context) (err error) {
 	runner := m.net.Host(hostRunner)
 	m.cluster, err = kafkatest.Start(ctx, kafkatest.Options{Brokers: Brokers, Hosts: m.net.Brokers(brokerHosts()...), Dial: runner.Dial,
 		Dir: filepath.Join(m.Scratch, "kafka"), Log: m.Log,
-		// Partitions go back to the broker that led them first within seconds, and
-		// not minutes, after it has returned. Or else, a few faults later, one broker
-		// leads them all, and nothing happens when the others are restarted.
+		// Partitions return to their preferred leader within seconds of its return, not minutes.
+		// Otherwise one broker would lead them all after a few faults, and restarts of the others
+		// would have no effect.
 		BrokerProps: map[string]string{"leader.imbalance.check.interval.seconds": "5"}})
 	if err != nil {
 		return err
@@ -281,7 +281,7 @@ func (m *machine) enlist(host string) error {
 		PauseAtMost: 8 * time.Second,
 	}
 	if m.Unfenced {
-		params.PauseOften = 0 // one write of each term is held up for certain
+		params.PauseOften = 0 // one write of each term is always delayed
 	}
 	for role := range Roles {
 		params.Stores = append(params.Stores, m.storeOf(role))
@@ -315,8 +315,7 @@ func (m *machine) leader(mode, role int) (string, bool) {
 	return "", false
 }
 
-// disturb carries the plan out until the time is over; all is repaired when it
-// returns.
+// disturb carries out the plan until the time is over. Every fault is repaired when it returns.
 func (m *machine) disturb(ctx context.Context) error {
 	size := plan.Size{Members: Members, Brokers: Brokers, Roles: Roles}
 	steps := plan.First(plan.Steps(m.Seed, size), m.First)
@@ -369,10 +368,10 @@ func (m *machine) dismiss() {
 	leaving.Wait()
 }
 
-// leave has a member close and end.
+// leave closes a member, and waits until its process ends.
 func (m *machine) leave(g *guest, within time.Duration) bool {
 	if err := g.say(member.Command{Do: member.DoClose}); err != nil {
-		return !g.running() // which is a complaint of its own
+		return !g.running() // complaints reports that
 	}
 	timer := time.NewTimer(within)
 	defer timer.Stop()

@@ -13,12 +13,12 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// obeying is how long the step waits for an order to end. One that takes longer is
-// judged by what the history says of it.
+// obeying bounds how long the step waits for an order to end. The oracle judges an order that takes
+// longer by the history.
 const obeying = 60 * time.Second
 
-// order tells a member to hand its role over, or to step down, and waits until it
-// says that this has ended, or has ended itself.
+// order tells a member to hand over its role or to step down. It waits until the member reports the
+// result, or ends.
 func (m *machine) order(ctx context.Context, p plan.Part, a aim) error {
 	c := member.Command{Do: member.DoStepDown, ID: m.orders.Add(1)}
 	if p.Action == plan.Transfer {
@@ -26,7 +26,7 @@ func (m *machine) order(ctx context.Context, p plan.Part, a aim) error {
 	}
 	g := m.guest(a.host)
 	if err := g.say(c); err != nil {
-		return nil // it has ended, which is a finding or another part's doing
+		return nil // the member has ended: another part killed it, or complaints reports it
 	}
 	pause.Until(ctx, obeying, func() bool { return g.obeyed(c.ID) || !g.running() })
 	return ctx.Err()
@@ -49,7 +49,7 @@ func (m *machine) ail(ctx context.Context, p plan.Part, host string) error {
 			}
 		}
 		if err := g.say(member.Command{Do: do}); err != nil {
-			return nil // it has ended, which is a finding
+			return nil // the member has ended: complaints reports it
 		}
 		held := pause.For(ctx, hold)
 		if err := g.say(member.Command{Do: member.DoBeWell}); err != nil {
@@ -62,22 +62,21 @@ func (m *machine) ail(ctx context.Context, p plan.Part, host string) error {
 	return nil
 }
 
-// sharing is how long it may take, after everything, until everybody has a share:
-// 15 s until a member is steady, 30 s for which nothing that was handed over is
-// handed on, a minute for which one that did not take what it was given gets
-// nothing, and a drain of 10 s for each role.
+// sharing bounds how long it takes, after the last fault, until every member has its share: 15 s
+// until a member counts as steady, 30 s in which a role that was handed over stays, a minute in
+// which a member that did not take a role is given none, and a drain of 10 s for each role.
 const sharing = 15*time.Second + 30*time.Second + time.Minute + Roles*10*time.Second
 
-// share waits until everybody has a share and leads what it should, and complains
-// if that does not come. It is not to be expected where members contradict each
-// other, nor while one keeps for its term what was transferred to it.
+// share waits until every member has its share, and complains if that takes too long. It does not
+// complain if the members' preferences contradict each other, or while a member keeps a role that
+// was transferred to it.
 func (m *machine) share(ctx context.Context) {
 	if m.Nomination != neli.Open || m.leaning.Contradicts() {
 		return
 	}
 	began := witness.Now()
 	if !pause.Until(ctx, sharing, func() bool { return m.shared() || m.pinned() }) && ctx.Err() == nil {
-		m.complain("%v after everything not all members have a share: role by role %v lead", sharing, m.whoLeads())
+		m.complain("%v after the last fault the roles are not shared out: their leaders are %v", sharing, m.whoLeads())
 	}
 	m.Log.Info("shared", "among", m.whoLeads(), "pinned", m.pinned(), "after", (witness.Now() - began).Round(time.Millisecond))
 }
@@ -90,16 +89,15 @@ func (m *machine) whoLeads() []string {
 	return hosts
 }
 
-// shared reports whether every role is led by one of the members that are wanted
-// most there, and of the roles with the same such members none has more than one
-// more than another.
+// shared reports whether every role is led by one of the members that are wanted most for it, and
+// whether the shares of members that are equally wanted differ by at most one.
 func (m *machine) shared() bool {
 	return oracle.Shared(m.whoLeads(), MemberHosts(), func(host string, role int) int {
 		return m.leaning.Wanted(m.Seed, "", host, role)
 	})
 }
 
-// pinned reports whether any role is led in a term for which it was transferred.
+// pinned reports whether any role is still led in the term that a transfer began.
 func (m *machine) pinned() bool {
 	for _, o := range m.told() {
 		if o.Kind != history.Transfer || o.Outcome != history.Done {

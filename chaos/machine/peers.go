@@ -13,7 +13,7 @@ import (
 // peerPort is where a member's log host listens, on the member's own address.
 const peerPort = 7400
 
-// peers returns where the log hosts are, by the members' hosts.
+// peers returns the addresses of the log hosts, by the members' hosts.
 func (m *machine) peers() map[string]string {
 	all := map[string]string{}
 	for _, host := range MemberHosts() {
@@ -22,7 +22,7 @@ func (m *machine) peers() map[string]string {
 	return all
 }
 
-// modes is how many modes members have a Neli of.
+// modes is the number of modes that each member has a Neli for.
 func (m *machine) modes() int {
 	if m.Peers {
 		return history.Exclusive + 1
@@ -30,7 +30,7 @@ func (m *machine) modes() int {
 	return history.Modes
 }
 
-// peerPairs is pairs where members talk to each other.
+// peerPairs is pairs for runs without brokers, in which members talk to each other.
 func peerPairs(p plan.Part, a aim) [][2]string {
 	var pairs [][2]string
 	side := []string{a.host}
@@ -55,7 +55,8 @@ func peerPairs(p plan.Part, a aim) [][2]string {
 	return pairs
 }
 
-// describePeers is describe of what brokers have another name for; nothing for the rest.
+// describePeers is describe for the parts that have another name in runs without brokers. It
+// returns nothing for the others.
 func describePeers(p plan.Part, a aim) (label string, targets []string) {
 	switch p.Action {
 	case plan.CutMember:

@@ -68,7 +68,7 @@ func (m *machine) post(host string) error {
 		return fmt.Errorf("starting the sentinel of %s: %w", host, err)
 	}
 	go func() {
-		_ = k.cmd.Wait() // how it ended is known: by our hand, or inflictSentinel complains
+		_ = k.cmd.Wait() // the status adds nothing: the runner killed it, or inflictSentinel complains
 		close(k.done)
 	}()
 	m.mu.Lock()
@@ -97,7 +97,7 @@ func (k *keeper) kill() {
 	<-k.done
 }
 
-// inflictSentinel carries out what concerns the sentinel of a host.
+// inflictSentinel carries out a fault of a host's sentinel.
 func (m *machine) inflictSentinel(ctx context.Context, p plan.Part, host string) error {
 	k := m.keeper(host)
 	if !k.running() {
@@ -135,7 +135,7 @@ func (m *machine) inflictSentinel(ctx context.Context, p plan.Part, host string)
 	}
 }
 
-// victim is the member of a host, as anybody knows it who reads the topic.
+// victim describes the member of a host, by what every reader of the topic knows.
 func (m *machine) victim(host string) sentinel.Victim {
 	v := sentinel.Victim{Group: member.Group(history.Exclusive), Process: m.guest(host).process(), Name: m.guest(host).name, T: m.Timeout}
 	if !m.Peers {
@@ -144,7 +144,7 @@ func (m *machine) victim(host string) sentinel.Victim {
 	return v
 }
 
-// describeSentinel is describe of what concerns a sentinel; nothing for the rest.
+// describeSentinel is describe for faults of a sentinel. It returns "" for the others.
 func describeSentinel(p plan.Part, host string) string {
 	switch p.Action {
 	case plan.KillSentinel:

@@ -18,10 +18,9 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// settle waits, after a step, until every role has a leader, which is promised,
-// lets the quiet spell pass, and then waits until the groups are whole again, which
-// is not promised, but without which what the next fault causes could not be told
-// from what this one did.
+// settle waits, after a step, until every role has a leader, as is promised, and then for the
+// step's quiet time. Unless the step is impatient it also waits until the groups are whole again:
+// that is not promised, but otherwise the effects of two faults could not be told apart.
 func (m *machine) settle(ctx context.Context, s plan.Step) error {
 	began := witness.Now()
 	if !pause.Until(ctx, Recovery, func() bool { return len(m.leaderless()) == 0 }) && ctx.Err() == nil {
@@ -51,9 +50,8 @@ func (m *machine) leaderless() []string {
 	return missing
 }
 
-// presuming returns the roles of non-exclusive mode that nobody leads by fresh
-// evidence: all who lead them have read no record for more than two beats. They may
-// presume for long; but nothing is well.
+// presuming returns the roles of non-exclusive mode whose leaders have no fresh evidence: none of
+// them has read a record for two beats. They may presume for long, but the cluster is not well.
 func (m *machine) presuming() []int {
 	var roles []int
 	for role := range Roles {
@@ -70,10 +68,9 @@ func (m *machine) presuming() []int {
 	return roles
 }
 
-// unwell says what keeps the cluster from being all well, or nothing: every role
-// is led, by fresh evidence, and every group has all members and an assignment. The
-// coordinator's word alone does not do: one that has just taken over lists members
-// whose sessions are long over.
+// unwell says what is wrong with the cluster, or nothing. The cluster is well if every role is led
+// with fresh evidence, and every group has all members and an assignment. The coordinator's answer
+// alone is not enough: a new coordinator still lists members whose sessions ended long ago.
 func (m *machine) unwell(ctx context.Context) string {
 	if missing := m.leaderless(); len(missing) > 0 {
 		return fmt.Sprintf("there is no leader of %v", missing)
@@ -108,8 +105,7 @@ func newGroups(bootstrap string, dial func(context.Context, string, string) (net
 	return &groups{client}, nil
 }
 
-// state returns a group's state by the coordinator's word, or what kept it from
-// answering.
+// state returns a group's state as its coordinator reports it, or the error as a text.
 func (g *groups) state(ctx context.Context, name string) (state string, members int) {
 	limited, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -125,8 +121,8 @@ func (g *groups) state(ctx context.Context, name string) (state string, members 
 	return resp.Groups[0].State, len(resp.Groups[0].Members)
 }
 
-// brokers returns how many brokers are not fenced by the word of one that answers;
-// 0 if none does.
+// brokers returns the number of brokers that are not fenced, as one of them reports it; 0 if none
+// answers.
 func (g *groups) brokers(ctx context.Context) int {
 	limited, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

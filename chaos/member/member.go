@@ -31,14 +31,13 @@ type process struct {
 	ops     atomic.Int64
 	health  health
 	stores  []store.Store  // by role
-	seen    []atomic.Int64 // by role: the token that was read last
+	seen    []atomic.Int64 // by role: the last token that was read
 
-	mu  sync.Mutex // one line after another
+	mu  sync.Mutex // lines are written one at a time
 	out io.Writer
 }
 
-// Main is the member's life. It returns when it was told to close, or when its
-// parent is gone.
+// Main runs the member. It returns after the command to close, or when its parent is gone.
 func Main() error {
 	in := bufio.NewScanner(os.Stdin)
 	if !in.Scan() {
@@ -89,7 +88,7 @@ func Main() error {
 		}
 		p.obey(c)
 	}
-	return errors.New("the parent is gone") // the kernel has killed this process by now
+	return errors.New("the parent is gone") // the kernel kills this process with its parent
 }
 
 func (p *process) open() error {
@@ -127,7 +126,7 @@ func (p *process) open() error {
 	return nil
 }
 
-// provider is that of Kafka, or of log hosts.
+// provider returns the provider for Kafka or, without brokers, for log hosts.
 func (p *process) provider() (kafka.Provider, error) {
 	if p.Peers == nil {
 		return client.Provider()
@@ -170,7 +169,7 @@ func (p *process) told(mode int, e neli.Event) {
 	p.tell(line)
 }
 
-// close closes all Nelis side by side.
+// close closes all Nelis concurrently.
 func (p *process) close() {
 	errs := make([]error, len(p.nelis))
 	var closing sync.WaitGroup
@@ -201,10 +200,10 @@ func (p *process) tell(line Line) {
 	}
 }
 
-// sample asks, of every role, whether it is led, each millisecond and once more
-// when it is to stop. One reading of the clock ends a sample and begins the next.
+// sample checks each millisecond whether this member leads each role, and once more at the end. One
+// reading of the clock ends a sample and begins the next.
 func (p *process) sample(ctx context.Context) {
-	current := make([]int, history.Modes*p.Roles) // the run that is going on
+	current := make([]int, history.Modes*p.Roles) // the current run of equal samples
 	for i := range current {
 		current[i] = -1
 	}
@@ -231,7 +230,7 @@ func (p *process) sample(ctx context.Context) {
 			}
 			if now := n.Stats().Records; now != records[mode] {
 				records[mode] = now
-				p.samples.Note(mode, int64(before)) // for the runner: when it last read one
+				p.samples.Note(mode, int64(before)) // the runner wants to know when a record was last read
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// What people want of an election: who leads, who does not, and who should not.
+// Preferences, orders and health of a member.
 
 // hostOf returns the host of the member that has this name.
 func hostOf(name string) string {
@@ -35,7 +35,7 @@ func (p *process) incline(cfg *neli.Config) {
 	}
 }
 
-// obey does what it is told, without waiting for what takes time.
+// obey carries out a command. It starts an order without waiting for its end.
 func (p *process) obey(c Command) {
 	n := p.nelis[history.Exclusive]
 	switch c.Do {
@@ -52,8 +52,8 @@ func (p *process) obey(c Command) {
 	}
 }
 
-// address returns what a member is known by: every other time its id, if this
-// process has heard of it.
+// address returns the name of the member in a command or, every second time, its id if this process
+// knows it.
 func (p *process) address(c Command) string {
 	if c.ID%2 == 0 {
 		for _, m := range p.nelis[history.Exclusive].Members() {
@@ -65,11 +65,10 @@ func (p *process) address(c Command) string {
 	return c.To
 }
 
-// orderFor is longer than the library says that an order takes, by what a cut-off
-// may add.
+// orderFor is the library's limit for an order, and what a cut-off may add.
 const orderFor = 45 * time.Second
 
-// order tells of an order before it is carried out and after.
+// order carries out an order, and reports it before and after.
 func (p *process) order(c Command, do func(context.Context) error) {
 	o := history.Order{Member: p.Name, Kind: c.Do, Role: c.Role, To: c.To, Returned: witness.Never}
 	if c.Do == DoTransfer {
@@ -80,7 +79,7 @@ func (p *process) order(c Command, do func(context.Context) error) {
 	o.Invoked = witness.Now()
 	asked := o
 	p.tell(Line{Say: SayOrder, ID: c.ID, Order: &asked})
-	go func() { // it ends with the Neli at the latest, or with the process
+	go func() { // it ends when the Neli is closed, at the latest
 		ctx, cancel := context.WithTimeout(context.Background(), orderFor)
 		defer cancel()
 		o.Outcome = outcome(do(ctx))
@@ -137,8 +136,8 @@ func (h *health) set(state string) {
 	}
 }
 
-// be changes what the health check says. It tells so from within the time for which
-// it is unwell.
+// be changes what the health check returns. It reports after the change to unwell and before the
+// change to well, so that the reported time lies within the real one.
 func (p *process) be(state string) {
 	switch state {
 	case DoAil, DoHang:
@@ -148,6 +147,6 @@ func (p *process) be(state string) {
 		p.tell(Line{Say: SayHealth, Text: state})
 		p.health.set(state)
 	default:
-		panic(fmt.Sprintf("told to %q", state))
+		panic(fmt.Sprintf("unknown command %q", state))
 	}
 }

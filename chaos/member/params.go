@@ -11,9 +11,8 @@ import (
 	"github.com/goneli/neli/chaos/plan"
 )
 
-// Env makes the binary a member. Its standard input has the parameters, and then
-// commands; its standard output takes what it tells; descriptor 3 is the shared
-// memory of its samples, 4 its log.
+// Env makes the binary a member. Its standard input has the parameters and then commands, its
+// standard output its reports; descriptor 3 is the shared memory of its samples, 4 its log.
 const Env = "NELI_CHAOS_MEMBER"
 
 // Group is the name of the group of all members in a mode.
@@ -22,7 +21,7 @@ func Group(mode int) string { return "chaos-" + history.ModeName(mode) }
 // Params is what a member reads first.
 type Params struct {
 	Name        string // m1.1, m1.2, …
-	Number      int64  // of all incarnations of all members; makes values unique
+	Number      int64  // unique among all processes of all members; makes values unique
 	Seed        uint64
 	Bootstrap   string
 	Peers       map[string]string // addresses by host name, in place of brokers: each has a log host inside
@@ -44,14 +43,14 @@ type Params struct {
 // Command is what a member is told, one JSON value a line.
 type Command struct {
 	Do   string
-	ID   int64  // of an order, which is told of by it
+	ID   int64  // of an order; its reports have it, too
 	Role int    // transfer
 	To   string // transfer: the name of the member
 }
 
-// What commands do. Orders are of exclusive mode, health of both.
+// Commands. Orders are for exclusive mode, health is for both.
 const (
-	DoClose    = "close" // close all Nelis, tell so, and end
+	DoClose    = "close" // close all Nelis, report it, and end
 	DoTransfer = history.Transfer
 	DoStepDown = history.StepDown
 	DoAil      = "ail"  // the health check fails from now on
@@ -61,22 +60,22 @@ const (
 	DoReplace  = "close files" // lose the pidfds and the connection to the sentinel, beneath the library
 )
 
-// What a member tells, one JSON value a line. A line is written at once, and is
-// short enough for the kernel to take it whole: what was told survives SIGKILL.
+// What a member reports, one JSON value a line. A line is written by one call, and is short enough
+// for the kernel to take it whole, so that no report is lost or cut by SIGKILL.
 const (
-	SayID     = "id"     // what its process is known by in exclusive mode
-	SayEvent  = "event"  // a barrier was told
+	SayID     = "id"     // its process's id in exclusive mode
+	SayEvent  = "event"  // a barrier was called
 	SayInvoke = "invoke" // an operation begins
 	SayReturn = "return" // it has ended
-	SayClosed = "closed" // Close has returned, of both
-	SayEnded  = "ended"  // Lead has returned before
+	SayClosed = "closed" // Close has returned, for all Nelis
+	SayEnded  = "ended"  // Lead has returned before Close
 	SayOrder  = "order"  // Transfer or StepDown is called, or has returned
 	SayHealth = "health" // from now on the health check does what the text says
 	// SayReplaced: so many files, as the id says, are others now.
 	SayReplaced = "replaced"
 )
 
-// Line is what a member tells.
+// Line is one report.
 type Line struct {
 	At    time.Duration
 	Say   string

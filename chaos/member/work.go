@@ -19,7 +19,7 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// patience is for one operation; the database is never cut off, only slow at times.
+// patience bounds one operation. The store is never cut off, only slow at times.
 const patience = 3 * time.Second
 
 // openStores opens what the leaders of each role write to. Hosts with an odd number write to Kafka by
@@ -42,8 +42,8 @@ func (p *process) closeStores() {
 	}
 }
 
-// lead is the work of a leader: several writers, where the store allows that, which know nothing of
-// each other.
+// lead does the work of a leader: it runs several independent writers, or one if the store allows
+// only one.
 func (p *process) lead(ctx context.Context, l neli.Leadership) {
 	s := p.stores[l.Role]
 	writers := 1
@@ -65,7 +65,7 @@ func (p *process) lead(ctx context.Context, l neli.Leadership) {
 	<-ctx.Done()
 }
 
-// claim tells of what a term asks of its store.
+// claim reports a term's claim in its store.
 type claim struct {
 	*process
 	id int64
@@ -85,11 +85,11 @@ func (c *claim) end(accepted bool) {
 	c.tell(Line{Say: SayReturn, ID: c.id, Op: &op})
 }
 
-// write writes for the role again and again, each time after a check that
-// it is led. Some writes are held up in between, as by a garbage collection or a
-// swapped page, and do not look again: that is the work that outlives its check,
-// and what tokens are for. Without fences, the term's first write is held up until a later
-// term has written. It returns an error if the writer is of no use any more.
+// write writes for the role repeatedly, each time after a check that this member leads. Some writes
+// are delayed between the check and the write, as by a garbage collection or a swapped page, and do
+// not check again: tokens are there to stop these. Without fences, the term's first write is
+// delayed until a later term has written. It returns an error if the writer cannot be used any
+// more.
 func (p *process) write(ctx context.Context, l neli.Leadership, w store.Writer, writer int) error {
 	rng := rand.New(rand.NewPCG(p.Seed, uint64(l.Token)<<16|uint64(l.Role)<<8|uint64(writer)))
 	if p.Unfenced && l.Valid() {
@@ -114,13 +114,13 @@ func (p *process) write(ctx context.Context, l neli.Leadership, w store.Writer, 
 	return nil
 }
 
-// checked is a write whose check has just said that the term lasts.
+// checked returns a write whose check has just succeeded.
 func (p *process) checked(l neli.Leadership) history.Op {
 	return history.Op{Kind: history.Write, Role: l.Role, Token: l.Token, Checked: witness.Now(),
 		Value: p.Number<<32 | p.values.Add(1)}
 }
 
-// deed is the write itself, however long after its check.
+// deed carries out a write, however long after its check.
 func (p *process) deed(w store.Writer, op history.Op) error {
 	return p.do(op, func(ctx context.Context, op *history.Op) error {
 		accepted, err := w.Write(ctx, op.Value)
@@ -132,8 +132,8 @@ func (p *process) deed(w store.Writer, op history.Op) error {
 	})
 }
 
-// outliving is how long after its term a write waits for that of a later term. There is none
-// if the run ends.
+// outliving bounds how long a delayed write waits for a write of a later term, which never comes if
+// the run ends.
 const outliving = 5 * time.Second
 
 // outlive waits until a later term than l is seen to have written.
@@ -141,7 +141,7 @@ func (p *process) outlive(l neli.Leadership) {
 	pause.Until(context.Background(), outliving, func() bool { return p.seen[l.Role].Load() > l.Token })
 }
 
-// read reads what was written to the roles in turn, whoever leads.
+// read reads from the stores of all roles in turn, whether or not this member leads them.
 func (p *process) read(ctx context.Context) {
 	for role := 0; pause.For(ctx, p.ReadEvery) == nil; role = (role + 1) % p.Roles {
 		_ = p.do(history.Op{Kind: history.Read, Role: role}, func(ctx context.Context, op *history.Op) (err error) {
@@ -155,8 +155,8 @@ func (p *process) read(ctx context.Context) {
 	}
 }
 
-// do tells of an operation before it is begun and after it has ended, whatever
-// happens to the process in between.
+// do carries out an operation and reports it before and after, so that the record has it even if
+// the process is killed in between.
 func (p *process) do(op history.Op, f func(context.Context, *history.Op) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -176,7 +176,7 @@ func (p *process) do(op history.Op, f func(context.Context, *history.Op) error) 
 	return err
 }
 
-// asked tells of an operation that is about to begin.
+// asked reports an operation that is about to begin.
 func (p *process) asked(op history.Op) (int64, history.Op) {
 	id := p.ops.Add(1)
 	op.Member, op.Invoked, op.Returned, op.Outcome = p.Name, witness.Now(), witness.Never, history.Unknown

@@ -25,13 +25,13 @@ import (
 // pictureLimit is how long a picture may take on a busy machine.
 const pictureLimit = 3 * time.Minute
 
-// browser is a Chromium at the desk. It sees the hosts through proxies on loopback: it runs
-// outside of their network.
+// browser is the operator's Chromium. It runs outside the hosts' network and reaches them through
+// proxies on loopback.
 type browser struct {
 	ctx     context.Context
 	cancels []func()
 	servers []*http.Server
-	urls    map[string]string // of a machine's page, or of Prometheus, as the browser has them
+	urls    map[string]string // of the machines' pages and of Prometheus, for the browser
 }
 
 // chromium is the browser's path.
@@ -48,7 +48,7 @@ func chromium() (string, error) {
 	return "", fmt.Errorf("no Chromium: none of %s was found: apt-get install chromium, or name one in NELI_CHROMIUM", strings.Join(names, ", "))
 }
 
-// openBrowser starts it. It resolves no name, so that nothing leaves the machine.
+// openBrowser starts Chromium, which resolves no names, so that no request leaves the machine.
 func openBrowser(ctx context.Context, s *site) (*browser, error) {
 	path, err := chromium()
 	if err != nil {
@@ -77,14 +77,14 @@ func openBrowser(ctx context.Context, s *site) (*browser, error) {
 
 func (b *browser) close() {
 	for _, cancel := range b.cancels {
-		defer cancel() // the last one first
+		defer cancel() // in reverse order
 	}
 	for _, s := range b.servers {
 		_ = s.Close()
 	}
 }
 
-// proxy shows a host's server on loopback.
+// proxy makes a host's server reachable on loopback.
 func (b *browser) proxy(s *site, name, address string) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,15 +92,15 @@ func (b *browser) proxy(s *site, name, address string) error {
 	}
 	target := &url.URL{Scheme: "http", Host: address}
 	server := &http.Server{Handler: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport: s.client.Transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0)}} // a host that is cut off is part of it
+		Transport: s.client.Transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0)}} // hosts are cut off on purpose, so errors say nothing
 	b.servers = append(b.servers, server)
 	b.urls[name] = "http://" + l.Addr().String()
 	go func() { _ = server.Serve(l) }() // until close
 	return nil
 }
 
-// picture opens an address in a tab of its own, waits until an expression is true, and returns what
-// is to be seen.
+// picture opens an address in a new tab, waits until a JavaScript expression is true, and returns a
+// screenshot.
 func (b *browser) picture(address string, height int64, ready string) ([]byte, error) {
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	defer cancel()
@@ -125,7 +125,7 @@ func (b *browser) picture(address string, height int64, ready string) ([]byte, e
 	return smaller(shot)
 }
 
-// smaller packs a picture as tightly as it goes.
+// smaller compresses a picture as far as possible.
 func smaller(shot []byte) ([]byte, error) {
 	img, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
@@ -136,7 +136,7 @@ func smaller(shot []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// holderShown is true when a page's table has that holder.
+// holderShown is a JavaScript expression that is true when a page's table shows that holder.
 func holderShown(name string) string {
 	return fmt.Sprintf(`(() => { const r = document.querySelector("#standings tbody tr"); return !!r && r.cells[2].innerText.startsWith(%q) })()`, name)
 }

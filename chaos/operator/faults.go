@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// recovery bounds how long it takes until all is well again: a killed broker is let in again after its
-	// session, 9 s.
+	// recovery bounds how long it takes until all is well again. Kafka readmits a killed broker
+	// after its session, 9 s.
 	recovery = 3 * time.Minute
-	// calm is how long nothing is done between two faults.
+	// calm is the pause between two faults.
 	calm = 12 * time.Second
 )
 
-// demonstration does one thing after the other to a site, and keeps what was seen.
+// demonstration inflicts one fault after the other on a site, and keeps what was observed.
 type demonstration struct {
 	*site
 	desk  *browser
@@ -28,15 +28,15 @@ type demonstration struct {
 	shot  []byte // the picture of a page
 }
 
-// act is one fault, from when it strikes to when all is calm again.
+// act is one fault, from its beginning until all is well again.
 type act struct {
 	fault
 	witness.Span
-	machine    string // that led
+	machine    string // the leader's
 	from, till time.Time
 }
 
-// fault is what is done.
+// fault is one kind of fault.
 type fault struct {
 	what   string        // with %s for the machine that leads
 	hold   time.Duration // until it is repaired
@@ -55,8 +55,8 @@ var faults = []fault{
 	{what: "`kill -9` of the broker that leads the partition, back after 20 s, while `%s` led", hold: 20 * time.Second, strike: (*demonstration).killBroker},
 }
 
-// unplug takes the leader's machine off the network, and has a picture taken of another one's
-// page when that shows a successor.
+// unplug disconnects the leader's machine, and takes a picture of another machine's page as soon as
+// it shows a successor.
 func (d *demonstration) unplug(ctx context.Context, a *act) (func(context.Context) error, error) {
 	d.cut(a.machine, true)
 	repair := func(context.Context) error { d.cut(a.machine, false); return nil }
@@ -71,7 +71,8 @@ func (d *demonstration) unplug(ctx context.Context, a *act) (func(context.Contex
 	return repair, err
 }
 
-// powerCut ends everything on the leader's machine at once, in the same moment as its network.
+// powerCut kills all processes on the leader's machine at once, and cuts its network at the same
+// moment.
 func (d *demonstration) powerCut(_ context.Context, a *act) (func(context.Context) error, error) {
 	m := d.stations[a.machine]
 	d.cut(m.name, true)
@@ -98,7 +99,7 @@ func (d *demonstration) killBroker(ctx context.Context, _ *act) (func(context.Co
 	}, nil
 }
 
-// other is a machine that is not that one.
+// other returns a machine other than the given one.
 func (d *demonstration) other(name string) string {
 	i := slices.Index(machineNames, name)
 	return machineNames[(i+1)%len(machineNames)]
@@ -118,7 +119,7 @@ func (d *demonstration) leader() string {
 	return name
 }
 
-// disturb goes through all faults.
+// disturb inflicts all faults in turn.
 func (d *demonstration) disturb(ctx context.Context) error {
 	d.watch.s = d.site
 	watched, stop := context.WithCancel(ctx)
@@ -137,7 +138,7 @@ func (d *demonstration) disturb(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until all pages show the same leader, and for a while longer, in which they go on to.
+// settle waits until all pages show the same leader, and still do after a pause.
 func (d *demonstration) settle(ctx context.Context) error {
 	if err := until(ctx, recovery, "all pages show the same leader", func() bool { return d.leader() != "" }); err != nil {
 		return err
@@ -145,10 +146,10 @@ func (d *demonstration) settle(ctx context.Context) error {
 	if err := pause.For(ctx, calm); err != nil {
 		return err
 	}
-	return until(ctx, recovery, "all pages show the same leader still", func() bool { return d.leader() != "" })
+	return until(ctx, recovery, "all pages still show the same leader", func() bool { return d.leader() != "" })
 }
 
-// act lets one fault strike, and waits until all is calm.
+// act inflicts one fault, and waits until all is well again.
 func (d *demonstration) act(ctx context.Context, f fault) error {
 	a := &act{fault: f, machine: d.leader()}
 	d.acts = append(d.acts, a)

@@ -13,7 +13,7 @@ import (
 // pace is how often the job says that it runs.
 const pace = 10 * time.Millisecond
 
-// beJob is the command that neli runs, until it is killed. It appends lines to a file:
+// beJob is the job that neli runs. Until it is killed it appends lines to a file:
 //
 //	nanoseconds token name [overlap]
 //
@@ -33,7 +33,7 @@ func work(lines *os.File, lockFile string) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // and it is held until then
+	defer lock.Close() // this also releases the lock
 	word := ""
 	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		word = " " + overlapWord

@@ -16,14 +16,14 @@ import (
 	"github.com/goneli/neli/chaos/wire"
 )
 
-// restartAfter is how long a supervisor waits before it starts what has ended anew.
+// restartAfter is how long a supervisor waits before it restarts a process that has ended.
 const restartAfter = 2 * time.Second
 
-// endedLine is what it logs then.
+// endedLine is what it logs when the process has ended.
 const endedLine = "neli has ended"
 
-// beMachine is the first process of a machine: it keeps a command running, as an init
-// system does, and reaps whatever else ends on the machine.
+// beMachine is the first process of a machine: it keeps a command running, as an init system does,
+// and reaps all other processes that end there.
 func beMachine(command []string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	files := []*os.File{os.Stdin, os.Stdout, os.Stderr} // standard input is empty
@@ -38,7 +38,8 @@ func beMachine(command []string) int {
 	}
 }
 
-// reap waits for a child among all, and returns its exit code as a shell has it.
+// reap waits for one child, reaps all others meanwhile, and returns the child's exit code as a
+// shell would.
 func reap(child int) int {
 	for {
 		var status unix.WaitStatus
@@ -76,7 +77,7 @@ func (m *station) boot() error {
 	if err != nil {
 		return err
 	}
-	defer log.Close() // the processes have their own
+	defer log.Close() // the processes have descriptors of their own
 	m.cmd = exec.Command(self, append([]string{roleMachine}, m.command...)...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
@@ -87,12 +88,12 @@ func (m *station) boot() error {
 	m.done = done
 	go func() {
 		defer close(done)
-		_ = cmd.Wait() // it ends by our hand
+		_ = cmd.Wait() // powerOff kills it
 	}()
 	return nil
 }
 
-// powerOff ends everything on the machine at once.
+// powerOff kills all processes on the machine at once.
 func (m *station) powerOff() {
 	if m.cmd == nil || m.cmd.Process == nil {
 		return
@@ -107,7 +108,8 @@ const (
 	jobDepth     = 3 // the guard is between
 )
 
-// process is the process that is so deep below the supervisor; 0 if there is none.
+// process returns the id of the process that is depth levels below the supervisor; 0 if there is
+// none.
 func (m *station) process(depth int) int {
 	pid := m.cmd.Process.Pid
 	for range depth {
@@ -118,7 +120,7 @@ func (m *station) process(depth int) int {
 	return pid
 }
 
-// kill sends the process at a depth a signal that it cannot refuse.
+// kill sends SIGKILL to the process at a depth.
 func (m *station) kill(depth int) error {
 	pid := m.process(depth)
 	if pid == 0 {
@@ -127,7 +129,7 @@ func (m *station) kill(depth int) error {
 	return unix.Kill(pid, unix.SIGKILL)
 }
 
-// child is the newest child of a process that has not ended; 0 if there is none.
+// child returns the id of the newest living child of a process; 0 if there is none.
 func child(parent int) (newest int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range stats {
@@ -148,7 +150,7 @@ func child(parent int) (newest int) {
 	return newest
 }
 
-// cutLast cuts a text at the last place where a separator is: names may have any.
+// cutLast cuts a text at the last occurrence of a separator, since a process's name may contain it.
 func cutLast(text, separator string) (before, after string, found bool) {
 	i := strings.LastIndex(text, separator)
 	if i < 0 {

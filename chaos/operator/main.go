@@ -16,13 +16,13 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// What this program is besides the demonstration, by its first argument.
+// First arguments that give this program another task than the demonstration.
 const (
 	roleMachine = "machine" // the first process of a machine
 	roleJob     = "job"     // the command that neli runs
 )
 
-// limit is how long all of it may take.
+// limit bounds the whole demonstration.
 const limit = 20 * time.Minute
 
 func main() {
@@ -63,8 +63,8 @@ func run() int {
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("operator", flag.ContinueOnError)
-	flags.StringVar(&o.root, "root", "..", "the repository: what is built, and where docs are written")
-	flags.StringVar(&o.out, "out", "chaos-report/operator", "directory of what the members logged; a former one is replaced")
+	flags.StringVar(&o.root, "root", "..", "the repository, to build from and to write documents to")
+	flags.StringVar(&o.out, "out", "chaos-report/operator", "directory of the machines' logs; an existing one is replaced")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -76,7 +76,7 @@ func parse(args []string) (o options, err error) {
 	return options{root, out}, errors.Join(rootErr, outErr)
 }
 
-// possible returns everything that is missing here.
+// possible returns an error that names everything that is missing here.
 func possible() error {
 	missing := []error{jail.Possible(), kafkatest.Find()}
 	if _, err := exec.LookPath("prometheus"); err != nil {
@@ -88,7 +88,7 @@ func possible() error {
 	return errors.Join(missing...)
 }
 
-// show is the demonstration itself, in the jail.
+// show runs the demonstration, in the jail.
 func show(ctx context.Context, o options) (int, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	s, err := build(ctx, o, log)

@@ -22,7 +22,7 @@ import (
 // scrapeEvery is how often Prometheus scrapes, and evaluates the rules.
 const scrapeEvery = time.Second
 
-// startPrometheus starts one on the monitor's host, with the alerts of metrics/rules.yaml.
+// startPrometheus starts Prometheus on the monitor's host, with the alerts of metrics/rules.yaml.
 func (s *site) startPrometheus() error {
 	var cfg strings.Builder
 	every := scrapeEvery.String()
@@ -50,7 +50,7 @@ func (s *site) startPrometheus() error {
 	return nil
 }
 
-// series is one of what a query has found, a value a second.
+// series is one time series of a query's result, with a value for each second.
 type series struct {
 	Metric map[string]string
 	Values []point
@@ -70,7 +70,7 @@ func (p *point) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// ask asks Prometheus' API how something was, from one time to another.
+// ask evaluates a query over a span of time by Prometheus' API.
 func (s *site) ask(ctx context.Context, query string, from, to time.Time) ([]series, error) {
 	at := func(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 	values := url.Values{"query": {query}, "start": {at(from)}, "end": {at(to)}, "step": {"1"}}
@@ -96,7 +96,8 @@ func (s *site) ask(ctx context.Context, query string, from, to time.Time) ([]ser
 	return body.Data.Result, nil
 }
 
-// grown is by how much a counter grew, starts anew included.
+// grown returns how much a counter grew. A lower value means that the process was restarted, and
+// counted from 0.
 func (s series) grown() (sum float64) {
 	for i := 1; i < len(s.Values); i++ {
 		d := s.Values[i].value - s.Values[i-1].value
@@ -111,14 +112,14 @@ func (s series) grown() (sum float64) {
 // measured is what Prometheus says of the time after a fault.
 type measured struct {
 	leaderless int      // seconds in which no process said that it leads
-	most       float64  // leaders at once, at most
+	most       float64  // the most leaders at once
 	margin     float64  // the greatest age of a leader's evidence, in T
-	downs      []string // what could not be scraped, and for how many seconds
+	downs      []string // targets that could not be scraped, and for how many seconds
 	ended      []string // terms that ended, by machine and reason
-	alerts     []string // that were pending or firing, and for how many seconds
+	alerts     []string // pending or firing, and for how many seconds
 }
 
-// measure asks for all of it.
+// measure asks Prometheus for all of it.
 func (s *site) measure(ctx context.Context, from, to time.Time) (m measured, err error) {
 	ask := func(query string) []series {
 		found, askErr := s.ask(ctx, query, from, to)

@@ -23,7 +23,7 @@ import (
 	"github.com/goneli/neli/testkit/pause"
 )
 
-// What is shown.
+// The election that is demonstrated.
 const (
 	group    = "nightly-report"
 	topic    = group + ".neli"
@@ -33,9 +33,9 @@ const (
 	brokers  = 3
 )
 
-// Hosts besides the brokers'.
+// Hosts other than brokers and machines.
 const (
-	hostDesk    = "desk"    // from where people look
+	hostDesk    = "desk"    // of the operator
 	hostMonitor = "monitor" // of Prometheus
 )
 
@@ -44,7 +44,7 @@ var machineNames = []string{"a", "b", "c"}
 
 func brokerHost(i int) string { return fmt.Sprintf("kafka%d", i+1) }
 
-// hostNames are all of them.
+// hostNames returns the names of all hosts.
 func hostNames() []string {
 	return slices.Concat([]string{hostDesk, hostMonitor}, machineNames, brokerHosts())
 }
@@ -56,7 +56,7 @@ func brokerHosts() (names []string) {
 	return names
 }
 
-// site is all that was built.
+// site is everything that build starts.
 type site struct {
 	options
 	log      *slog.Logger
@@ -66,11 +66,11 @@ type site struct {
 	stations map[string]*station
 	prom     *exec.Cmd
 	witness  string       // the file that jobs write
-	client   *http.Client // at the desk
+	client   *http.Client // connects from the desk
 }
 
-// build starts brokers, Prometheus and machines. What it returns is to be closed, after an
-// error, too.
+// build starts brokers, Prometheus and machines. The caller closes what it returns, even after an
+// error.
 func build(ctx context.Context, o options, log *slog.Logger) (*site, error) {
 	s := &site{options: o, log: log, stations: map[string]*station{}, witness: filepath.Join(jail.Scratch, "witness")}
 	command := filepath.Join(jail.Scratch, "neli")
@@ -145,7 +145,7 @@ func (s *site) address(host string, port int) string {
 	return net.JoinHostPort(s.net.Host(host).IP.String(), fmt.Sprint(port))
 }
 
-// cut takes a host off the network, or back.
+// cut disconnects a host from the network, or reconnects it.
 func (s *site) cut(host string, off bool) {
 	for _, other := range hostNames() {
 		if other != host {

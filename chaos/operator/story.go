@@ -29,14 +29,14 @@ const (
 	maxPicture = 150_000 // bytes
 )
 
-// story is what was seen, for people.
+// story is what was observed, for readers.
 type story struct {
 	preface  string
 	overlaps int
 	rows     []row
 }
 
-// row is one fault of it.
+// row is one fault.
 type row struct {
 	what  string
 	clock string // UTC, as in Prometheus' graphs
@@ -44,10 +44,10 @@ type row struct {
 	page  []sight // of a machine that was not struck
 	codes []string
 	measured
-	lines []string // of logs
+	lines []string // from logs
 }
 
-// tell puts together what was seen.
+// tell composes the story from what was observed.
 func (d *demonstration) tell(ctx context.Context) (*story, error) {
 	f, err := os.Open(d.witness)
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *demonstration) tell(ctx context.Context) (*story, error) {
 func (d *demonstration) drawn() ([]byte, error) {
 	address, ready := graphs(d.desk.urls[hostMonitor], time.Since(d.began),
 		"max by (instance) (neli_is_leader)", "max by (instance) (neli_evidence_age_seconds / neli_heartbeat_timeout_seconds)")
-	return d.desk.picture(address, 1640, ready) // all of it: the bar on top stays there
+	return d.desk.picture(address, 1640, ready) // high enough for the whole page
 }
 
 // markdown is the generated part of the document.
@@ -115,7 +115,7 @@ func (r row) pause() string {
 	return strings.Join(parts, " + ")
 }
 
-// shown is what the page had, with when it changed.
+// shown describes what the page showed, and when that changed.
 func (r row) shown() string {
 	var parts []string
 	for i, s := range r.page {
@@ -155,9 +155,9 @@ func orDash(parts []string) string {
 
 var (
 	logLine = regexp.MustCompile(`^time=(\S+) level=(\S+) msg=("(?:[^"\\]|\\.)*"|\S+)(.*)$`)
-	// dull is what is said at every start.
+	// dull matches messages that come at every start.
 	dull = regexp.MustCompile(`^"?(starting|serving |created |waiting )`)
-	// term is what an event has of its term, and why it came.
+	// term matches the attributes of an event that identify its term, and its reason.
 	term = regexp.MustCompile(` (reason|role|partition|token)=\S+`)
 	code = regexp.MustCompile(` code=(\d+)`)
 )
@@ -203,7 +203,7 @@ func (d *demonstration) publish(s *story) error {
 	}
 	for file, picture := range map[string][]byte{pagePicture: d.shot, graphPicture: graph} {
 		if len(picture) > maxPicture {
-			return fmt.Errorf("%s would have %d bytes, at most %d are for a document", file, len(picture), maxPicture)
+			return fmt.Errorf("%s has %d bytes, but a picture may have at most %d", file, len(picture), maxPicture)
 		}
 		if err := os.WriteFile(filepath.Join(d.root, file), picture, 0o644); err != nil {
 			return err

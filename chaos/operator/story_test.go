@@ -10,7 +10,7 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// What is between the marks is replaced, and nothing else.
+// Only the text between the marks is replaced.
 func TestBetweenMarks(t *testing.T) {
 	text, err := between("a\n"+beginMark+"\nold\n"+endMark+"\nb\n", "new\n")
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func TestStoryInWords(t *testing.T) {
 	require.Contains(t, text, "21:50:01 kill -9 of a\n  a  INFO  neli has ended with 137\n")
 }
 
-// A counter that starts anew has grown by what it has.
+// A counter that starts again has grown by its new value.
 func TestCountersGrow(t *testing.T) {
 	var s series
 	require.NoError(t, json.Unmarshal([]byte(`{"metric":{"instance":"a"},"values":[[1.5,"2"],[2.5,"3"],[3.5,"0"],[4.5,"1"]]}`), &s))

@@ -17,7 +17,7 @@ const (
 	lookLimit = 500 * time.Millisecond
 )
 
-// noAnswer is what is seen of a page that cannot be reached.
+// noAnswer stands for a page that cannot be reached.
 const noAnswer = "no answer"
 
 // sight is what a machine's page has shown from some time on: the holder of the role, or
@@ -27,15 +27,15 @@ type sight struct {
 	shows string
 }
 
-// watch is what was seen of all pages.
+// watch records what all pages showed.
 type watch struct {
 	s *site
 
 	mu     sync.Mutex
-	sights map[string][]sight // by machine; a new one where it differs from the one before
+	sights map[string][]sight // by machine, one for each change
 }
 
-// start looks at the pages until ctx is done; wait for what it returns.
+// start reads the pages until ctx is done. The caller waits on the returned group.
 func (w *watch) start(ctx context.Context) *sync.WaitGroup {
 	var work sync.WaitGroup
 	w.sights = map[string][]sight{}
@@ -63,7 +63,7 @@ func (w *watch) saw(name, shows string) {
 	}
 }
 
-// now is what a page showed last.
+// now returns what a page showed last.
 func (w *watch) now(name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,7 +74,7 @@ func (w *watch) now(name string) string {
 	return all[len(all)-1].shows
 }
 
-// between is what a page showed from one time to another, with times after the former.
+// between returns what a page showed in a span of time, with times since its beginning.
 func (w *watch) between(name string, from, to time.Duration) (seen []sight) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *watch) between(name string, from, to time.Duration) (seen []sight) {
 	return seen
 }
 
-// look reads a page's own words, which its route /standings has as JSON.
+// look reads what a page shows from its route /standings, which has it as JSON.
 func (w *watch) look(ctx context.Context, name string) string {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()

@@ -53,7 +53,8 @@ func overlaps(all []stint) (n int) {
 	return n
 }
 
-// idle is when no job ran, within a span. What is shorter than a few lines of one job is none.
+// idle returns the times in a span when no job ran. Gaps shorter than a few lines of one job do not
+// count.
 func idle(all []stint, within witness.Span) []witness.Span {
 	spans := make([]witness.Span, len(all))
 	for i, s := range all {

@@ -12,7 +12,7 @@ import (
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// What jobs have written tells when none ran, and whether two did.
+// The jobs' lines show when none ran, and whether two ran at once.
 func TestStints(t *testing.T) {
 	all, err := readStints(strings.NewReader("1000000 7 a\n11000000 7 a\n21000000 7 a\n500000000 9 b\n600000000 9 b\n"))
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-// Package report writes what a run was and what it showed: a text and a timeline.
+// Package report writes the report of a run: a text and a timeline.
 package report
 
 import (
@@ -25,8 +25,8 @@ type Subject struct {
 	Packets  wire.Count
 	Hosts    []string // of faults, in the order of their lanes
 	Members  []string // hosts of members
-	// Presumption is how long a member of non-exclusive mode that is suspended is
-	// drawn as leading on; 0 where there is none.
+	// Presumption is how long a suspended member of non-exclusive mode is still drawn as leading; 0
+	// without that mode.
 	Presumption time.Duration
 	Dir         string
 }
@@ -94,10 +94,9 @@ func faultTable(w io.Writer, s Subject) {
 	}
 }
 
-// gapTable has the time without a leader by the kind of fault that was or had been
-// at work: of every role, from the last proof of one leader to the first of the
-// next. Where a fault struck members, a row has only the roles that these led: what
-// the others' moves cost has a row of its own.
+// gapTable has the times without a leader by kind of fault. A gap of a role lasts from the last
+// proof of one leader to the first proof of the next. If the fault struck members, its row has only
+// the roles that these led; roles of others that moved have a row of their own.
 func gapTable(w io.Writer, s Subject) {
 	counts, steps := map[string]int{}, map[int]bool{}
 	for _, f := range s.Record.Faults {
@@ -168,8 +167,7 @@ func storeTable(w io.Writer, s Subject) {
 	}
 }
 
-// orderTable has what members were told to do with their leadership, and what they
-// said had become of it.
+// orderTable has the orders that members were given, and the results that they reported.
 func orderTable(w io.Writer, s Subject) {
 	fmt.Fprintf(w, "\nOrders\t\t\t\t\t\t\nfrom\tms\tmember\twhat\trole\tafter token\tto\toutcome\n")
 	for _, o := range s.Record.Orders {

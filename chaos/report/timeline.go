@@ -25,7 +25,7 @@ const (
 	bottomMargin = 70.0
 )
 
-// Fault colours, by what is done: killed is told from cut off at a glance.
+// Fault colours, by action: a kill must be told from a cut-off at a glance.
 var faultColours = map[string]string{
 	"killed": "#c0392b", "stopped": "#8e44ad", "cut off": "#e67e22",
 	"packets lost": "#2980b9", "slow": "#16a085", "restarted": "#7f8c8d",
@@ -46,8 +46,8 @@ type timeline struct {
 	y             float64
 }
 
-// Timeline writes the picture: a lane for each host with what was done to it, and,
-// for each mode and role, a lane for each member with its terms.
+// Timeline writes the picture: a lane for each host with its faults and, for each mode and role, a
+// lane for each member with its terms.
 func Timeline(to io.Writer, s Subject) {
 	seconds := (s.Record.End - s.Record.Start).Seconds()
 	t := &timeline{Subject: s, SVG: svg.New(to), scale: min(14, max(2, 12000/max(1, seconds)))}
@@ -113,7 +113,7 @@ func (t *timeline) axis() {
 	}
 }
 
-// faultLanes has a bar for each fault in the lane of each host that it concerns.
+// faultLanes has a bar for each fault in the lane of each host that it strikes.
 func (t *timeline) faultLanes() {
 	t.text(12, t.y+10, "faults", "font-weight:bold;fill:#222")
 	for _, host := range t.Hosts {
@@ -175,8 +175,7 @@ func (t *timeline) life(l history.Life) {
 	}
 }
 
-// led draws the terms of one incarnation: by token, or, where there is none, by
-// member.
+// led draws the terms of one incarnation, coloured by token or, without tokens, by member.
 func (t *timeline) led(l history.Life, mode, role int) {
 	if mode == history.Exclusive {
 		for i, term := range t.Verdict.Terms[role] {
@@ -213,8 +212,8 @@ func (t *timeline) writes(host string, role int) {
 	}
 }
 
-// bar draws a span in the present lane, with its label inside if it fits, or right
-// of it if that fits between it and room.
+// bar draws a span in the present lane. Its label is inside if it fits, or else to the right of the
+// bar if it fits there, left of room.
 func (t *timeline) bar(s witness.Span, colour, tip, label string, room float64) {
 	x := t.x(s.From)
 	w := max(1, t.x(s.To)-x)
@@ -235,7 +234,7 @@ func (t *timeline) bar(s witness.Span, colour, tip, label string, room float64) 
 	}
 }
 
-// inside is no room beside a bar.
+// inside, as room, allows no label beside the bar.
 const inside = 0
 
 func (t *timeline) cross(x, y float64, colour string) {

@@ -11,18 +11,18 @@ import (
 	"github.com/goneli/neli/fence"
 )
 
-// group is what the keys and ids of fences have in them.
+// group is the group in the fences' keys and transactional ids.
 const group = "chaos"
 
-// hold is the database with package fence in front: a term claims once, and each of its transactions,
-// which run side by side, begins with a hold. The write itself looks at no token.
+// hold is the database behind package fence: a term claims once, and each of its transactions,
+// which run concurrently, begins with a hold. The write itself does not look at tokens.
 type hold struct {
 	register
 	unfenced bool
 }
 
-// claiming is how long one attempt to claim may take. A hold of a suspended leader is in its way for
-// as long as the server lets a transaction be idle.
+// claiming bounds one attempt to claim. A suspended leader's hold blocks it until the server ends
+// the idle transaction.
 const claiming = 5 * time.Second
 
 func (h *hold) Lead(ctx context.Context, t Term, work func(context.Context, Writer) error) error {
@@ -39,7 +39,7 @@ func (h *hold) Lead(ctx context.Context, t Term, work func(context.Context, Writ
 		t.Claimed(false)
 		return err
 	case err != nil:
-		return err // nobody knows whether it is claimed
+		return err // it is unknown whether the claim succeeded
 	}
 	t.Claimed(true)
 	return work(ctx, holdWriter{h, t})
@@ -53,7 +53,7 @@ func (h *hold) claim(ctx context.Context, t Term) error {
 	})
 }
 
-// transact does something in a transaction. What fails before the commit has had no effect.
+// transact calls do in a transaction. If anything fails before the commit, nothing has changed.
 func (h *hold) transact(ctx context.Context, do func(*sql.Tx) error) error {
 	tx, err := h.db.BeginTx(ctx, nil)
 	if err != nil {

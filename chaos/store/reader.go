@@ -18,15 +18,16 @@ func seeds(bootstrap string) []string { return strings.Split(bootstrap, ",") }
 // A Reader reads what was committed to Topic. It is for one goroutine.
 type Reader struct {
 	client *kgo.Client
-	next   map[int]int64 // by role: the offset behind the last record or marker that was read
+	next   map[int]int64 // by role: the offset after the last record or marker that was read
 	last   map[int]record
 	keep   func(Entry)
 }
 
-// NewReader returns a Reader, which dials by dial; nil is this process's own network.
+// NewReader returns a Reader that connects by dial, or by this process's own network if dial is
+// nil.
 func NewReader(bootstrap string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (*Reader, error) {
-	// Markers are read, too: a transaction that was aborted at the end has nothing else that would show
-	// how far the reader is.
+	// Markers are read, too: if the last transaction was aborted, only its marker shows how far the
+	// reader is.
 	opts := []kgo.Opt{kgo.SeedBrokers(seeds(bootstrap)...), kgo.ConsumeTopics(Topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords()}
 	if dial != nil {
@@ -39,8 +40,8 @@ func NewReader(bootstrap string, dial func(ctx context.Context, network, addr st
 	return &Reader{client: client, next: map[int]int64{}, last: map[int]record{}, keep: func(Entry) {}}, nil
 }
 
-// Read returns what was committed last when it was called, or later. It asks for the end of everything,
-// what is not yet committed included, and waits until that is decided.
+// Read returns the value that was committed last when it was called, or a later one. It asks for
+// the end of the log, including open transactions, and waits until these have ended.
 func (r *Reader) Read(ctx context.Context, role int) (token, value int64, err error) {
 	end, err := r.end(ctx, role)
 	if err != nil {
@@ -112,7 +113,8 @@ func (r *Reader) Log(ctx context.Context, roles int) ([]Entry, error) {
 	return log, nil
 }
 
-// MakeTopic makes Topic with a partition for each role; what is acknowledged is on two brokers of three.
+// MakeTopic makes Topic with a partition for each role. An acknowledged record is on two of three
+// brokers.
 func MakeTopic(ctx context.Context, client kmsg.Requestor, roles int) error {
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = Topic, int32(roles), 3

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// A Dialer makes connections from some host; nil is this process's own network.
+// A Dialer makes connections from a host; nil means this process's own network.
 type Dialer interface {
 	Dial(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -34,7 +34,7 @@ func connect(ctx context.Context, dsn string, from Dialer) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// openSQL returns connections that are made when they are needed.
+// openSQL returns a database whose connections are made when they are needed.
 func openSQL(dsn string, from Dialer) (*sql.DB, error) {
 	config, err := configOf(dsn, from)
 	if err != nil {
@@ -45,8 +45,8 @@ func openSQL(dsn string, from Dialer) (*sql.DB, error) {
 	return db, nil
 }
 
-// register is a row for each role that takes a write if and only if its token is not lower than that
-// of the last one it took. There is another one beside it, without that guard.
+// register has a guarded row for each role, which accepts a write only if its token is not lower
+// than that of the last accepted write, and an unguarded row, which accepts all.
 type register struct{ db *sql.DB }
 
 func (r *register) Lead(ctx context.Context, t Term, work func(context.Context, Writer) error) error {
@@ -80,7 +80,7 @@ type registerWriter struct {
 	term Term
 }
 
-// Write hands a value to both registers of the role and returns whether the guarded one took it.
+// Write writes a value to both rows of the role, and returns whether the guarded one accepted it.
 func (w registerWriter) Write(ctx context.Context, value int64) (accepted bool, err error) {
 	conn, err := w.conn(ctx)
 	if err != nil {
@@ -91,7 +91,8 @@ func (w registerWriter) Write(ctx context.Context, value int64) (accepted bool, 
 	return accepted, failed(err)
 }
 
-// failed tells what has certainly not been sent. The driver calls a connection bad only if that is so.
+// failed marks errors of requests that were certainly not sent. The driver returns ErrBadConn only
+// for such requests.
 func failed(err error) error {
 	if err != nil && (pgconn.SafeToRetry(err) || errors.Is(err, driver.ErrBadConn)) {
 		return notSent(err)

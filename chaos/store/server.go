@@ -1,5 +1,6 @@
-// Package store is what leaders write to outside: a PostgreSQL with a register per role that takes a
-// write by its token, the same with package fence in front, and a Kafka topic by fence.Transactions.
+// Package store has the stores that leaders write to: PostgreSQL with a register for each role that
+// is guarded by the token, the same behind package fence, and a Kafka topic written by
+// fence.Transactions.
 package store
 
 import (
@@ -62,9 +63,8 @@ func Find() (string, error) {
 	return filepath.Dir(found[0]), nil
 }
 
-// Start makes a database for these roles below dir and serves it on a host; admin
-// is where this process dials from. It refuses to run as root, so it runs as
-// nobody.
+// Start makes a database for these roles below dir and serves it on a host; admin is where this
+// process dials from. PostgreSQL refuses to run as root, so it runs as nobody.
 func Start(ctx context.Context, host Host, ip netip.Addr, admin Dialer, dir string, roles int) (*Server, error) {
 	s := &Server{host: host, done: make(chan struct{}),
 		DSN: fmt.Sprintf("postgres://chaos@%s:%d/postgres?sslmode=disable", ip, port)}
@@ -163,12 +163,12 @@ func fill(ctx context.Context, conn *pgx.Conn, roles int) error {
 	return err
 }
 
-// Stop kills the server. Its data is of no use any more.
+// Stop kills the server. Its data is not used any more.
 func (s *Server) Stop() {
 	if s.cmd == nil {
 		return
 	}
-	_ = s.cmd.Process.Signal(syscall.SIGQUIT) // takes its children along
+	_ = s.cmd.Process.Signal(syscall.SIGQUIT) // kills its children, too
 	select {
 	case <-s.done:
 	case <-time.After(5 * time.Second):

@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli/fence"
 )
 
-// A Store is what the leaders of some roles write to, and what everybody reads. Lead may be called
+// A Store is written to by the leaders of some roles, and read by all members. Lead may be called
 // concurrently, for different terms; Read is for one goroutine.
 type Store interface {
 	// Lead calls work with a Writer for a term, and again with another one when work returns an error
@@ -36,14 +36,14 @@ type Term struct {
 	Role   int
 	Token  int64
 	Member string
-	// Claiming is called before a store is asked to refuse all earlier terms, and Claimed with what it
-	// said. A store that decides at each write calls neither.
+	// Claiming is called before the store is asked to refuse all earlier terms, and Claimed with
+	// its answer. A store that decides at each write calls neither.
 	Claiming func()
 	Claimed  func(accepted bool)
 }
 
-// ErrNotSent wraps what kept an operation from reaching the store: it has had no
-// effect and will have none.
+// ErrNotSent wraps the error of an operation that did not reach the store, and so has no effect now
+// or later.
 var ErrNotSent = errors.New("store: not sent")
 
 // Kinds of stores.
@@ -53,7 +53,7 @@ const (
 	Transactions = "transactions" // Kafka by fence.Transactions
 )
 
-// Kinds returns all kinds of which there can be a store, with brokers or without.
+// Kinds returns the kinds of stores that are available, with brokers or without.
 func Kinds(brokers bool) []string {
 	if brokers {
 		return []string{Register, Hold, Transactions}
@@ -61,7 +61,7 @@ func Kinds(brokers bool) []string {
 	return []string{Register, Hold}
 }
 
-// Check returns an error for a name that is none of a kind.
+// Check returns an error if a name is not one of a kind of store.
 func Check(names []string, brokers bool) error {
 	if len(names) == 0 {
 		return errors.New("no store is named")
@@ -122,5 +122,5 @@ type Entry struct {
 	Value    int64
 	Member   string
 	Accepted bool
-	Stale    bool // a higher token had written before, without a guard it would have been overwritten
+	Stale    bool // a higher token had written before: without a guard this write would have overwritten it
 }

@@ -45,7 +45,7 @@ type lasting struct{}
 
 func (lasting) Valid() bool { return true }
 
-// The guard bites, and where there is none a stale write passes.
+// The guarded register rejects a stale write, and the unguarded one accepts it.
 func TestRegister(t *testing.T) {
 	s, from := newServer(t)
 	db, err := openSQL(s.DSN, from)
@@ -63,7 +63,7 @@ func TestRegister(t *testing.T) {
 	assert.True(t, write(0, 5, 1, "a"))
 	assert.True(t, write(0, 5, 2, "a"), "the same term goes on")
 	assert.True(t, write(0, 9, 3, "b"))
-	assert.False(t, write(0, 5, 4, "a"), "a leader that was and does not know it")
+	assert.False(t, write(0, 5, 4, "a"), "a former leader that does not know it yet")
 	assert.True(t, write(1, 0, 5, "a"), "another role has tokens of its own")
 	token, value, err := r.Read(t.Context(), 0)
 	require.NoError(t, err)
@@ -80,8 +80,8 @@ func TestRegister(t *testing.T) {
 	assert.Equal(t, Entry{Serial: 5, Role: 1, Token: 0, Value: 5, Member: "a", Accepted: true, Stale: false}, log[4])
 }
 
-// A claim refuses the former term's holds, also before anything was written under it; and without the
-// hold the former term's write stands, and is seen in the log.
+// After a claim the former term's holds fail, even before the new term has written. Without holds
+// the former term's write is accepted, and the log shows it.
 func TestHold(t *testing.T) {
 	s, from := newServer(t)
 	db, err := openSQL(s.DSN, from)

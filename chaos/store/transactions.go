@@ -16,7 +16,7 @@ import (
 	"github.com/goneli/neli/franz/franzfence"
 )
 
-// Topic takes what is written by transactions, a partition for each role.
+// Topic has the records written by transactions, in a partition for each role.
 const Topic = "chaos-writes"
 
 // transactions is a topic to which leaders write by fence.Transactions.
@@ -62,13 +62,13 @@ func onFranz(bootstrap string) leading {
 	})
 }
 
-// opener is what both adapters have.
+// opener is the method that both adapters have.
 type opener[R any] interface {
 	Open(transactionalID string) func() (fence.Client[R], error)
 }
 
-// asking is how long brokers may take to say whether they will do; then they are asked again, as one
-// of them may be disturbed.
+// asking bounds one check whether the brokers are suitable. After that the check is repeated, since
+// one of them may be disturbed.
 const asking = 3 * time.Second
 
 func leadOn[R any](open func(context.Context) (opener[R], error), record func(role int, value []byte) R) leading {
@@ -89,7 +89,7 @@ func leadOn[R any](open func(context.Context) (opener[R], error), record func(ro
 
 func (s *transactions) Lead(ctx context.Context, t Term, work func(context.Context, Writer) error) error {
 	id := fence.TransactionalID(group, t.Role)
-	if s.unfenced { // an id of the term's own fences nobody
+	if s.unfenced { // an id that no other term uses fences nobody
 		id = fmt.Sprintf("%s/%d/%s/%d", id, t.Token, t.Member, s.terms.Add(1))
 	}
 	t.Claiming()
@@ -122,7 +122,7 @@ type record struct {
 	Member       string
 }
 
-// Write never says that a value was refused: by an error nobody knows.
+// Write never reports a refusal: after an error the outcome is unknown.
 func (w transactionWriter) Write(ctx context.Context, value int64) (accepted bool, err error) {
 	b, err := json.Marshal(record{w.term.Token, value, w.term.Member})
 	if err != nil {

@@ -49,9 +49,9 @@ func newHost(name string, prefix netip.Prefix) (*Host, error) {
 func (h *Host) live(prefix netip.Prefix, ready chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
-		// The main thread never ends before the process, and what is seen of the
-		// process is seen of it: take another, which is certain to be a different
-		// one for as long as this goroutine holds the main thread.
+		// The main thread lives as long as the process, and the namespace in /proc/PID is the main
+		// thread's. So take another thread: a new goroutine gets one while this goroutine holds the
+		// main thread.
 		done := make(chan struct{})
 		go func() { defer close(done); h.live(prefix, ready) }()
 		<-done
@@ -100,7 +100,7 @@ func (h *Host) build(prefix netip.Prefix) (err error) {
 			if err := kernel.AddrAdd(link, addr); err != nil {
 				return fmt.Errorf("adding the address %v: %w", prefix, err)
 			}
-			// Losses are for links to make, not for a forwarder that is a moment late.
+			// A long queue: only links may lose packets, not a forwarder that is late for a moment.
 			if err := kernel.LinkSetTxQLen(link, 20*queueLimit); err != nil {
 				return err
 			}
@@ -128,14 +128,14 @@ func openTUN() (*os.File, error) {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("making a TUN device: %w", err)
 	}
-	// Only now: the runtime's poller may not watch a descriptor without a device.
+	// Only now: the runtime's poller must not watch the descriptor before it has a device.
 	return os.NewFile(uintptr(fd), path), nil
 }
 
 var errClosed = errors.New("wire: closed")
 
-// Start starts a process on the host, in a session of its own. It is killed when
-// this process ends or the Net is closed, even if it is stopped then.
+// Start starts a process on the host, in a session of its own. It is killed when this process ends
+// or the Net is closed, even if it is suspended.
 func (h *Host) Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -151,8 +151,8 @@ func (h *Host) Start(cmd *exec.Cmd) error {
 	}
 }
 
-// Dial connects from the host to an address and port in figures; a name would be
-// looked up outside. It fits the dialers of most clients.
+// Dial connects from the host to a numeric address and port; a name would be resolved outside the
+// host. Its signature fits the dialers of most clients.
 func (h *Host) Dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 	if _, err := netip.ParseAddrPort(addr); err != nil {
 		return nil, fmt.Errorf("wire: dialing %s: %w", addr, err)
@@ -182,8 +182,8 @@ func (h *Host) ListenPacket(network, addr string) (c net.PacketConn, err error) 
 	return c, err
 }
 
-// enter runs f on a thread within the namespace; a socket stays in the one where
-// it was made.
+// enter runs f on a thread in the host's namespace. A socket stays in the namespace in which it was
+// made.
 func (h *Host) enter(f func() error) error {
 	runtime.LockOSThread()
 	home, err := os.Open("/proc/thread-self/ns/net")

@@ -11,7 +11,7 @@ import (
 // carries them at once.
 type Policy struct {
 	Cut    bool          // none passes
-	Delay  time.Duration // each is this late,
+	Delay  time.Duration // each is late by this,
 	Jitter time.Duration // and up to that much more
 	Loss   float64       // the fraction that is lost
 }
@@ -23,8 +23,8 @@ const queueLimit = 1000
 // Count is what became of the packets that entered a link.
 type Count struct{ Carried, Cut, Lost, Overflowed uint64 }
 
-// link carries packets one way, in order: jitter varies the delay, it does not
-// reorder, for reordering alone is no fault that TCP cares about.
+// link carries packets one way, in order. Jitter varies the delay but does not reorder packets: TCP
+// hides reordering from its users anyway.
 type link struct {
 	to   io.Writer
 	wake chan struct{} // one token: the queue is not empty any more
@@ -57,9 +57,8 @@ func (l *link) counted() Count {
 	return l.count
 }
 
-// enter takes a packet, which is the caller's again when it returns. What is to
-// pass at once is written here, so that an undisturbed link costs no goroutine a
-// wake-up. Writing to a TUN device does not block.
+// enter takes a packet and does not keep data. A packet without delay is written here, so that an
+// undisturbed link needs no goroutine to wake up. Writing to a TUN device does not block.
 func (l *link) enter(data []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +93,7 @@ func (l *link) enter(data []byte) {
 	}
 }
 
-// run delivers what waits, until stop is closed.
+// run delivers the packets in the queue, until stop is closed.
 func (l *link) run(stop <-chan struct{}) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -111,7 +110,7 @@ func (l *link) run(stop <-chan struct{}) {
 	}
 }
 
-// deliver writes what is due and returns how long the next one has to wait.
+// deliver writes the packets that are due, and returns how long the next one has to wait.
 func (l *link) deliver(now time.Time) (wait time.Duration, some bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

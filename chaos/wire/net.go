@@ -21,8 +21,8 @@ type Net struct {
 	once  sync.Once
 }
 
-// New makes a network of hosts with these names; the seed decides which packets
-// are lost. It is to be closed.
+// New makes a network of hosts with these names; the seed decides which packets are lost. The
+// caller closes it.
 func New(seed uint64, names ...string) (*Net, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("wire: network namespaces need root, and this is user %d", os.Geteuid())
@@ -74,7 +74,7 @@ func (h *Host) forward() {
 	}
 }
 
-// Host returns the host of that name; one that New was not told of is a mistake.
+// Host returns the host of that name, which must be one of New's names.
 func (n *Net) Host(name string) *Host {
 	i := slices.IndexFunc(n.hosts, func(h *Host) bool { return h.Name == name })
 	if i < 0 {
@@ -107,7 +107,7 @@ func (n *Net) link(from, to string) *link {
 	return l
 }
 
-// Heal makes all links whole.
+// Heal ends all disturbances.
 func (n *Net) Heal() {
 	for _, l := range n.links {
 		l.set(Policy{})
@@ -127,8 +127,7 @@ func (n *Net) Total() Count {
 	return sum
 }
 
-// Close ends the hosts' threads, and with them all processes that were started
-// there, and everything of the network.
+// Close ends the hosts' threads, and thereby their processes and the network.
 func (n *Net) Close() {
 	n.once.Do(func() {
 		close(n.stop)

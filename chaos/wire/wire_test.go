@@ -77,7 +77,7 @@ func ping(t *testing.T, c net.Conn, patience time.Duration) (time.Duration, bool
 }
 
 func TestDelay(t *testing.T) {
-	const delay = time.Second // which no busy machine adds
+	const delay = time.Second // longer than any delay by a busy machine
 	n := newNet(t, "a", "b")
 	c := dial(t, n.Host("a"), echo(t, n.Host("b")))
 	took, ok := ping(t, c, 10*time.Second)
@@ -122,7 +122,7 @@ func TestCutOneWay(t *testing.T) {
 	assert.EqualValues(t, 1, n.Count("a", "b").Carried, "the question arrives")
 	assert.EqualValues(t, 1, n.Count("b", "a").Cut, "the answer does not")
 	_, ok = ping(t, c, 5*time.Second)
-	assert.True(t, ok, "others are not concerned")
+	assert.True(t, ok, "other links are not affected")
 	n.Heal()
 	_, ok = ping(t, a, 5*time.Second)
 	assert.True(t, ok)
@@ -173,8 +173,8 @@ func TestQueueIsBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return n.Count("a", "b").Overflowed == 200 }, 10*time.Second, 5*time.Millisecond)
 }
 
-// A host's processes see its address and nothing of the machine's, and are gone
-// with it, suspended ones included.
+// A host's processes see its address and none of the machine's. They end with the host, even if
+// they are suspended.
 func TestProcesses(t *testing.T) {
 	n := newNet(t, "a", "b")
 	var out strings.Builder
