@@ -1,6 +1,6 @@
-// Package crowd measures this library at scale: many members, several in a process,
-// and many roles; how soon everything is led, and how evenly, after the start, after a
-// process has died and after one has joined; and what it costs.
+// Package crowd measures this library at scale: many roles and many members, several in a process.
+// It measures how soon all roles are led, and evenly shared, after the start, after a process has
+// died and after one has joined; and what that costs.
 package crowd
 
 import (
@@ -20,14 +20,14 @@ import (
 	"github.com/goneli/neli/testkit/pause"
 )
 
-// patience bounds each phase, beside T where something has to lapse.
+// patience bounds each phase. T comes on top where leases must lapse.
 const patience = 2 * time.Minute
 
-// apart is the pause between the starts of two processes: that of ten members keeps a
-// small machine busy for about so long.
+// apart is the pause between the starts of two processes: starting ten members keeps a small
+// machine busy for about that long.
 const apart = 500 * time.Millisecond
 
-// crowd is the processes that live.
+// crowd is the running processes.
 type crowd struct {
 	size  Size
 	place peers.Place
@@ -38,12 +38,12 @@ type crowd struct {
 
 	mu        sync.Mutex // guards the ledger
 	ledger    *ledger
-	changed   chan struct{} // closed at the next news
+	changed   chan struct{} // closed at the next change
 	processes []*process
 }
 
-// Run measures one crowd on one broker. Nothing happens for the window's time when
-// everything is shared out.
+// Run measures one crowd on one broker. When all roles are shared out, the crowd is left alone for
+// the window's time.
 func Run(ctx context.Context, place peers.Place, size Size, window time.Duration, log func(string, ...any)) (Outcome, error) {
 	kafka, err := peers.StartKafkaWith(ctx, place, kafkatest.Options{Brokers: 1, HeapMiB: 2048})
 	if err != nil {
@@ -79,7 +79,7 @@ func Run(ctx context.Context, place peers.Place, size Size, window time.Duration
 	return o, nil
 }
 
-// phase waits until something is so.
+// phase waits until ok, and records how long that took.
 func (c *crowd) phase(ctx context.Context, o *Outcome, what string, since time.Duration, limit time.Duration, ok func(*ledger) bool) error {
 	p := Phase{What: what}
 	met, err := c.until(ctx, limit, func(l *ledger) bool {
@@ -98,7 +98,7 @@ func (c *crowd) phase(ctx context.Context, o *Outcome, what string, since time.D
 	return nil
 }
 
-// begin starts everybody. Who is to lead everything does so before there are others.
+// begin starts all processes. With size.One the first one leads everything before the others start.
 func (c *crowd) begin(ctx context.Context, o *Outcome) error {
 	began := c.anew()
 	first := c.size.Processes
@@ -174,12 +174,12 @@ func (c *crowd) quiet(ctx context.Context, o *Outcome, window time.Duration) err
 	if err := c.memory(ctx, o); err != nil {
 		return err
 	}
-	c.log("in quiet: members use %.4f cores %.4v, the broker %.4f; %d terms lost; a member occupies %.1f MB, its heap %.1f MB",
+	c.log("while idle: members use %.4f cores %.4v, the broker %.4f; %d terms lost; a member occupies %.1f MB, its heap %.1f MB",
 		o.Quiet.MembersCPU, each, o.Quiet.ServersCPU, o.LostInQuiet, o.Resident/1e6, o.Heap/1e6)
 	return nil
 }
 
-// memory is what is resident first: asking for the heap collects garbage.
+// memory measures the resident memory first, since asking for the heap collects garbage.
 func (c *crowd) memory(ctx context.Context, o *Outcome) error {
 	each := float64(c.size.Each)
 	for _, pid := range c.pids() {
@@ -192,8 +192,7 @@ func (c *crowd) memory(ctx context.Context, o *Outcome) error {
 	return c.ask(ctx, func(a *account) { o.Heap = max(o.Heap, float64(a.heap)/each) })
 }
 
-// ask asks all processes what their members occupy and how long their steps took, and passes on
-// what they have answered.
+// ask asks all processes for their members' memory and steps, and passes on their answers.
 func (c *crowd) ask(ctx context.Context, answered func(*account)) error {
 	c.look(func(l *ledger) {
 		for _, a := range l.alive {
@@ -246,8 +245,8 @@ func (c *crowd) die(ctx context.Context, o *Outcome) error {
 	return c.phase(ctx, o, SharedAgain, began, patience, (*ledger).shared)
 }
 
-// end kills who is left: a crowd whose broker is gone tries to reach it with all its might,
-// beside the next one.
+// end kills all processes: a crowd without a broker keeps trying to reach it, and would disturb the
+// next one.
 func (c *crowd) end() {
 	c.mu.Lock()
 	left := c.processes
@@ -299,7 +298,7 @@ func (c *crowd) closeAll(ctx context.Context, o *Outcome) error {
 	c.mu.Unlock()
 	for _, p := range leaving {
 		select {
-		case <-p.listened: // it has ended, and all that it said was heard
+		case <-p.listened: // it has ended, and its output was read
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -312,7 +311,8 @@ func (c *crowd) closeAll(ctx context.Context, o *Outcome) error {
 	return nil
 }
 
-// until waits, and reports whether it was not in vain. It asks after all news.
+// until waits until ok, which it calls after every change, and reports whether that came within the
+// limit.
 func (c *crowd) until(ctx context.Context, limit time.Duration, ok func(*ledger) bool) (bool, error) {
 	over := time.NewTimer(limit)
 	defer over.Stop()
@@ -339,7 +339,7 @@ func (c *crowd) until(ctx context.Context, limit time.Duration, ok func(*ledger)
 	}
 }
 
-// intact reports a process that has ended by itself.
+// intact returns an error if a process has ended by itself.
 func (c *crowd) intact() error {
 	for _, p := range c.living() {
 		select {

@@ -15,7 +15,7 @@ func TestShares(t *testing.T) {
 	first, second := l.open(2), l.open(2)
 	l.take(first, Line{Member: 0, Gained: []int{0, 1, 2}})
 	l.take(first, Line{Member: 1, Gained: []int{3, 4}, Fenced: 1})
-	assert.Equal(t, []int{3, 2, 0, 0}, l.shares(), "a process that has not said anything leads nothing")
+	assert.Equal(t, []int{3, 2, 0, 0}, l.shares(), "a process that has not reported anything leads nothing")
 	assert.Equal(t, 3, l.vacant)
 	assert.False(t, l.shared())
 
@@ -23,13 +23,13 @@ func TestShares(t *testing.T) {
 	most, least := l.spread()
 	assert.Equal(t, []float64{1.5, 0}, []float64{most, least})
 	assert.Zero(t, l.vacant)
-	assert.False(t, l.shared(), "one leads nothing")
+	assert.False(t, l.shared(), "one member leads nothing")
 
 	l.take(first, Line{Member: 0, Lost: []int{2}})
 	l.take(second, Line{Member: 0, Lost: []int{7}})
 	assert.Equal(t, 2, l.vacant)
 	l.take(second, Line{Member: 1, Gained: []int{2}, Fenced: 2})
-	assert.False(t, l.shared(), "7 is being handed over")
+	assert.False(t, l.shared(), "role 7 is being handed over")
 	l.take(second, Line{Member: 1, Gained: []int{7}})
 	assert.True(t, l.shared())
 	assert.Equal(t, 3, l.fenced())
@@ -45,7 +45,7 @@ func TestAJoinerWithNothingHasNoShare(t *testing.T) {
 	}
 	most, _ := l.spread()
 	assert.Less(t, most, Even)
-	assert.False(t, l.shared(), "though nobody else has too much")
+	assert.False(t, l.shared(), "although no other member has too much")
 }
 
 func TestLed(t *testing.T) {
@@ -58,14 +58,14 @@ func TestLed(t *testing.T) {
 
 	l.end(dead)
 	l.anew(3)
-	assert.False(t, l.led(), "1 was led by one that was killed")
+	assert.False(t, l.led(), "the leader of role 1 was killed")
 	assert.Equal(t, 1, l.vacant)
 	l.take(dead, Line{At: 9, Gained: []int{1}})
-	assert.False(t, l.led(), "what that one says is of the past")
+	assert.False(t, l.led(), "reports of an ended process do not count")
 
 	l.take(lives, Line{At: 4 * time.Second, Lost: []int{0}})
 	l.take(lives, Line{At: 5*time.Second + 3, Gained: []int{1}})
-	assert.True(t, l.led(), "each was, and 0 is being handed over")
+	assert.True(t, l.led(), "each role was led, and role 0 is being handed over")
 	assert.Equal(t, 5.0, l.seconds(3))
 	assert.Equal(t, []int{1}, l.shares())
 }

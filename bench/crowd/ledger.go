@@ -7,28 +7,28 @@ import (
 	"github.com/goneli/neli/bench/measure"
 )
 
-// ledger is who leads what, by what processes have said.
+// ledger records which members lead which roles, as the processes report it.
 type ledger struct {
 	roles  int
 	alive  []*account
-	by     []int // how many who live lead a role
-	vacant int   // roles that none does
+	by     []int // the number of living leaders, by role
+	vacant int   // roles without a leader
 
-	seen   []bool // roles that somebody who lives has led since the phase began
+	seen   []bool // roles that a living member has led since the phase began
 	unseen int
-	at     time.Duration // of the newest thing that was said
+	at     time.Duration // of the newest report
 
 	past Steps // of processes that have ended
 }
 
-// account is one process's.
+// account is one process's part of the ledger.
 type account struct {
-	of      []int // members of the process that lead a role: one, or none
+	of      []int // by role: the number of the process's members that lead it, 1 or 0
 	shares  []int // by member
 	started time.Duration
 	fenced  int
 	heap    uint64
-	steps   Steps // the last that was said of them
+	steps   Steps // as reported last
 }
 
 func newLedger(roles int) *ledger {
@@ -41,7 +41,7 @@ func (l *ledger) open(members int) *account {
 	return a
 }
 
-// end forgets a process that was killed, or that has closed. What it still says is of the past.
+// end removes a process that was killed or has closed. Its later reports change nothing.
 func (l *ledger) end(a *account) {
 	l.past.add(a.steps)
 	l.alive = slices.DeleteFunc(l.alive, func(other *account) bool { return other == a })
@@ -108,7 +108,7 @@ func (l *ledger) shares() []int {
 	return all
 }
 
-// spread is the largest share and the smallest, over the mean of what there is.
+// spread returns the largest and the smallest share, each divided by the mean.
 func (l *ledger) spread() (most, least float64) {
 	of := l.shares()
 	if len(of) == 0 {
@@ -118,11 +118,11 @@ func (l *ledger) spread() (most, least float64) {
 	return float64(slices.Max(of)) / mean, float64(slices.Min(of)) / mean
 }
 
-// led: each role has been led by one who lives.
+// led reports whether a living member has led each role since the phase began.
 func (l *ledger) led() bool { return l.unseen == 0 }
 
-// Even is how far from the mean the largest share may be, and Least the smallest, for
-// roles to be shared out.
+// Roles are shared out if the largest share is at most Even times the mean, and the smallest at
+// least Least times.
 const (
 	Even  = 1.1
 	Least = 0.5
@@ -148,12 +148,12 @@ func (l *ledger) fenced() (n int) {
 	return n
 }
 
-// seconds from a time to the newest thing that was said.
+// seconds returns the time from since to the newest report.
 func (l *ledger) seconds(since time.Duration) float64 {
 	return measure.Milliseconds(max(0, l.at-since)) / 1000
 }
 
-// steps are those of all processes, as far as they have said.
+// steps adds up what all processes have reported of their steps.
 func (l *ledger) steps() Steps {
 	sum := l.past
 	for _, a := range l.alive {

@@ -23,9 +23,8 @@ import (
 // Command is the subcommand that makes this program a process with several members.
 const Command = "crowd"
 
-// Params are what such a process is told, one line of JSON. Each further line asks what its
-// members occupy and how long their steps took, unless it is closeAll: then the process closes
-// its members and ends.
+// Params are the first line of such a process's input, as JSON. Each further line asks for its
+// members' memory and steps, unless it is closeAll: then the process closes its members and ends.
 type Params struct {
 	Servers    string
 	Client     string // "" for the default
@@ -36,27 +35,27 @@ type Params struct {
 	Roles      int
 	T          time.Duration
 	Priority   int
-	Lead       bool // by Lead, which asks nothing while nothing happens; else by Pulse, which costs no goroutine for each role
+	Lead       bool // drive members by Lead, which does nothing while nothing happens; otherwise by Pulse, which needs no goroutine for each role
 }
 
 const closeAll = "close"
 
-// Line is what it says when something has changed.
+// Line is what a process reports when something has changed.
 type Line struct {
 	At           time.Duration
 	Started      bool   // all members have begun
 	Member       int    `json:",omitempty"` // number in the process
 	Gained, Lost []int  `json:",omitempty"` // roles
-	Fenced       int    `json:",omitempty"` // terms that ended otherwise than in good order
+	Fenced       int    `json:",omitempty"` // terms that did not end in good order
 	Heap         uint64 `json:",omitempty"` // bytes in use after a collection, of all members
 	Steps        *Steps `json:",omitempty"` // of all members, since they began
 }
 
-// pulse is the pause between two pulses, which is when events are delivered: what is
-// measured is late by so much at most.
+// pulse is the pause between two pulses. Events are delivered at a pulse, so what is measured is
+// late by at most this.
 const pulse = 100 * time.Millisecond
 
-// mouth says one line after another.
+// mouth writes lines, one at a time.
 type mouth struct {
 	mu  sync.Mutex
 	out *json.Encoder
@@ -67,11 +66,11 @@ func (m *mouth) say(l Line) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.out.Encode(l); err != nil {
-		os.Exit(1) // nobody listens
+		os.Exit(1) // nobody reads
 	}
 }
 
-// tell says what an event changes.
+// tell reports what an event changes.
 func (m *mouth) tell(i int, e neli.Event) {
 	switch e := e.(type) {
 	case neli.LeaderAcquired:
@@ -83,7 +82,7 @@ func (m *mouth) tell(i int, e neli.Event) {
 	}
 }
 
-// Main is the life of a process, which ends with its parent's.
+// Main runs such a process, until it is told to close or its parent is gone.
 func Main() error {
 	in := bufio.NewScanner(os.Stdin)
 	var p Params
@@ -132,7 +131,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// close closes all members at once, and says how long their steps took.
+// close closes all members at once, and reports how long their steps took.
 func (p *Params) close(members []*neli.Neli, out *mouth) error {
 	var all errgroup.Group
 	for _, n := range members {
@@ -144,7 +143,7 @@ func (p *Params) close(members []*neli.Neli, out *mouth) error {
 	return err
 }
 
-// member has everything as by default but for what the size says.
+// member returns a Neli with defaults for everything that the size does not determine.
 func (p *Params) member(i int, out *mouth) (*neli.Neli, error) {
 	provider, err := clients.Named(p.Client)
 	if err != nil {

@@ -7,20 +7,20 @@ import (
 	"github.com/goneli/neli/bench/idle"
 )
 
-// Size is how much there is of everything.
+// Size is the size of a crowd.
 type Size struct {
 	Processes, Each int // processes, and members in each
 	Partitions      int
 	Roles           int
 	T               time.Duration
-	One             bool   `json:",omitempty"` // who started first is preferred, and leads everything; nobody dies
-	Client          string `json:",omitempty"` // of Kafka; "" for the library's default
+	One             bool   `json:",omitempty"` // the member that started first is preferred, and leads everything; no process is killed
+	Client          string `json:",omitempty"` // Kafka client; "" for the library's default
 }
 
 // Members in all.
 func (s Size) Members() int { return s.Processes * s.Each }
 
-// String is what a row is called.
+// String is the name of the row.
 func (s Size) String() string {
 	text := fmt.Sprintf("%d members in %d processes, partitions: %d, %d roles, T = %v", s.Members(), s.Processes, s.Partitions, s.Roles, s.T)
 	if s.One {
@@ -32,7 +32,7 @@ func (s Size) String() string {
 	return text
 }
 
-// Sizes are those that there are aims for.
+// Sizes are the sizes that have targets.
 func Sizes() []Size {
 	const t = 5 * time.Second
 	return []Size{
@@ -58,23 +58,23 @@ type Phase struct {
 	Seconds float64
 	Spread  float64 // of members' shares: maximum over mean
 	Least   float64 // minimum over mean
-	Vacant  int     // roles without a leader at that moment: being handed over, mostly
-	Unmet   bool    // it was not so within that time
+	Vacant  int     // roles without a leader at the end, mostly because they are being handed over
+	Unmet   bool    // this did not happen within that time
 	Started float64 `json:",omitempty"` // LedAnew: when the last member had begun
 }
 
-// Outcome is what was seen.
+// Outcome is the result of one size.
 type Outcome struct {
 	Size
-	Run     string  // when, on what, by which command: a key of the results
+	Run     string  // the run's key in the results, which have its time, machine and command
 	Started float64 // when the last member had begun, in seconds since the first process was started
 	Phases  []Phase
 	Quiet   idle.Usage // all members together, and the broker, each second
 	Window  string     // of that
-	// Memory of a member, in bytes: its part of what is resident of its process, and of
-	// what Go's heap has after a collection. The largest of all processes.
+	// Memory of a member, in bytes: its part of the process's resident set, and of Go's heap after
+	// a collection. The figures are of the process where they are largest.
 	Resident, Heap float64
-	Lost           int    // terms lost otherwise than with the process that died
+	Lost           int    // lost terms, except those of the process that was killed
 	LostInQuiet    int    // of these, while nothing happened
-	Steps          *Steps `json:",omitempty"` // of all members until the end, but for those of the process that died after it was last asked
+	Steps          *Steps `json:",omitempty"` // of all members until the end; of the process that was killed, until it was last asked
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/goneli/neli/testkit/pause"
 )
 
-// process is one of the crowd's processes, and what it says.
+// process is one of the crowd's processes, and its part of the ledger.
 type process struct {
 	*nursery.Process
 	account  *account
 	in       *os.File
-	listened chan struct{} // closed when it says nothing more
+	listened chan struct{} // closed at the end of its output
 }
 
-// watch tells how it goes on.
+// watch logs the progress.
 func (c *crowd) watch(ctx context.Context) {
 	for pause.For(ctx, time.Second) == nil {
 		u, err := idle.Measure(ctx, 10*time.Second, c.pids(), c.kafka.Pids())
@@ -81,7 +81,7 @@ func (c *crowd) start() error {
 	return json.NewEncoder(ours).Encode(params)
 }
 
-// listen ends with the process, whose last words may be cut off.
+// listen reads a process's output until it ends. The last line may be cut off.
 func (c *crowd) listen(a *account, from *os.File) {
 	defer from.Close()
 	lines := json.NewDecoder(from)
@@ -98,14 +98,14 @@ func (c *crowd) listen(a *account, from *os.File) {
 	}
 }
 
-// anew begins a phase, and returns when.
+// anew begins a phase, and returns the time.
 func (c *crowd) anew() time.Duration {
 	now := member.Now()
 	c.look(func(l *ledger) { l.anew(now) })
 	return now
 }
 
-// look looks at the ledger.
+// look calls at with the ledger, under the lock.
 func (c *crowd) look(at func(*ledger)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // Steps is how long members' electors held their locks, in the buckets of neli.TimingBounds.
 type Steps struct {
 	neli.Timing
-	Over uint64 // longer than a fiftieth of T, or than the bound below that if it is none
+	Over uint64 // longer than a fiftieth of T or, if that is not a bound, than the next lower bound
 }
 
 // stepsOf adds up the steps of some members.
@@ -31,7 +31,7 @@ func (s *Steps) add(more Steps) {
 	}
 }
 
-// over is how many took longer than a time.
+// over is the number of steps that took longer than a limit.
 func over(t neli.Timing, limit time.Duration) uint64 {
 	n := t.Count
 	for i, bound := range neli.TimingBounds() {
@@ -42,7 +42,7 @@ func over(t neli.Timing, limit time.Duration) uint64 {
 	return n
 }
 
-// Longest is the bound below which all of them were, 0 if there is none.
+// Longest is the lowest bound that no step exceeded, 0 if there is none.
 func (s Steps) Longest() time.Duration {
 	bounds := neli.TimingBounds()
 	for i, bound := range slices.Backward(bounds[:]) {
@@ -56,7 +56,7 @@ func (s Steps) Longest() time.Duration {
 	return bounds[0]
 }
 
-// String has the buckets with something in them.
+// String lists the buckets that are not empty.
 func (s Steps) String() string {
 	parts := []string{fmt.Sprintf("%d steps, %.2f s in all", s.Count, s.Sum)}
 	for i, bound := range neli.TimingBounds() {

@@ -35,7 +35,7 @@ func TestSteps(t *testing.T) {
 func TestStepsOfThoseThatHaveEndedCount(t *testing.T) {
 	l := newLedger(1)
 	ends, lives := l.open(1), l.open(1)
-	for n := range uint64(3) { // each says what it has had so far
+	for n := range uint64(3) { // each report has all steps so far
 		l.take(ends, Line{Steps: &Steps{Timing: neli.Timing{Count: n}, Over: n}})
 	}
 	l.take(lives, Line{Steps: &Steps{Timing: neli.Timing{Count: 5}, Over: 1}})

@@ -30,10 +30,9 @@ type etcdParams struct {
 	TickMs, ElectionMs               uint // 0 for the default
 }
 
-// The fastest setting that etcd supports for a session: it grants no lease of less
-// than one and a half election timeouts, rounded up to seconds, so with the
-// default of 1 s it is 2 s. With these, which keep the ratio of 10 that its tuning
-// guide wants, it is 1 s, and a TTL is a number of whole seconds.
+// The fastest settings for a session. etcd grants no lease shorter than one and a half election
+// timeouts, rounded up to whole seconds: that is 2 s with the default timeout of 1 s. These
+// settings allow 1 s, and keep the ratio of 10 that etcd's tuning guide asks for.
 const (
 	fastTickMs     = 50
 	fastElectionMs = 500
@@ -64,7 +63,7 @@ func etcdBed(fast bool) Bed {
 	return bed
 }
 
-// etcdSystem asks for a TTL, 0 for the default, which is known to be nominal.
+// etcdSystem asks for a TTL, 0 for etcd's default. nominal is the TTL that it then has.
 func etcdSystem(bed, setting string, ttl, nominal time.Duration) System {
 	return System{Family: "etcd", Bed: bed, Setting: setting, Lease: nominal, Beat: nominal / 3, Settle: 300 * time.Millisecond,
 		Idle: []int{Size, 30}, Kinds: common, Members: func(servers Servers, group string) Group {
@@ -166,7 +165,7 @@ func (c *etcdCluster) Stop() {
 	}
 }
 
-// ServerMain is an etcd member's life.
+// ServerMain runs an etcd member.
 func ServerMain() error {
 	var p etcdParams
 	if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/goneli/neli/testkit/nursery"
 )
 
-// peersBed is this library without a broker: three members with a log host each inside, so
-// that with a leader its log dies, too.
+// peersBed is this library without a broker: three members, each with a log host inside, so that a
+// leader's log dies with it.
 func peersBed() Bed {
 	bed := Bed{Name: "peers", Family: "neli", Start: startLogHost}
 	for _, t := range []time.Duration{time.Second, 300 * time.Millisecond, 100 * time.Millisecond} {
@@ -32,8 +32,8 @@ func peersBed() Bed {
 	return bed
 }
 
-// ManyRoles is how many one member leads without a broker where there are many. Handing all
-// over is left out: asking for each of them takes longer than that.
+// ManyRoles is the number of roles in the trials of many roles without a broker. These have no
+// hand-over: checking each role takes longer than handing all over.
 const ManyRoles = 10_000
 
 func peersSystem(bed string, t time.Duration) System {
@@ -44,9 +44,9 @@ func peersSystem(bed string, t time.Duration) System {
 		}}
 }
 
-// hosted is a group whose first three members have a log host each inside. A seat keeps its
-// address, and its log's name, when its process is killed and started again; the log is
-// empty then. Of several roles all are led by whoever started first of those who are there.
+// hosted is a group whose first three members each have a log host inside. When a seat's process is
+// killed and started again, the seat keeps its address and the name of its log; the log is empty.
+// Several roles are all led by the member that started first.
 type hosted struct {
 	group string
 	lease time.Duration
@@ -76,14 +76,14 @@ func (g *hosted) Params(seat, incarnation int) (member.Params, error) {
 
 func (g *hosted) Voter(int) member.Voter { return member.Voter{} }
 
-// LogHost is a log host in a process of its own, for round trips: those of elections are
-// inside the members.
+// LogHost is a log host in a process of its own, to measure round trips. The log hosts of elections
+// are inside the members.
 type LogHost struct {
 	Addr    string
 	process *nursery.Process
 }
 
-// Pids are none: the members are the servers.
+// Pids returns none: the members are the servers.
 func (LogHost) Pids() []int { return nil }
 
 // Version is this library's.
@@ -113,7 +113,7 @@ func startLogHost(_ context.Context, p Place) (Servers, error) {
 	return LogHost{addrs[0], process}, nil
 }
 
-// HostMain is a log host's life.
+// HostMain runs a log host.
 func HostMain(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s: an address is needed, and nothing else", HostCommand)

@@ -14,7 +14,7 @@ import (
 // Kafka is a cluster with stock settings.
 type Kafka struct{ *kafkatest.Cluster }
 
-// StartKafka starts brokers. They are started by kafkatest, in sessions of their own too.
+// StartKafka starts brokers. kafkatest starts each in a session of its own.
 func StartKafka(ctx context.Context, place Place, brokers int) (Kafka, error) {
 	return StartKafkaWith(ctx, place, kafkatest.Options{Brokers: brokers})
 }
@@ -65,14 +65,14 @@ func kafkaBed(brokers int) Bed {
 		bed.Systems = append(bed.Systems, s)
 	}
 	bed.Systems = append(bed.Systems, manyRoles(name, 5*time.Second))
-	bare := manyRoles(name, time.Second) // to be compared with the same beside a sentinel
+	bare := manyRoles(name, time.Second) // for comparison with the same system beside a sentinel
 	bare.Idle, bare.Kinds = nil, []Kind{Kill}
 	bed.Systems = append(bed.Systems, bare)
 	bed.Systems = append(bed.Systems, sentinelSystems(name, brokers)...)
 	return bed
 }
 
-// many: groups of thirty are for servers as they are run in earnest.
+// many adds groups of thirty for clusters of several brokers, as production has them.
 func many(brokers int) []int {
 	if brokers > 1 {
 		return []int{Size, 30}
@@ -80,11 +80,11 @@ func many(brokers int) []int {
 	return []int{Size}
 }
 
-// Roles is how many one member leads where there are many.
+// Roles is the number of roles in the trials of many roles.
 const Roles = 1000
 
-// manyRoles has one member lead everything: of those who are there, whoever started
-// first is preferred, so that all roles move together.
+// manyRoles has one member lead all roles: the member that started first is preferred, so that all
+// roles move together.
 func manyRoles(bed string, t time.Duration) System {
 	s := NeliSystem(bed, false, t)
 	s.Setting += fmt.Sprintf(", %d roles", Roles)
@@ -98,7 +98,7 @@ func manyRoles(bed string, t time.Duration) System {
 	return s
 }
 
-// ranked is a group in which who started before is preferred.
+// ranked is a group that prefers the member that started first.
 type ranked struct{ plain }
 
 func (g ranked) Params(seat, incarnation int) (member.Params, error) {
@@ -120,11 +120,11 @@ func LogsSystem(bed string, logs int, t time.Duration) System {
 	return s
 }
 
-// session is the session timeout of the library's groups by default, which is what
-// makes up the fail-over time of Assigned.
+// session is the library's default session timeout of groups, which determines the fail-over time
+// with Assigned nomination.
 const session = 6 * time.Second
 
-// NeliSystem is this library. Everything but T is as by default.
+// NeliSystem is this library with defaults for everything but T.
 func NeliSystem(bed string, assigned bool, t time.Duration) System {
 	s := System{Family: "neli", Bed: bed, Setting: fmt.Sprintf("Open, T = %v", t), Lease: t, Beat: t / 5, Settle: 300 * time.Millisecond, Timed: !assigned, Kinds: common}
 	if assigned {

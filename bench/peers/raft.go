@@ -20,7 +20,7 @@ func raftBed() Bed {
 				return &nodes{place: s.(noServers).place, group: group, lease: lease}
 			}}
 	}
-	// ValidateConfig takes 5 ms; 50 ms is what the library's own tests use.
+	// ValidateConfig accepts 5 ms; 50 ms is what the library's own tests use.
 	const fastest = 50 * time.Millisecond
 	bed.Systems = []System{
 		system("default: timeouts 1 s, lease 500 ms", 0, time.Second),
@@ -44,7 +44,7 @@ type nodes struct {
 	addrs []string
 }
 
-// seats is one more than are voters from the start.
+// seats is the number of initial voters, and one.
 const seats = Size + 1
 
 func (g *nodes) Params(seat, _ int) (member.Params, error) {

@@ -33,7 +33,7 @@ func redisBed() Bed {
 	// here; 50 ms is the lower end of its own delay between tries.
 	const fastest, retry = 500 * time.Millisecond, 50 * time.Millisecond
 	idle := system("expiry 1 s, tries each 50–250 ms", time.Second, 0, time.Second)
-	idle.Kinds = nil // for its cost beside others with a lease of 1 s
+	idle.Kinds = nil // to compare its cost with other systems that have a lease of 1 s
 	bed.Systems = []System{
 		system("default: expiry 8 s, tries each 50–250 ms", 0, 0, 8*time.Second),
 		system("fast: expiry 500 ms, tries each 50 ms", fastest, retry, fastest),

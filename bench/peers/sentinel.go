@@ -27,7 +27,7 @@ const (
 	Lone Kind = "SIGKILL of the only member, started again"
 )
 
-// Registered are the numbers of members of which the cost of a sentinel is measured.
+// Registered are the numbers of watched members for which a sentinel's cost is measured.
 var Registered = []int{1, 100, 1000}
 
 // watched returns s with a sentinel beside the members of each group.
@@ -57,7 +57,7 @@ func watchedOnPeers(bed string) System {
 	return watched(peersSystem(bed, time.Second))
 }
 
-// A Sentinel is one in a process of its own.
+// A Sentinel is a sentinel in a process of its own.
 type Sentinel struct {
 	*nursery.Process
 	Socket string
@@ -70,8 +70,8 @@ const (
 	CrowdCommand    = "registered"
 )
 
-// StartSentinel starts a sentinel that has the logs of the given member. Its socket is in a
-// directory of the group's.
+// StartSentinel starts a sentinel with the logs of the given member. Its socket is in a directory
+// of the group.
 func StartSentinel(place Place, of member.Params) (Sentinel, error) {
 	s := Sentinel{Socket: SocketOf(place, of.Group)}
 	of.Sentinel, of.Host = s.Socket, ""
@@ -80,13 +80,13 @@ func StartSentinel(place Place, of member.Params) (Sentinel, error) {
 		return s, err
 	}
 	s.Process = process
-	return s, said.Close() // it says nothing
+	return s, said.Close() // it has no output
 }
 
 // SocketOf is where a group's sentinel listens.
 func SocketOf(place Place, group string) string { return filepath.Join(place.Dir, group, "s") }
 
-// told starts this program again with a line of JSON as its input, and returns what it says.
+// told starts this program again with a line of JSON as its input, and returns its output.
 func (p Place) told(command string, what any) (*nursery.Process, *os.File, error) {
 	cmd, err := Self(command)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p Place) told(command string, what any) (*nursery.Process, *os.File, error
 	return process, said, err
 }
 
-// SentinelMain is a sentinel's life, which ends by SIGKILL.
+// SentinelMain runs a sentinel until SIGKILL.
 func SentinelMain() error {
 	var of member.Params
 	if err := json.NewDecoder(os.Stdin).Decode(&of); err != nil {
@@ -130,20 +130,21 @@ func SentinelMain() error {
 	return neli.RunSentinel(context.Background(), c)
 }
 
-// crowd is what a process is told that registers many members.
+// crowd has the parameters of a process that registers many members.
 type crowd struct {
 	Of      member.Params
 	Members int
 }
 
-// patience bounds how long members wait to be watched, and drift is Config.MaxClockDrift by default.
+// patience bounds how long members wait to be watched. drift is the default of
+// Config.MaxClockDrift.
 const (
 	patience = time.Minute
 	drift    = 0.0005
 )
 
-// Register starts a process that registers so many members of the group at its sentinel, and
-// returns when all are watched. They do nothing else: who does not lead says nothing in the log
+// Register starts a process that registers many members of the group at its sentinel, and returns
+// when all are watched. They do nothing else: a member that does not lead writes nothing to the log
 // either.
 func Register(ctx context.Context, place Place, of member.Params, members int) (*nursery.Process, error) {
 	process, said, err := place.told(CrowdCommand, crowd{of, members})
@@ -172,8 +173,8 @@ func Register(ctx context.Context, place Place, of member.Params, members int) (
 	return process, nil
 }
 
-// CrowdMain is the life of a process that registers many members; each has a secret of its own,
-// a connection and a pidfd, as a process of its own would have.
+// CrowdMain runs a process that registers many members. Each has a secret, a connection and a pidfd
+// of its own, as separate processes would.
 func CrowdMain() error {
 	var c crowd
 	if err := json.NewDecoder(os.Stdin).Decode(&c); err != nil {
@@ -213,7 +214,7 @@ func CrowdMain() error {
 	return errors.New("the registrations have ended")
 }
 
-// topicID asks a broker for what tells a topic from all others.
+// topicID asks a broker for a topic's id.
 func topicID(servers []string, topic string) (string, error) {
 	provider, err := neli.Confluent()
 	if err != nil {

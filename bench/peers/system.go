@@ -34,9 +34,9 @@ type Servers interface {
 	Stop()
 }
 
-// A Bed is a choice of servers, which several systems are measured on in turn.
+// A Bed is a choice of servers, on which several systems are measured in turn.
 type Bed struct {
-	Name    string // as the table has it
+	Name    string // as tables show it
 	Family  string
 	Start   func(context.Context, Place) (Servers, error)
 	Systems []System
@@ -67,7 +67,7 @@ type System struct {
 	Lease   time.Duration // nominal; no other member leads for about this long after a crash
 	Beat    time.Duration // faults are spread over it
 	Settle  time.Duration // how long a join or a return may disturb the group
-	Timed   bool          // the lease is T, and the aims are about it
+	Timed   bool          // the lease is T, and targets depend on it
 	Inside  bool          // the members are the servers: one alone is no majority, and a crash hits both
 	Few     bool          // its lease is so long that it is measured less often
 	Idle    []int         // sizes of idle groups
@@ -106,8 +106,8 @@ func (g plain) Voter(int) member.Voter { return member.Voter{} }
 // Size of a group.
 const Size = 3
 
-// On returns beds on which this library's systems are followed by the same with another
-// Kafka client.
+// On returns the beds with more systems: each of this library's systems again, with another Kafka
+// client.
 func On(beds []Bed, client string) []Bed {
 	for i, bed := range beds {
 		for _, s := range bed.Systems {

@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli/bench/measure"
 )
 
-// Aim is something that was to be reached, and whether it was.
+// Aim is a target, and whether it was met.
 type Aim struct {
 	What, Bound, Measured string
 	Met                   bool
@@ -29,8 +29,8 @@ func verdict(met bool) string {
 // Verdict is yes or no.
 func (a Aim) Verdict() string { return verdict(a.Met) }
 
-// Aims compares what was measured of this library with what was aimed at. A round trip is
-// the median of those that were measured just before the hand-overs.
+// Aims compares the measurements of this library with the targets. A round trip is the median of
+// those that were measured just before the hand-overs.
 func (r *Results) Aims() []Aim {
 	var aims []Aim
 	add := func(run string, more ...Aim) {
@@ -54,17 +54,17 @@ func (r *Results) Aims() []Aim {
 	return aims
 }
 
-// What is aimed at. Round trips are those of Kafka just before.
+// The targets. Round trips are those to Kafka, measured just before.
 const (
 	handTrips     = 3 // of one role; median by median
 	handTripsMany = 5 // of all roles of a group together
 	learnTrips    = 10
-	firstTrips    = 10  // beside T′
+	firstTrips    = 10  // on top of T′
 	restartMs     = 300 // from the start of the process
 	checkNanos    = 80
 )
 
-// aims are those of this library on Kafka.
+// aims are the targets of this library on Kafka.
 func (s System) aims() []Aim {
 	if s.Family != "neli" || s.Inside || s.Sentinel || s.Results == nil {
 		return nil
@@ -74,7 +74,7 @@ func (s System) aims() []Aim {
 
 func (s System) name() string { return s.Bed + ", " + s.Setting }
 
-// timeAims are about how long things take.
+// timeAims are targets for durations.
 func (s System) timeAims() []Aim {
 	var aims []Aim
 	trip := measure.SpreadOf(s.Trips).Median
@@ -101,7 +101,7 @@ func (s System) timeAims() []Aim {
 	return aims
 }
 
-// countAims are about what must not be.
+// countAims are targets for events that must not happen.
 func (s System) countAims() []Aim {
 	var aims []Aim
 	if s.Joins > 0 {
@@ -114,7 +114,7 @@ func (s System) countAims() []Aim {
 	return aims
 }
 
-// checkAim is about a question.
+// checkAim is the target for one check of leadership.
 func (s System) checkAim() []Aim {
 	c := s.Leading
 	if c == nil {
@@ -124,7 +124,7 @@ func (s System) checkAim() []Aim {
 		Met: c.Nanos <= checkNanos && c.Allocs == 0}}
 }
 
-// costAims are about a question, and about idle groups with Open nomination.
+// costAims are targets for one check, and for idle groups with Open nomination.
 func (s System) costAims() []Aim {
 	aims := s.checkAim()
 	for _, u := range s.Idle {
@@ -143,7 +143,7 @@ func (s System) costAims() []Aim {
 // silence is T′ in milliseconds.
 func silence(t time.Duration) float64 { return measure.Milliseconds(measure.Silence(t)) }
 
-// faultAims are one for each group: two leaders at once, whatever was done to brokers.
+// faultAims has one target for each group: never two leaders at once, whatever is done to brokers.
 func (r *Results) faultAims() []Aim {
 	var aims []Aim
 	var met, faults []int
@@ -161,7 +161,7 @@ func (r *Results) faultAims() []Aim {
 	return aims
 }
 
-// scaleAims are about crowds on one partition.
+// scaleAims are targets for crowds on one partition.
 func scaleAims(o crowd.Outcome) []Aim {
 	if o.Partitions > 1 || o.T > time.Minute {
 		return nil
@@ -218,7 +218,7 @@ func scaleAims(o crowd.Outcome) []Aim {
 	return aims
 }
 
-// stepAims are about how long members held their locks.
+// stepAims are targets for how long members hold their locks.
 func stepAims(o crowd.Outcome) []Aim {
 	if o.Steps == nil {
 		return nil
@@ -231,7 +231,8 @@ func stepAims(o crowd.Outcome) []Aim {
 	return []Aim{{What: "steps of members: " + o.Size.String(), Bound: fmt.Sprintf("≤ %v", limit), Met: o.Steps.Over == 0, Measured: measured}}
 }
 
-// holderAims are about the one that leads everything, who comes first, and the others.
+// holderAims are targets for the member that leads everything, whose usage comes first, and for the
+// others.
 func holderAims(what string, u idle.Usage) []Aim {
 	if len(u.MemberCPU) < 2 {
 		return nil

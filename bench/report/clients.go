@@ -9,8 +9,8 @@ import (
 	"github.com/goneli/neli/bench/measure"
 )
 
-// Contest is one thing measured with the default Kafka client and with the other one, in
-// the same run.
+// Contest compares one measurement with the default Kafka client and the same with the other
+// client, of one run.
 type Contest struct {
 	What, Bed, Setting string
 	Default, Other     string
@@ -30,7 +30,7 @@ const (
 	Worse  Outcome = "worse"
 )
 
-// otherClient is what the settings of the other client begin with.
+// otherClient is the beginning of settings with the other client.
 const otherClient = clients.Franz + ", "
 
 // Contests compares the clients, row by row.
@@ -68,7 +68,7 @@ func (r *Results) Contests() []Contest {
 	return append(all, r.crowds()...)
 }
 
-// crowds compares those of many members.
+// crowds compares the results of many members.
 func (r *Results) crowds() []Contest {
 	var all []Contest
 	for _, s := range r.Scale {
@@ -118,7 +118,7 @@ func times(what string, a, b []float64) (Contest, bool) {
 	return c, true
 }
 
-// single compares two figures, each times a factor for people.
+// single compares two figures, each multiplied by a factor for readable units.
 func single(what string, a, b, factor float64) (Contest, bool) {
 	if a == 0 {
 		return Contest{}, false

@@ -9,19 +9,18 @@ import (
 	"github.com/goneli/neli/bench/measure"
 )
 
-// What is aimed at where this library's members are the log hosts, too (issue 14): a leader's
-// death is that of its log.
+// The targets where this library's members are the log hosts, too: a leader's log dies with it.
 const (
-	insideCrashTrips = 3 // beside T′
+	insideCrashTrips = 3 // on top of T′
 	insideHandTrips  = 4
 	insideMessages   = 40.0 // of an idle group of three, each second, at T = 1 s
 	insidePercent    = 1.0  // of a core, all three together
-	// Of many roles that one member leads, beside one role.
+	// Many roles that one member leads, compared with one role.
 	manyMessages = 1.1
 	manyCPU      = 1.25
 )
 
-// insideAims are those of a system without a broker, some of them beside other systems.
+// insideAims are the targets of a system without a broker. Some compare it with other systems.
 func (r *Results) insideAims(s System) []Aim {
 	if s.Family != "neli" || !s.Inside || s.Sentinel || s.Results == nil {
 		return nil
@@ -29,7 +28,7 @@ func (r *Results) insideAims(s System) []Aim {
 	return slices.Concat(s.insideTimes(), r.besideRaft(s), s.countAims(), s.checkAim(), s.insideCosts(), r.besideOneRole(s))
 }
 
-// insideTimes are held against round trips to a log host in another process.
+// insideTimes are targets in round trips to a log host in another process.
 func (s System) insideTimes() []Aim {
 	var aims []Aim
 	trip := measure.SpreadOf(s.Trips).Median
@@ -49,7 +48,7 @@ func (s System) insideTimes() []Aim {
 	return aims
 }
 
-// besideRaft is about the shortest T and raft's shortest timeouts.
+// besideRaft compares the shortest T with raft's shortest timeouts.
 func (r *Results) besideRaft(s System) []Aim {
 	i := slices.IndexFunc(r.Systems, func(o System) bool {
 		return o.Family == "raft" && strings.HasPrefix(o.Setting, "fastest") && o.Results != nil && len(o.Killed) > 0
@@ -65,7 +64,7 @@ func (r *Results) besideRaft(s System) []Aim {
 	return []Aim{ahead("crash, median, beside raft's fastest", raft.Median, ours.Median), ahead("crash, maximum, beside raft's fastest", raft.Max, ours.Max)}
 }
 
-// insideCosts are those of an idle group of three.
+// insideCosts are targets for an idle group of three.
 func (s System) insideCosts() []Aim {
 	var aims []Aim
 	for _, u := range s.Idle {
@@ -77,7 +76,7 @@ func (s System) insideCosts() []Aim {
 	return aims
 }
 
-// besideOneRole is for many roles.
+// besideOneRole compares many roles with one.
 func (r *Results) besideOneRole(s System) []Aim {
 	i := slices.IndexFunc(r.Systems, func(o System) bool {
 		return o.Family == s.Family && o.Inside && o.Roles <= 1 && o.Timeout == s.Timeout && len(o.Idle) > 0

@@ -44,5 +44,5 @@ func TestAimsOfMembersThatAreTheServers(t *testing.T) {
 		assert.Equal(t, want, seen[want.What], want.What)
 		delete(seen, want.What)
 	}
-	assert.Empty(t, seen, "their logs are empty after a clean stop, and nobody is aimed at but this library")
+	assert.Empty(t, seen, "there are no targets for starts after a clean stop, since logs are empty then, nor for other systems")
 }

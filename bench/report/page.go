@@ -95,7 +95,7 @@ func (r *Results) letter(id string) string {
 	return string(rune('a' + i%26))
 }
 
-// measured says of which commits a block's figures are, and when they were taken.
+// measured names the commits of a block's figures, and when they were measured.
 func (r *Results) measured(block string) string {
 	var all []string
 	for _, id := range r.runsOf(block) {
@@ -137,7 +137,7 @@ func figure(ms float64) string {
 	}
 }
 
-// spread is "median [least–most], n", as kafka people and benchstat write it.
+// spread is "median [least–most], n".
 func spread(values []float64) string {
 	s := measure.SpreadOf(values)
 	if s.N == 0 {
@@ -146,7 +146,7 @@ func spread(values []float64) string {
 	return fmt.Sprintf("%s [%s–%s], %d", figure(s.Median), figure(s.Min), figure(s.Max), s.N)
 }
 
-// ratio is median and maximum in parts of the lease.
+// ratio is median and maximum, as fractions of the lease.
 func ratio(values []float64, lease float64) string {
 	s := measure.SpreadOf(values)
 	if s.N == 0 || lease == 0 {
@@ -169,7 +169,7 @@ func woken(led, of int, double []float64) string {
 	if led == 0 {
 		return fmt.Sprintf("0 of %d", of)
 	}
-	length := "< one sampling interval" // one answer has no length; the next one was no
+	length := "< one sampling interval" // a single answer has no duration
 	if most := slices.Max(double); most > 0 {
 		length = fmt.Sprintf("up to %s ms", figure(most))
 	}
@@ -183,7 +183,7 @@ func trips(values []float64) string {
 		s.Median, figure(s.P99), s.N, figure(two.Median), figure(two.P95), figure(two.Max))
 }
 
-// memory is in MB; runs of old did not look at it.
+// memory is in MB. Old runs did not measure it.
 func memory(u idle.Usage) string {
 	if u.Memory == 0 {
 		return "–"

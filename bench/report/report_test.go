@@ -21,7 +21,7 @@ import (
 	"github.com/goneli/neli/bench/trial"
 )
 
-// fixed are results that nobody measured.
+// fixed are invented results.
 func fixed() *Results {
 	return &Results{
 		Runs: []Run{
@@ -148,7 +148,7 @@ func TestPages(t *testing.T) {
 	assert.NotContains(t, pages["scale.md"], "**Two")
 }
 
-// Pages of nothing can be written, too, and say nothing of what was never measured.
+// Pages can be written without results, and then mention nothing that was never measured.
 func TestPagesOfNothing(t *testing.T) {
 	pages := pagesOf(t, &Results{})
 	assert.NotContains(t, pages[PageName], "neli on Kafka")
@@ -157,7 +157,7 @@ func TestPagesOfNothing(t *testing.T) {
 	assert.Contains(t, pages["scale.md"], "Not measured.")
 }
 
-// The summary is read in five minutes, and says nothing false of targets that are met.
+// The summary is short, and explains every kind of missed target.
 func TestSummaryIsShort(t *testing.T) {
 	kept, err := Load("../results/results.json")
 	require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestSummaryIsShort(t *testing.T) {
 	}
 }
 
-// What is kept in the repository is what its results say.
+// The pages in the repository are those of the results in the repository.
 func TestPagesAreThoseOfTheResults(t *testing.T) {
 	kept, err := Load("../results/results.json")
 	require.NoError(t, err)
@@ -225,11 +225,11 @@ func TestAims(t *testing.T) {
 	for what := range verdicts {
 		assert.NotContains(t, what, "1 broker, Assigned", "its time is the session's, not T")
 		assert.NotContains(t, what, "partitions: 100", "targets are for one partition")
-		assert.NotContains(t, what, "hand-over, maximum", "it is reported, and held against nothing")
+		assert.NotContains(t, what, "hand-over, maximum", "it is reported, but has no target")
 	}
 }
 
-// The other client is compared row by row, with what was measured of both in one run.
+// The clients are compared row by row, each row within one run.
 func TestContests(t *testing.T) {
 	r := &Results{Systems: []System{
 		{Family: "neli", Bed: "b", Setting: "s", Run: "1", Results: &trial.Results{Killed: []float64{90, 100, 110}, Gap: []float64{4, 5, 6}, Stopped: []float64{7}},
@@ -273,7 +273,7 @@ func TestTakeReplacesWhatWasMeasuredAnew(t *testing.T) {
 	for _, s := range r.Systems {
 		runs = append(runs, s.Run)
 	}
-	assert.Equal(t, []string{"2", "2", "2", "3", "3", "2", "2", "2"}, runs, "what is new comes after its like")
+	assert.Equal(t, []string{"2", "2", "2", "3", "3", "2", "2", "2"}, runs, "a new row comes after similar ones")
 	assert.Equal(t, "new", r.Systems[4].Setting)
 	assert.Equal(t, []string{"3"}, r.runsOf("quiet"))
 	assert.Equal(t, []string{"1"}, r.runsOf("rolling"))
@@ -283,7 +283,7 @@ func TestTakeReplacesWhatWasMeasuredAnew(t *testing.T) {
 	assert.Len(t, r.Runs, 3)
 
 	r.Take(Run{ID: "4"}, &Results{Rolling: []steady.Outcome{{What: "rolling"}}})
-	assert.Equal(t, "2", r.Runs[0].ID, "of the first nothing is left")
+	assert.Equal(t, "2", r.Runs[0].ID, "the first run has no results left, and is dropped")
 }
 
 func TestPictureIsWellFormed(t *testing.T) {
@@ -328,7 +328,7 @@ func TestResultsAreKept(t *testing.T) {
 	require.NoError(t, err)
 	page, err := os.ReadFile(filepath.Join(dir, PageName))
 	require.NoError(t, err)
-	assert.Equal(t, want, string(page), "nothing is lost on the way")
+	assert.Equal(t, want, string(page), "saving and loading keeps everything")
 	assert.FileExists(t, filepath.Join(dir, PictureName))
 }
 

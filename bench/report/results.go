@@ -49,29 +49,29 @@ type Bed struct {
 	RoundTrips   []float64   `json:",omitempty"` // ms; Kafka
 }
 
-// System is what was measured of one.
+// System has the measurements of one system.
 type System struct {
 	Family, Bed, Setting string
 	Run                  string
 	Lease                float64 // nominal, ms
-	Timeout              float64 `json:",omitempty"` // T, if the aims are about it, ms
+	Timeout              float64 `json:",omitempty"` // T, if the targets depend on it, ms
 	Roles                int     `json:",omitempty"` // if there are several, which one member leads
 	Inside               bool    `json:",omitempty"` // the members are the servers
 	*trial.Results
 	Idle []idle.Usage `json:",omitempty"`
-	// Beside the members is a sentinel, and what that costs.
+	// Whether a sentinel runs beside the members, and its cost.
 	Sentinel bool       `json:",omitempty"`
 	Watching []Watching `json:",omitempty"`
 }
 
-// Watching is what a sentinel uses while nothing happens, beside so many members.
+// Watching is what an idle sentinel uses that watches Registered members.
 type Watching struct {
 	Registered int
 	CPU        float64 // of one core
 	Memory     float64 // resident, in bytes
 }
 
-// Take puts in what a run has measured.
+// Take adds the measurements of a run.
 func (r *Results) Take(run Run, fresh *Results) {
 	r.Runs = append(r.Runs, run)
 	for _, b := range fresh.Beds {
@@ -95,7 +95,7 @@ func (r *Results) Take(run Run, fresh *Results) {
 	r.tidy()
 }
 
-// put replaces the same, or appends after the last that is alike.
+// put replaces the element with the same key, or inserts after the last similar one.
 func put[E any](list []E, e E, same, alike func(E) bool) []E {
 	if i := slices.IndexFunc(list, same); i >= 0 {
 		list[i] = e
@@ -122,7 +122,7 @@ func anew[E any](old, fresh []E, stamp func(*E)) []E {
 	return fresh
 }
 
-// tidy drops runs of which nothing is left.
+// tidy drops runs without results.
 func (r *Results) tidy() {
 	used := map[string]bool{}
 	for _, list := range [][]string{r.runsOf("beds"), r.runsOf("systems"), r.runsOf("quiet"), r.runsOf("rolling"), r.runsOf("faults"), r.runsOf("scale")} {

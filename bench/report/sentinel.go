@@ -8,7 +8,8 @@ import (
 	"github.com/goneli/neli/bench/measure"
 )
 
-// The aims beside a sentinel: median milliseconds from SIGKILL of the leader until its successor leads.
+// The targets with a sentinel: median milliseconds from SIGKILL of the leader until its successor
+// leads.
 const (
 	sentinelMs     = 20 // on one broker
 	sentinelMsMore = 35 // on three
@@ -16,7 +17,7 @@ const (
 	sentinelMsLone = 150
 )
 
-// sentinelAims are those of groups with a sentinel on Kafka.
+// sentinelAims are the targets of groups with a sentinel on Kafka.
 func (s System) sentinelAims() []Aim {
 	if !s.Sentinel || s.Inside || s.Results == nil {
 		return nil
@@ -65,10 +66,10 @@ func (r *Results) beside() []beside {
 	return all
 }
 
-// watchings are all that was measured of what a sentinel costs.
+// watchings are all measurements of a sentinel's cost.
 func (r *Results) watchings() []System {
 	return slices.DeleteFunc(slices.Clone(r.Systems), func(s System) bool { return len(s.Watching) == 0 })
 }
 
-// Several is how many roles a row is about.
+// Several is the number of roles in a row.
 func (b beside) Several() string { return fmt.Sprint(cmp.Or(b.Roles, 1)) }

@@ -33,7 +33,7 @@ func TestGroupsBesideASentinel(t *testing.T) {
 	}
 	for what := range got {
 		assert.NotContains(t, what, "peers", "targets are for brokers")
-		assert.NotContains(t, what, "crash, median: 1 broker, s, sentinel", "T is the target of those without")
+		assert.NotContains(t, what, "crash, median: 1 broker, s, sentinel", "T is the target without a sentinel")
 	}
 	page := pagesOf(t, r)["sentinel.md"]
 	assert.Contains(t, page, "| 1 broker | s, sentinel | 1 | 4000 [4000–4000], 1 | 21 [10–30], 3 | 4500 [4500–4500], 1 | 90 [90–90], 1 | b | a |\n")

@@ -62,7 +62,7 @@ func (r *Results) shown() []row {
 	return rows
 }
 
-// overlaps counts instants with two leaders other than of woken ones; "" if there were none.
+// overlaps counts instants with two leaders, except those of woken leaders; "" if there were none.
 func (r *Results) overlaps() string {
 	var all []string
 	for _, s := range r.Systems {
@@ -73,7 +73,7 @@ func (r *Results) overlaps() string {
 	return strings.Join(all, "; ")
 }
 
-// trials says how many a cell of the summary has.
+// trials names the numbers of trials that a cell of the summary has.
 func (r *Results) trials() string {
 	var counts []string
 	for _, s := range r.shown() {
@@ -97,7 +97,7 @@ func (r *Results) restarted() string {
 	return between(r.medians(func(s System) []float64 { return s.Restarted }), "ms")
 }
 
-// check is what one question costs a leader of this library.
+// check is what one check costs a leader of this library.
 func (r *Results) check() string {
 	return between(r.medians(func(s System) []float64 {
 		if s.Leading == nil {
@@ -124,7 +124,7 @@ func between(values []float64, unit string) string {
 	return fmt.Sprintf("%s to %s %s", figure(slices.Min(values)), figure(slices.Max(values)), unit)
 }
 
-// struck is what one group went through while brokers failed.
+// struck is the result of one group while brokers failed.
 type struck struct {
 	Group, T          string
 	Faults, Lost, Met int
@@ -146,7 +146,7 @@ func (r *Results) struck() []struck {
 	return all
 }
 
-// steady counts what the long runs have lost.
+// steady counts the terms that the long runs have lost.
 func (r *Results) steady() string {
 	all := slices.Concat(r.Quiet, r.Rolling)
 	if all == nil {
@@ -199,7 +199,7 @@ func (c *crowded) add(o crowd.Outcome) {
 	}
 }
 
-// Miss is a kind of aim, some of which are missed.
+// Miss is a kind of target of which some are missed.
 type Miss struct {
 	Kind, Why  string
 	Missed, Of int
@@ -207,13 +207,13 @@ type Miss struct {
 	Measured   string // of the worst, without n
 }
 
-// why says what each kind of target overlooked.
+// why explains the misses of each kind of target.
 var why = map[string]string{
 	"steps of members":                           "work grows with R",
 	"memory of a member, live on the heap":       "bookkeeping of each role",
 	"all led after a clean restart":              "cause unknown",
-	"crash":                                      "a slow round trip shows",
-	"crash with its log":                         "the target leaves 0.3 ms for the rest",
+	"crash":                                      "one slow round trip",
+	"crash with its log":                         "the target allows 0.3 ms beyond the lease",
 	"the only member is started again":           "a busy machine",
 	"one question, leader":                       "a busy machine",
 	"hand-over":                                  "the target leaves out the processes' work",
@@ -224,12 +224,12 @@ var why = map[string]string{
 	"all have been led after the start":          "all share two cores",
 }
 
-// safe says that nowhere two members of this library led at once.
+// safe reports whether no two members of this library ever led at once.
 func (r *Results) safe() bool {
 	return !slices.ContainsFunc(r.Aims(), func(a Aim) bool { return !a.Met && strings.HasPrefix(a.What, "two leaders at once") })
 }
 
-// kind is what an aim is about.
+// kind groups targets by what they measure.
 func kind(what string) string {
 	head, _, _ := strings.Cut(what, ": ")
 	switch {
@@ -242,7 +242,7 @@ func kind(what string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(head, ", median"), ", maximum")
 }
 
-// Misses are all kinds of which some are missed, in the order of the aims.
+// Misses are the kinds of which some are missed, in the order of the targets.
 func (r *Results) Misses() []Miss {
 	var all []Miss
 	for _, a := range r.Aims() {

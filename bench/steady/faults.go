@@ -20,7 +20,7 @@ type subject struct {
 	*trial.Group
 	name  string
 	t     time.Duration
-	topic string // whose leader the partition's broker is; "": each broker has a log of it
+	topic string // its leader is the partition's broker; "": each broker has one of its logs
 }
 
 // kind is a way to disturb one broker.
@@ -31,7 +31,7 @@ type kind struct {
 	mend   func(context.Context, *kafkatest.Broker) error
 }
 
-// signals are what one broker at a time is struck with.
+// signals are the kinds that strike one broker at a time.
 func signals(away time.Duration) []kind {
 	back := func(ctx context.Context, b *kafkatest.Broker) error { return b.Restart(ctx) }
 	return []kind{
@@ -48,14 +48,14 @@ func rolling() kind {
 		func(ctx context.Context, b *kafkatest.Broker) error { return b.Restart(ctx) }}
 }
 
-// Parts that brokers play. One that is struck plays one of the first two only.
+// Roles of brokers. A single broker that is struck has one of the first two, never both.
 const (
 	ofPartition  = "the partition's broker"
 	ofController = "the active controller"
 	ofAll        = "all brokers, one by one"
 )
 
-// faults are brokers, and groups that live through what is done to them.
+// faults are brokers, and the groups that depend on them.
 type faults struct {
 	kafka    peers.Kafka
 	subjects []subject
@@ -63,10 +63,10 @@ type faults struct {
 	log      Log
 }
 
-// Faults puts two groups on a replicated log and one on three logs of one replica, side by
-// side on three brokers with stock settings, through each kind of fault, n times. A broker
-// that is struck is gone for so long; the next fault comes when all replicas are in sync
-// again, all groups are led, and some seconds have passed.
+// Faults inflicts each kind of fault, n times, on three brokers with stock settings. They carry
+// three groups side by side: two on a replicated log, one on three logs of one replica. A broker
+// that is struck is away for the given time. The next fault comes some seconds after all replicas
+// are in sync again and all groups are led.
 func Faults(ctx context.Context, place peers.Place, n int, away time.Duration, log Log) ([]Fault, error) {
 	kafka, err := peers.StartKafka(ctx, place, 3)
 	if err != nil {
@@ -96,7 +96,7 @@ func Faults(ctx context.Context, place peers.Place, n int, away time.Duration, l
 	return f.rows, nil
 }
 
-// gather starts the groups, and waits until nothing of their start stirs them.
+// gather starts the groups, and waits until they have settled.
 func (f *faults) gather(ctx context.Context, place peers.Place) error {
 	const short, usual = 500 * time.Millisecond, 5 * time.Second
 	var calm sync.Mutex
@@ -122,7 +122,7 @@ func (f *faults) close() {
 	}
 }
 
-// single strikes the broker that plays a part.
+// single strikes the broker that has a role.
 func (f *faults) single(ctx context.Context, k kind, part string) error {
 	controller, leader, err := f.apart(ctx)
 	if err != nil {
@@ -134,9 +134,9 @@ func (f *faults) single(ctx context.Context, k kind, part string) error {
 	return f.once(ctx, k, part, leader)
 }
 
-// apart has another broker than the active controller lead all replicated partitions, so
-// that one fault is of one of the two, and waits until that stirs nobody any more. A
-// controller that has moved meanwhile, as on a busy machine, begins it anew.
+// apart makes a broker other than the active controller lead all replicated partitions, so that a
+// fault strikes only one of the two, and waits until the groups have settled. If the controller
+// moves meanwhile, as on a busy machine, it begins again.
 func (f *faults) apart(ctx context.Context) (controller, leader *kafkatest.Broker, err error) {
 	for range 10 {
 		controller, err = f.kafka.Controller(ctx)
@@ -160,11 +160,11 @@ func (f *faults) apart(ctx context.Context) (controller, leader *kafkatest.Broke
 			return controller, leader, nil
 		}
 	}
-	return nil, nil, errors.New("the controller moves all the time")
+	return nil, nil, errors.New("the controller keeps moving")
 }
 
-// once strikes a broker, mends it, and counts from the one until all is well after the
-// other.
+// once strikes a broker and repairs it. It counts from the strike until all is well after the
+// repair.
 func (f *faults) once(ctx context.Context, k kind, part string, b *kafkatest.Broker) error {
 	if err := f.led(ctx); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (f *faults) once(ctx context.Context, k kind, part string, b *kafkatest.Bro
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// led waits until each group has a leader, and makes sure that it is still of three.
+// led waits until each group has a leader, and makes sure that it still has three members.
 func (f *faults) led(ctx context.Context) error {
 	for _, s := range f.subjects {
 		if err := errors.Join(s.Lead(ctx), s.Whole()); err != nil {

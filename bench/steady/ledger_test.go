@@ -26,7 +26,7 @@ func TestLedger(t *testing.T) {
 	assert.Equal(t, Fault{What: "SIGKILL of the partition's broker", Away: "15s", Group: "one log", T: "500ms",
 		Longest: []float64{9000, 400}, Vacant: []float64{9300, 700}, Lost: 3, Double: 3, Met: 1}, rows[0])
 	assert.Equal(t, "SIGKILL of the partition's broker", rows[1].What)
-	assert.Equal(t, []float64{0}, rows[1].Longest, "nothing lost is a figure, too")
+	assert.Equal(t, []float64{0}, rows[1].Longest, "no loss is a figure, too")
 	assert.Equal(t, "5s", rows[2].T)
 	assert.Equal(t, "SIGKILL of the active controller", rows[3].What)
 	assert.Equal(t, "SIGSTOP of the partition's broker", rows[4].What)

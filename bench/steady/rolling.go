@@ -67,8 +67,8 @@ func Rolling(ctx context.Context, place peers.Place, rounds int, log Log) ([]Out
 	return outcomes, nil
 }
 
-// mended has a broker brought back, and returns when all brokers say that all replicas are
-// in sync again.
+// mended brings a broker back, and returns when all brokers report that all replicas are in sync
+// again.
 func mended(ctx context.Context, kafka peers.Kafka, bring func(context.Context) error) error {
 	return within(ctx, func(ctx context.Context) error {
 		if err := bring(ctx); err != nil {
@@ -83,7 +83,7 @@ func mended(ctx context.Context, kafka peers.Kafka, bring func(context.Context) 
 	})
 }
 
-// within bounds what is done to a broker: it takes seconds.
+// within bounds an action on a broker, which takes seconds.
 func within(ctx context.Context, do func(context.Context) error) error {
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()

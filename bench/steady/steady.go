@@ -17,9 +17,9 @@ import (
 	"github.com/goneli/neli/testkit/pause"
 )
 
-// Outcome is what was seen of one or several groups of three.
+// Outcome is the result of one or several groups of three.
 type Outcome struct {
-	Run      string // when, on what, by which command: a key of the results
+	Run      string // the run's key in the results, which have its time, machine and command
 	What     string
 	T        string
 	Groups   int
@@ -33,7 +33,7 @@ type Outcome struct {
 // sampling is coarser than in trials, since a lost term shows for much longer.
 const sampling = 5 * time.Millisecond
 
-// Log is told how it goes on.
+// Log receives the progress.
 type Log func(string, ...any)
 
 // Quiet watches a group with T = 300 ms on one broker and one with T = 500 ms on
@@ -74,7 +74,7 @@ func settle(ctx context.Context, g *trial.Group) error {
 	return pause.For(ctx, 10*time.Second)
 }
 
-// watch counts for so long. An interrupted run is an outcome, too: of a shorter time.
+// watch counts for the given time. An interrupted run is an outcome of a shorter time.
 func (o *Outcome) watch(ctx context.Context, groups []*trial.Group, length time.Duration, log Log) error {
 	since := member.Now()
 	for end := since + length; member.Now() < end && ctx.Err() == nil; {

@@ -24,20 +24,20 @@ const MemberCommand = "member"
 // patience is how long a member may take for a command. Close may wait for a successor.
 const patience = time.Minute
 
-// candidate is a member process as the group sees it. What is below group.mu is
-// guarded by that.
+// candidate is a member process as the group sees it. The group's mutex guards track and what
+// follows.
 type candidate struct {
 	seat    int
 	process *nursery.Process
 	in      io.WriteCloser
 	answers chan member.Line
-	heard   chan struct{} // closed when it says no more
+	heard   chan struct{} // closed at the end of its output
 
 	track   measure.Track
 	samples int           // lines of samples
-	ready   bool          // has said so
+	ready   bool          // it has reported so
 	closing time.Duration // when it was told to close
-	out     bool          // killed, stopped or told to close: nobody to rely on
+	out     bool          // killed, stopped or told to close: it does not count as a member
 }
 
 // spawn starts a member on a seat.
@@ -88,7 +88,7 @@ func (g *Group) spawn(seat int) (*candidate, error) {
 	return c, c.tell(params)
 }
 
-// listen takes down what the member says, until it ends.
+// listen records what the member reports, until it ends.
 func (g *Group) listen(c *candidate, from io.ReadCloser) {
 	defer from.Close()
 	defer close(c.heard)
@@ -96,7 +96,7 @@ func (g *Group) listen(c *candidate, from io.ReadCloser) {
 	for lines.Scan() {
 		var l member.Line
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			g.note(func() { g.wrong = fmt.Errorf("a member said %q: %w", lines.Text(), err) })
+			g.note(func() { g.wrong = fmt.Errorf("reading a member's line %q: %w", lines.Text(), err) })
 			return
 		}
 		g.note(func() {
@@ -137,7 +137,7 @@ func (c *candidate) do(ctx context.Context, command member.Command) (member.Line
 		return l, failed(command, l)
 	case <-c.heard:
 		select {
-		case l := <-c.answers: // its last word
+		case l := <-c.answers: // its last line
 			return l, failed(command, l)
 		default:
 			return member.Line{}, fmt.Errorf("%s: the member has ended", command.Do)
@@ -147,7 +147,8 @@ func (c *candidate) do(ctx context.Context, command member.Command) (member.Line
 	}
 }
 
-// learnt asks how the member came to know who leads; nothing if it does not tell.
+// learnt asks how long the member took to learn who leads; it returns nothing if the member does
+// not report that.
 func (c *candidate) learnt(ctx context.Context) (member.Learnt, error) {
 	l, err := c.do(ctx, member.Command{Do: member.DoLearnt})
 	if err != nil || l.Learnt == nil {

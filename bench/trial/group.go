@@ -26,25 +26,25 @@ type Group struct {
 	probe   *probe.Probe // used by whoever holds calm
 
 	mu          sync.Mutex
-	changed     chan struct{} // closed at the next news
+	changed     chan struct{} // closed at the next change
 	present     []*candidate
-	past        []*measure.Track // of those that are gone
+	past        []*measure.Track // of candidates that are gone
 	incarnation int
 	wrong       error
-	sentinel    *peers.Sentinel // beside the candidates; nil: there is none
+	sentinel    *peers.Sentinel // nil: there is none
 }
 
-// NewGroup has no candidates yet. The name is the group's, and fresh. calm is
-// shared by all groups on the machine.
+// NewGroup returns a group without candidates. No other group may have had its name. All groups on
+// the machine share calm.
 func NewGroup(place peers.Place, system peers.System, servers peers.Servers, name string, every time.Duration, calm *sync.Mutex) *Group {
 	return &Group{place: place, system: system, members: system.Members(servers, name), name: name, every: every,
 		calm: calm, changed: make(chan struct{})}
 }
 
-// patience is how long anything may take: a group that takes longer is out of order.
+// patience bounds every wait: a group that takes longer is broken.
 func (g *Group) patience() time.Duration { return 2*g.system.Lease + time.Minute }
 
-// note changes what is known and wakes those who wait for it.
+// note changes the group's state, and wakes all that wait for a change.
 func (g *Group) note(change func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -53,7 +53,7 @@ func (g *Group) note(change func()) {
 	g.changed = make(chan struct{})
 }
 
-// await waits until done, which is asked under the lock after all news.
+// await waits until done, which it calls under the lock after every change.
 func (g *Group) await(ctx context.Context, what string, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, g.patience())
 	defer cancel()
@@ -91,9 +91,9 @@ func (g *Group) awaitLeader(ctx context.Context, after time.Duration, old *candi
 	return found, span, err
 }
 
-// leader waits for someone who leads now.
+// leader waits until a candidate leads, and returns it.
 func (g *Group) leader(ctx context.Context) (found *candidate, err error) {
-	err = g.await(ctx, "somebody to lead", func() bool {
+	err = g.await(ctx, "a leader", func() bool {
 		i := slices.IndexFunc(g.present, func(c *candidate) bool { return !c.out && c.track.Leads() })
 		if i >= 0 {
 			found = g.present[i]
@@ -103,8 +103,8 @@ func (g *Group) leader(ctx context.Context) (found *candidate, err error) {
 	return found, err
 }
 
-// calmly runs what makes the machine busy, or needs it quiet: one at a time of all
-// groups.
+// calmly runs a function that makes the machine busy, or needs it quiet. Only one runs at a time,
+// over all groups.
 func (g *Group) calmly(do func() error) error {
 	g.calm.Lock()
 	defer g.calm.Unlock()
@@ -152,7 +152,7 @@ func (g *Group) Fill(ctx context.Context, size int) error {
 	})
 }
 
-// remove forgets a candidate whose process has ended, but not how it led.
+// remove removes a candidate whose process has ended, but keeps its track.
 func (g *Group) remove(c *candidate) {
 	<-c.process.Done()
 	<-c.heard
@@ -163,7 +163,7 @@ func (g *Group) remove(c *candidate) {
 	})
 }
 
-// Close kills everybody.
+// Close kills all processes.
 func (g *Group) Close() {
 	g.mu.Lock()
 	present := slices.Clone(g.present)
@@ -188,10 +188,10 @@ func (g *Group) Pids() []int {
 	return pids
 }
 
-// Quieten stops the sampling: asking costs CPU, too.
+// Quieten stops the sampling, which costs CPU, too.
 func (g *Group) Quieten(ctx context.Context) error { return g.sample(ctx, 0) }
 
-// sample changes the interval between two questions.
+// sample changes the interval between two samples.
 func (g *Group) sample(ctx context.Context, every time.Duration) error {
 	return g.each(ctx, member.Command{Do: member.DoSample, Every: every})
 }
@@ -208,8 +208,7 @@ func (g *Group) each(ctx context.Context, command member.Command) error {
 	return errors.Join(wrong...)
 }
 
-// Whole reports a member that has ended by itself: a group of fewer is not what was to be
-// measured.
+// Whole returns an error if a member has ended by itself: a smaller group must not be measured.
 func (g *Group) Whole() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -223,22 +222,22 @@ func (g *Group) Whole() error {
 	return g.wrong
 }
 
-// Lead waits until somebody leads.
+// Lead waits until a candidate leads.
 func (g *Group) Lead(ctx context.Context) error {
 	_, err := g.leader(ctx)
 	return err
 }
 
-// Losses are what a group did without.
+// Losses are a group's lost terms, and its times without a leader or with two.
 type Losses struct {
-	Terms   int           // how often somebody ceased to lead
+	Terms   int           // how often a member ceased to lead
 	Vacant  time.Duration // for how long nobody led
 	Longest time.Duration // of that, at a stretch
 	Double  time.Duration // for how long two led
-	Met     int           // pairs of members that led at one instant, of no length perhaps
+	Met     int           // pairs of members that led at one instant, even if too short to measure
 }
 
-// Losses since a time.
+// Losses returns the losses since a time.
 func (g *Group) Losses(since time.Duration) (l Losses) {
 	now := member.Now()
 	g.mu.Lock()

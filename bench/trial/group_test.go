@@ -50,7 +50,7 @@ func TestAwaitLeader(t *testing.T) {
 
 	now, err := g.leader(t.Context())
 	require.NoError(t, err)
-	assert.Same(t, old, now, "who leads now, and is not out")
+	assert.Same(t, old, now, "it leads now, and is not out")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -72,7 +72,7 @@ func TestOverlapsLeaveOutThoseOfAWake(t *testing.T) {
 	g.past = []*measure.Track{{Spans: []measure.Span{span(50, 60)}}}
 	terms, overlaps := g.overlaps()
 	assert.Equal(t, 5, terms)
-	assert.Equal(t, 1, overlaps, "5 to 7; not 30 to 31, which is told of as a wake")
+	assert.Equal(t, 1, overlaps, "5 to 7; not 30 to 31, which is reported as a wake")
 }
 
 func TestLosses(t *testing.T) {

@@ -31,8 +31,8 @@ var groups atomic.Int64
 
 func groupName() string { return fmt.Sprintf("bench-%d-%d", time.Now().Unix(), groups.Add(1)) }
 
-// lanes is how many groups wait side by side. With a long lease next to all of the
-// time is waiting.
+// lanes is the number of groups that wait side by side. With a long lease nearly all of the time is
+// waiting.
 func lanes(lease time.Duration) int {
 	switch {
 	case lease <= brief:
@@ -46,8 +46,8 @@ func lanes(lease time.Duration) int {
 	}
 }
 
-// fine is the interval between two questions for hand-overs, in one group at a time: they
-// take milliseconds, or less than one where the members are the servers.
+// fine is the interval between two samples at hand-overs, in one group at a time. Hand-overs take
+// milliseconds, or less than one if the members are the servers.
 func fine(system peers.System) time.Duration {
 	if system.Inside {
 		return 100 * time.Microsecond
@@ -55,18 +55,19 @@ func fine(system peers.System) time.Duration {
 	return 500 * time.Microsecond
 }
 
-// sampling is the interval for everything else: the two-hundredth part of the lease.
-// Sixty processes that ask a hundred times a second would be the larger part of the
-// load of two cores: each time a thread of Go's runtime looks for work fifty times.
+// sampling is the interval for everything else: a two-hundredth of the lease. Sixty processes that
+// sample a hundred times a second would cause most of the load of two cores: after each sample a
+// thread of Go's runtime looks for work fifty times.
 func sampling(lease time.Duration) time.Duration {
 	return min(max(lease/200, time.Millisecond), 25*time.Millisecond)
 }
 
-// calmLanes are side by side when hand-overs are measured: mostly they settle.
+// calmLanes is the number of groups side by side when hand-overs are measured. Most of the time
+// they settle.
 const calmLanes = 4
 
-// Series puts a system through all kinds of trials, on several groups side by side,
-// and hands one that has come through, not sampled any more, to last.
+// Series runs all kinds of trials of a system, on several groups side by side. Then it calls last
+// with one group, which is not sampled any more.
 func Series(ctx context.Context, system peers.System, o Options, last func(context.Context, *Group) error) (*Results, error) {
 	n := o.N
 	if system.Few {
@@ -78,8 +79,8 @@ func Series(ctx context.Context, system peers.System, o Options, last func(conte
 	}
 	s := &series{Options: o, system: system, results: &Results{}, every: sampling(system.Lease)}
 	defer s.close()
-	// Faults first, with much waiting; what takes milliseconds comes after, when few
-	// lanes start processes.
+	// Faults come first: they mostly wait. Trials that take milliseconds come later, when few lanes
+	// start processes.
 	s.run(ctx, s.trials(n, peers.Both, peers.Kill, peers.Stop, peers.First), width)
 	s.run(ctx, s.trials(n, peers.Hand, peers.Join, peers.Restart, peers.Lone), min(calmLanes, width))
 	if err := s.finish(ctx, last); err != nil && ctx.Err() == nil {
@@ -136,8 +137,7 @@ func (s *series) run(ctx context.Context, kinds []peers.Kind, lanes int) {
 	all.Wait()
 }
 
-// one carries out a trial on a group that is free, or on a new one. A group that does
-// not come through is closed.
+// one carries out a trial on a free group, or on a new one. If the trial fails the group is closed.
 func (s *series) one(ctx context.Context, kind peers.Kind) error {
 	if kind == peers.First || kind == peers.Both {
 		g := s.group()
@@ -163,7 +163,7 @@ func (s *series) one(ctx context.Context, kind peers.Kind) error {
 	return nil
 }
 
-// take returns a group that is free, if there is one.
+// take returns a free group, or nil.
 func (s *series) take() *Group {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +175,7 @@ func (s *series) take() *Group {
 	return g
 }
 
-// whole returns a group of three. It is to be dropped after an error, too.
+// whole returns a group of three. The caller drops it, even after an error.
 func (s *series) whole(ctx context.Context) (*Group, error) {
 	g := s.take()
 	if g != nil {
@@ -207,7 +207,7 @@ func (s *series) close() {
 	}
 }
 
-// finish measures what costs: with one group left, on a quiet machine.
+// finish measures costs, with one group left, on a quiet machine.
 func (s *series) finish(ctx context.Context, last func(context.Context, *Group) error) error {
 	g, err := s.whole(ctx)
 	defer s.drop(g)
@@ -215,7 +215,7 @@ func (s *series) finish(ctx context.Context, last func(context.Context, *Group) 
 	if err == nil {
 		err = g.Quieten(ctx)
 	}
-	if err == nil && !s.system.Sentinel { // nor does a question cost more beside one
+	if err == nil && !s.system.Sentinel { // a check costs the same beside one
 		err = s.checks(ctx, g)
 	}
 	if err != nil || last == nil {
@@ -224,7 +224,7 @@ func (s *series) finish(ctx context.Context, last func(context.Context, *Group) 
 	return last(ctx, g)
 }
 
-// Ready fills a group and waits until nothing stirs it any more.
+// Ready fills a group and waits until it has settled.
 func (g *Group) Ready(ctx context.Context, size int) error {
 	sizes := []int{size}
 	if g.system.Roles > 1 && !g.system.Inside {
@@ -246,8 +246,8 @@ func (s *series) fail(what string, err error) {
 	s.Log("%s: %s: %v", s.system.Name(), what, err)
 }
 
-// overlaps counts terms, and pairs of them that met. Those at a wake have figures of
-// their own: a span that goes on after a gap is not counted.
+// overlaps counts terms, and pairs of terms that overlap. A span that goes on after a gap is not
+// counted: wakes have figures of their own.
 func (g *Group) overlaps() (terms, overlaps int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -273,7 +273,7 @@ func (g *Group) overlaps() (terms, overlaps int) {
 	return terms, overlaps
 }
 
-// checks measures what asking costs the leader and a follower.
+// checks measures what a check costs the leader and a follower.
 func (s *series) checks(ctx context.Context, g *Group) error {
 	leader, err := g.leader(ctx)
 	if err != nil {

@@ -31,8 +31,8 @@ type Results struct {
 	Learnt    []float64 `json:",omitempty"` // a server first described the log to the fourth → it knew the holders of all roles; Kafka
 
 	Woken    int       // leaders that went on after the next one had begun
-	WokenLed int       // of those, who answered "I lead" once more
-	Double   []float64 // for how long two did then, of each that woke
+	WokenLed int       // those of them that answered "I lead" once more
+	Double   []float64 // for how long two led then, for each that woke
 
 	Terms    int // all
 	Overlaps int // pairs of terms in which two led at one instant, without a suspension

@@ -30,11 +30,10 @@ func (g *Group) Do(ctx context.Context, kind peers.Kind, r *Results) error {
 	return pause.For(ctx, g.system.Settle)
 }
 
-// swift is the interval between two questions, at most, of members that are timed
-// from their start.
+// swift is the longest interval between two samples of members that are timed from their start.
 const swift = 5 * time.Millisecond
 
-// first has a group start from nothing.
+// first starts a group from nothing.
 func (g *Group) first(ctx context.Context, r *Results) error {
 	g.every = min(g.every, swift) // it has this one trial
 	var began time.Duration
@@ -119,7 +118,7 @@ func (g *Group) strike(ctx context.Context, old *candidate, s syscall.Signal) (a
 	return at, next, err
 }
 
-// brief is a lease that needs a quiet machine.
+// brief is the longest lease that needs a quiet machine.
 const brief = 500 * time.Millisecond
 
 // anyMoment returns the leader at a random moment of its beats: otherwise each
@@ -155,7 +154,7 @@ func (g *Group) stop(ctx context.Context, r *Results) error {
 	}
 	at, span, err := g.strike(ctx, old, syscall.SIGSTOP)
 	if err == nil {
-		// For long enough, too, that the sampler tells the gap.
+		// Also long enough for the sampler to notice the gap.
 		err = pause.For(ctx, at+max(g.system.Lease*5/4, 3*member.Gap)-member.Now())
 	}
 	if err != nil {
@@ -164,7 +163,7 @@ func (g *Group) stop(ctx context.Context, r *Results) error {
 	return g.wake(ctx, r, old, measure.Milliseconds(span.From-at))
 }
 
-// wake sees what a leader answers that has been suspended.
+// wake resumes a suspended leader, and records what it answers.
 func (g *Group) wake(ctx context.Context, r *Results, old *candidate, stopped float64) error {
 	var seen int
 	g.note(func() { seen = old.samples })
@@ -172,7 +171,7 @@ func (g *Group) wake(ctx context.Context, r *Results, old *candidate, stopped fl
 	if err != nil {
 		return err
 	}
-	// Its first answer comes with the note that there was a gap, whatever it is.
+	// Its first answer, whatever it is, reports the gap.
 	if err := g.await(ctx, "a woken leader to be fenced", func() bool { return old.samples > seen && !old.track.Leads() }); err != nil {
 		return err
 	}
@@ -196,8 +195,8 @@ func (g *Group) wake(ctx context.Context, r *Results, old *candidate, stopped fl
 	return nil
 }
 
-// both returns for how long a woken leader and others led, once enough is known of
-// these.
+// both returns for how long a woken leader and others led at once. It waits until the others have
+// reported.
 func (g *Group) both(ctx context.Context, old *candidate, woken []measure.Span) (double time.Duration, met bool, err error) {
 	now := member.Now()
 	err = g.await(ctx, "news of the leader", func() bool {
@@ -218,10 +217,10 @@ func (g *Group) both(ctx context.Context, old *candidate, woken []measure.Span) 
 	return double, met, err
 }
 
-// TripsBefore is how many round trips are made before each hand-over.
+// TripsBefore is the number of round trips before each hand-over.
 const TripsBefore = 3
 
-// hand makes the leader close. No process is started meanwhile.
+// hand closes the leader. No process is started meanwhile.
 func (g *Group) hand(ctx context.Context, r *Results) error {
 	old, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
 	if err != nil {
@@ -257,7 +256,7 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 	return g.sample(ctx, g.every)
 }
 
-// join adds a fourth member, and lets it go.
+// join adds a fourth member, and closes it again.
 func (g *Group) join(ctx context.Context, r *Results) error {
 	leader, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
 	if err != nil {
@@ -308,7 +307,7 @@ func (g *Group) enter(ctx context.Context, leader *candidate, seat int) (*candid
 	return fresh[0], g.await(ctx, "a new member to be ready", func() bool { return fresh[0].ready })
 }
 
-// leave has a further member close.
+// leave closes a further member.
 func (g *Group) leave(ctx context.Context, c *candidate) error {
 	g.note(func() { c.out = true })
 	if v := g.members.Voter(c.seat); v.ID != "" {

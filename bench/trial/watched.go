@@ -30,15 +30,15 @@ func (g *Group) guarded(params member.Params) (socket string, err error) {
 // Sentinel is the process of the group's sentinel.
 func (g *Group) Sentinel() int { return g.sentinel.Pid() }
 
-// Watched are the parameters of a member of the group, as far as a registration needs them.
+// Watched returns the parameters of a member that a registration needs.
 func (g *Group) Watched() (member.Params, error) {
 	p, err := g.members.Params(0, 0)
 	p.Sentinel = g.sentinel.Socket
 	return p, err
 }
 
-// tenured waits until the leader's term is so old that a sentinel would release it, and returns the
-// leader at a random moment of its beats then.
+// tenured waits until the leader's term is old enough for a sentinel to release it. Then it returns
+// the leader, at a random moment of its beats.
 func (g *Group) tenured(ctx context.Context) (*candidate, error) {
 	for {
 		c, err := g.anyMoment(ctx, g.system.Beat)
@@ -58,8 +58,8 @@ func (g *Group) tenured(ctx context.Context) (*candidate, error) {
 	}
 }
 
-// killWatched kills a leader whose sentinel lives. Nothing is started meanwhile: it takes
-// milliseconds.
+// killWatched kills a leader whose sentinel lives. No process is started meanwhile, since the
+// fail-over takes milliseconds.
 func (g *Group) killWatched(ctx context.Context, r *Results) error {
 	old, err := g.tenured(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (g *Group) succeeded(ctx context.Context, old *candidate) (float64, error) 
 	return measure.Milliseconds(next.From - at), err
 }
 
-// killBoth kills the sentinel and then, at once, the leader: as a machine's death does.
+// killBoth kills the sentinel and then, at once, the leader, as when a machine dies.
 func (g *Group) killBoth(ctx context.Context, r *Results) error {
 	old, err := g.tenured(ctx)
 	if err != nil {
@@ -116,7 +116,7 @@ func (g *Group) killBoth(ctx context.Context, r *Results) error {
 }
 
 // lone kills the only member there is, and starts it again as soon as it has ended, as a supervisor
-// without patience does. Its sentinel lives.
+// without a delay does. Its sentinel lives.
 func (g *Group) lone(ctx context.Context, r *Results) error {
 	old, err := g.tenured(ctx)
 	if err != nil {
