@@ -46,13 +46,13 @@ func DecodeWire(value []byte, group string) (*lease.Record, bool) {
 }
 
 // SentinelHub is what RunSentinel runs behind its socket.
-func SentinelHub(ctx context.Context, cfg SentinelConfig) *sentinel.Hub {
-	return sentinel.NewHub(ctx, cfg.options())
+func SentinelHub(ctx context.Context, cfg Config) *sentinel.Hub {
+	return sentinel.NewHub(ctx, (&post{Config: cfg}).options())
 }
 
 // SentinelHubOn is SentinelHub on a machine whose clock is not the runtime's.
-func SentinelHubOn(ctx context.Context, m Machine, cfg SentinelConfig) *sentinel.Hub {
-	opt := cfg.options()
+func SentinelHubOn(ctx context.Context, m Machine, cfg Config) *sentinel.Hub {
+	opt := (&post{Config: cfg}).options()
 	opt.Now = m.Clock.Now
 	opt.Rules = func() sentinel.Rules { return sentinel.Rules{Process: m.NewID(), Name: cfg.Name, Random: m.Random} }
 	return sentinel.NewHub(ctx, opt)

@@ -20,35 +20,6 @@ import (
 // sentinelVariable is the environment variable with the default of Config.Sentinel.
 const sentinelVariable = "NELI_SENTINEL"
 
-// SentinelConfig configures RunSentinel.
-type SentinelConfig struct {
-	// Socket is the path of the unix socket on which members register. Only this process's user
-	// and root may be able to write to its directory. A missing directory is made with mode 0750;
-	// its mode decides which users can reach the socket. A socket left by a killed sentinel is
-	// replaced. Required.
-	Socket string
-
-	// KafkaConfig is passed to the Kafka clients, as Config.KafkaConfig is. The sentinel needs READ,
-	// WRITE and DESCRIBE on the members' topics. Leave it empty with a Provider of small logs.
-	KafkaConfig KafkaConfigMap
-
-	// Allow has patterns, as of path.Match, of the leader topics that this sentinel watches (of
-	// the groups, with small logs and no broker). Members of others are refused. Default: all.
-	Allow []string
-
-	// Name identifies this process to people, in the topic. Default: {host}_{pid}_{time}.
-	Name string
-
-	// Logger receives deaths and Releases at Info, trouble at Warn. Default: discard everything.
-	Logger *slog.Logger
-
-	// Token works as Config.Token does.
-	Token func(context.Context) (Token, error)
-
-	// Provider works as Config.Provider does. Use the same kind as the members.
-	Provider kafka.Provider
-}
-
 // RunSentinel watches the members on this machine that register with it (Config.Sentinel). When a
 // member dies, it releases the member's roles, so that other processes lead within round trips
 // instead of after Config.HeartbeatTimeout. It works until ctx is done and then returns nil. It
@@ -60,51 +31,71 @@ type SentinelConfig struct {
 // does while no sentinel runs. Several sentinels on different sockets do no harm. Requests that
 // the dead process sent may arrive after its successor has begun: use fencing tokens.
 // docs/sentinel.md has the rest.
-func RunSentinel(ctx context.Context, cfg SentinelConfig) error {
+//
+// cfg.Sentinel is the path of the unix socket on which members register. It is required here, and
+// $NELI_SENTINEL does not count. Only this process's user and root may be able to write to its
+// directory. A missing directory is made with mode 0750; its mode decides which users can reach the
+// socket. A socket left by a killed sentinel is replaced.
+//
+// RunSentinel also uses KafkaConfig (leave it empty with a Provider of small logs), Name, Logger,
+// Token and Provider (of the same kind as the members'), and ignores the rest of cfg, since one
+// sentinel watches members of any group. Logger receives deaths and Releases at Info, trouble at
+// Warn. The sentinel needs READ, WRITE and DESCRIBE on the members' topics.
+//
+// allow has patterns, as of path.Match, of the leader topics to watch (of the groups, with small
+// logs and no broker). Members of others are refused. Without patterns none is refused.
+func RunSentinel(ctx context.Context, cfg Config, allow ...string) error {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	cfg.Name = or(cfg.Name, defaultName())
-	if err := cfg.check(); err != nil {
+	p := &post{cfg, allow}
+	if err := p.check(); err != nil {
 		return fmt.Errorf("neli: RunSentinel: %w", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
-	hub := sentinel.NewHub(ctx, cfg.options())
+	hub := sentinel.NewHub(ctx, p.options())
 	defer hub.Wait()
 	defer stop()
-	server, err := sentinel.Listen(cfg.Socket, hub, cfg.Logger)
+	server, err := sentinel.Listen(cfg.Sentinel, hub, cfg.Logger)
 	if err != nil {
 		return fmt.Errorf("neli: RunSentinel: %w", err)
 	}
-	cfg.Logger.Info("the sentinel listens", "socket", cfg.Socket)
+	cfg.Logger.Info("the sentinel listens", "socket", cfg.Sentinel)
 	if err := server.Serve(ctx); err != nil {
 		return fmt.Errorf("neli: RunSentinel: %w", err)
 	}
 	return nil
 }
 
-// options are those of the Hub, which connects registered members, their deaths and their logs.
-func (c *SentinelConfig) options() sentinel.Options {
-	return sentinel.Options{Open: c.open, Allow: c.Allow, Rules: c.rules, Now: clock.System().Now, Logger: c.Logger}
+// post is what a sentinel was given.
+type post struct {
+	Config
+	allow []string
 }
 
-func (c *SentinelConfig) check() error {
+// options are those of the Hub, which connects registered members, their deaths and their logs.
+func (p *post) options() sentinel.Options {
+	return sentinel.Options{Open: p.open, Allow: p.allow, Rules: p.rules, Now: clock.System().Now, Logger: p.Logger}
+}
+
+func (p *post) check() error {
 	f := &faults{}
-	f.check(c.Socket != "", "Socket", "", "must be the path of a unix socket")
-	for _, pattern := range c.Allow {
+	f.check(p.Sentinel != "", "Sentinel", "", "must be the path of a unix socket")
+	for _, pattern := range p.allow {
 		_, err := path.Match(pattern, "")
-		f.check(err == nil, "Allow", pattern, "must be a pattern as of path.Match")
+		f.check(err == nil, "allow", pattern, "must be a pattern as of path.Match")
 	}
-	f.check(len(c.Name) <= maxNameLength, "Name", c.Name, fmt.Sprintf("must be at most %d bytes of UTF-8", maxNameLength))
-	_, small := c.Provider.(kafka.SmallLogs)
-	f.check(!small || len(c.KafkaConfig) == 0, "KafkaConfig", "", "must be empty with small logs: there is no broker")
-	checkProperties(c.KafkaConfig, f)
+	f.check(len(p.Name) <= maxNameLength, "Name", p.Name, fmt.Sprintf("must be at most %d bytes of UTF-8", maxNameLength))
+	_, small := p.Provider.(kafka.SmallLogs)
+	f.check(!small || len(p.KafkaConfig) == 0, "KafkaConfig", "", "must be empty with small logs: there is no broker")
+	checkProperties(p.KafkaConfig, f)
 	return f.err()
 }
 
 // rules returns the part of the rules that is the same for all groups.
-func (c *SentinelConfig) rules() sentinel.Rules {
-	return sentinel.Rules{Process: newID(), Name: c.Name, Random: randomBelow}
+func (p *post) rules() sentinel.Rules {
+	return sentinel.Rules{Process: newID(), Name: p.Name, Random: randomBelow}
 }
 
 // Members and sentinel use different kinds of logs.
@@ -114,16 +105,16 @@ var (
 )
 
 // open opens the logs of a group.
-func (c *SentinelConfig) open(at sentinel.Place, logger *slog.Logger) (elector.Log, error) {
-	_, small := c.Provider.(kafka.SmallLogs)
+func (p *post) open(at sentinel.Place, logger *slog.Logger) (elector.Log, error) {
+	_, small := p.Provider.(kafka.SmallLogs)
 	switch {
 	case small && at.Topic != "":
 		return nil, errBroker
 	case !small && at.Topic == "":
 		return nil, errNoBroker
 	}
-	cfg := Config{KafkaConfig: c.KafkaConfig, LeaderGroupID: at.Group, LeaderTopic: at.Topic, Name: c.Name, DisableTopicCreation: true,
-		Logs: at.Logs, HeartbeatTimeout: at.T, MaxClockDrift: at.Rho, Logger: logger, Provider: c.Provider, Token: c.Token}
+	cfg := Config{KafkaConfig: p.KafkaConfig, LeaderGroupID: at.Group, LeaderTopic: at.Topic, Name: p.Name, DisableTopicCreation: true,
+		Logs: at.Logs, HeartbeatTimeout: at.T, MaxClockDrift: at.Rho, Logger: logger, Provider: p.Provider, Token: p.Token}
 	set, err := cfg.resolve()
 	if err != nil {
 		return nil, err
@@ -131,7 +122,7 @@ func (c *SentinelConfig) open(at sentinel.Place, logger *slog.Logger) (elector.L
 	if !small {
 		set.topic = at.Topic // members register the complete name
 	}
-	log, err := openLog(c.Provider, set)
+	log, err := openLog(p.Provider, set)
 	if err != nil {
 		return nil, set.secrets.Err(err)
 	}

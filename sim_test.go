@@ -23,7 +23,7 @@ var simulated = sim.Options{New: func(m sim.Machine, cfg neli.Config, barrier ne
 // withSentinels is simulated with sentinels beside the members.
 func withSentinels() sim.Options {
 	opts := simulated
-	opts.Hub = func(ctx context.Context, m sim.Machine, cfg neli.SentinelConfig) *sentinel.Hub {
+	opts.Hub = func(ctx context.Context, m sim.Machine, cfg neli.Config) *sentinel.Hub {
 		return neli.SentinelHubOn(ctx, neli.Machine{Clock: m.Clock, Random: m.Random, NewID: func() string { return m.ID }}, cfg)
 	}
 	return opts

@@ -107,7 +107,7 @@ func startSentinelWith(t *testing.T, props neli.KafkaConfigMap, p kafka.Provider
 	ended := make(chan error, 1)
 	logger, _ := newHostileLogger()
 	go func() {
-		ended <- neli.RunSentinel(ctx, neli.SentinelConfig{Socket: socket, KafkaConfig: props, Provider: p, Logger: logger})
+		ended <- neli.RunSentinel(ctx, neli.Config{Sentinel: socket, KafkaConfig: props, Provider: p, Logger: logger})
 	}()
 	t.Cleanup(func() {
 		stop()

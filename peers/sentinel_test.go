@@ -77,7 +77,7 @@ func TestASentinelReleasesWhatAKilledPeerLed(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- neli.RunSentinel(ctx, neli.SentinelConfig{Socket: socket, Name: "sentinel", Provider: &provider{Config{Hosts: hosts}}})
+		ended <- neli.RunSentinel(ctx, neli.Config{Sentinel: socket, Name: "sentinel", Provider: &provider{Config{Hosts: hosts}}})
 	}()
 	t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
 
@@ -162,7 +162,7 @@ func TestASentinelWithOtherHostsRefuses(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() {
-				ended <- neli.RunSentinel(ctx, neli.SentinelConfig{Socket: socket, Name: "sentinel", Provider: &provider{Config{Hosts: c.of}}})
+				ended <- neli.RunSentinel(ctx, neli.Config{Sentinel: socket, Name: "sentinel", Provider: &provider{Config{Hosts: c.of}}})
 			}()
 			t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
 			said, logger := newJournal()

@@ -117,7 +117,7 @@ func SentinelMain() error {
 	if err := json.NewDecoder(os.Stdin).Decode(&of); err != nil {
 		return fmt.Errorf("reading what to watch: %w", err)
 	}
-	c := neli.SentinelConfig{Socket: of.Sentinel, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	c := neli.Config{Sentinel: of.Sentinel, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	if len(of.Hosts) > 0 {
 		config := peers.Config{}
 		for _, h := range of.Hosts {

@@ -33,7 +33,7 @@ func Main() error {
 	if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {
 		return fmt.Errorf("reading parameters: %w", err)
 	}
-	cfg := neli.SentinelConfig{Socket: p.Socket, Name: p.Name,
+	cfg := neli.Config{Sentinel: p.Socket, Name: p.Name,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	if p.Peers != nil {
 		all := peers.Config{Insecure: true}

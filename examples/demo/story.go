@@ -99,7 +99,7 @@ func (s *story) startSentinel() error {
 	ctx, cancel := context.WithCancel(s.Ctx)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- neli.RunSentinel(ctx, neli.SentinelConfig{Socket: s.sentinel, KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": s.bootstrap}})
+		ended <- neli.RunSentinel(ctx, neli.Config{Sentinel: s.sentinel, KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": s.bootstrap}})
 	}()
 	s.stop = func() error {
 		cancel()

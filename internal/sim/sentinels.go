@@ -85,7 +85,7 @@ func (s *posts) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.hub = s.opts.Hub(ctx, Machine{Clock: library{clock}, Random: smallRandom(seed), ID: fmt.Sprintf("%s.%x", p.id, seed)},
-		neli.SentinelConfig{Socket: "none", Name: p.id, Provider: s.net.provider(p.id), Logger: logger})
+		neli.Config{Sentinel: "none", Name: p.id, Provider: s.net.provider(p.id), Logger: logger})
 	s.say(p.id, "a sentinel starts")
 	s.living = append(s.living, p)
 	for id := range s.members {

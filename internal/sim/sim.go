@@ -33,7 +33,7 @@ type Options struct {
 	// New makes a process on a machine of its own.
 	New func(Machine, neli.Config, neli.Barrier) (*neli.Neli, error)
 	// Hub makes a sentinel on a machine of its own; nil: there are no sentinels.
-	Hub func(context.Context, Machine, neli.SentinelConfig) *sentinel.Hub
+	Hub func(context.Context, Machine, neli.Config) *sentinel.Hub
 	// Seen counts what happens. Default: nothing is counted.
 	Seen *Seen
 	// Transcript receives a description of what happened. Default: it is logged if the run fails.

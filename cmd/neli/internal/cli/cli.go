@@ -65,9 +65,9 @@ func tidy(text string) string {
 // flagOf maps fields of the library's Config to the flags that set them.
 var flagOf = map[string]string{"LeaderGroupID": "--group", "LeaderTopic": "--topic", "Name": "--name", "HeartbeatTimeout": "--timeout",
 	"Roles": "--roles", "DrainTimeout": "--drain", "Request.Role": "--role", "Request.To": "member",
-	"Socket": "--socket", "Allow": "--allow"}
+	"Sentinel": "--socket", "allow": "--allow"}
 
-var fieldAtStart = regexp.MustCompile(`(?m)^(LeaderGroupID|LeaderTopic|Name|HeartbeatTimeout|Roles|DrainTimeout|Request\.Role|Request\.To|Socket|Allow):`)
+var fieldAtStart = regexp.MustCompile(`(?m)^(LeaderGroupID|LeaderTopic|Name|HeartbeatTimeout|Roles|DrainTimeout|Request\.Role|Request\.To|Sentinel|allow):`)
 
 func newRoot() *cobra.Command {
 	var c common

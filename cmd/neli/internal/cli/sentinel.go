@@ -47,7 +47,7 @@ func newSentinel(c *common) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return neli.RunSentinel(ctx, neli.SentinelConfig{Socket: socket, KafkaConfig: props, Allow: allow, Name: c.name, Logger: logger, Provider: provider(props)})
+			return neli.RunSentinel(ctx, neli.Config{Sentinel: socket, KafkaConfig: props, Name: c.name, Logger: logger, Provider: provider(props)}, allow...)
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "path of the unix socket where members register (required)")
