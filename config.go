@@ -12,9 +12,6 @@ import (
 // Values are strings, booleans or integers.
 type KafkaConfigMap = kafka.ConfigMap
 
-// Token is what Config.Token returns.
-type Token = kafka.Token
-
 // Config configures a Neli. The zero value contends for one exclusive role against a broker on
 // localhost:9092; all processes with the same binary name form the group.
 type Config struct {
@@ -222,7 +219,7 @@ type Config struct {
 	// in use. Before the first login, an error that is ErrAccess, an expired token, and a token
 	// without expiry are fatal. KafkaConfig needs security.protocol SASL_SSL (or SASL_PLAINTEXT,
 	// which sends tokens in clear text). Default: none.
-	Token func(context.Context) (Token, error)
+	Token func(context.Context) (kafka.Token, error)
 
 	// Provider makes the Kafka clients, or replaces Kafka by small logs (kafka.SmallLogs).
 	// Default: confluent-kafka-go, which needs cgo; the build tag neli_nolibrdkafka leaves it out

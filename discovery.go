@@ -57,10 +57,8 @@ type Holder struct {
 	// process started later, or lost its place in the log, Since is when it first learnt of the
 	// term, which began earlier.
 	Since time.Time `json:"since,omitzero"`
-	// Seen is when this process read the record, by its wall clock.
-	Seen time.Time `json:"seen"`
-	// Age is the time from Seen to the answer: the longer of the monotonic and the wall clock's
-	// difference, so that a suspension counts. The record is older than Age by the delay of its
+	// Age is the time from reading the record to the answer: the longer of the monotonic and the
+	// wall clock's difference, so that a suspension counts. The record is older than Age by the delay of its
 	// delivery. For a process that was cut off and is catching up, that delay is as long as the
 	// cut was. JSON has Age in seconds.
 	Age time.Duration `json:"age"`
@@ -105,7 +103,7 @@ func (n *Neli) Holder(role int) (h Holder, ok bool) {
 }
 
 func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
-	h := Holder{Name: g.Name, Member: g.Session.Process, Token: n.set.tokenBase + g.Token, Since: g.Since.Time(), Seen: g.Heard.Time(),
+	h := Holder{Name: g.Name, Member: g.Session.Process, Token: n.set.tokenBase + g.Token, Since: g.Since.Time(),
 		Age: now.Age(g.Heard)}
 	if n.set.small && g.Token == 0 {
 		h.Token = 0
@@ -201,11 +199,9 @@ type Member struct {
 	// one partition; with Open nomination it contends.
 	Nominated bool `json:"nominated"`
 	Priority  int  `json:"priority"` // its Config.Priority
-	// Heard is when this process last heard the member's announcement, by the wall clock, and Age
-	// is how long before the answer that was. For this process itself it is now. JSON has Age in
-	// seconds.
-	Heard time.Time     `json:"heard"`
-	Age   time.Duration `json:"age"`
+	// Age is how long before the answer this process last heard the member's announcement, 0 for
+	// this process itself. JSON has Age in seconds.
+	Age time.Duration `json:"age"`
 }
 
 // Members returns the processes of the group, by name, including this one unless it is an
@@ -225,7 +221,7 @@ func (n *Neli) Members() []Member {
 	ms := make([]Member, len(known))
 	for i, m := range known {
 		ms[i] = Member{Name: m.Name, ID: m.Process, Self: m.Self, Nominated: m.Nominated, Priority: m.Priority,
-			Heard: m.Heard.Time(), Age: now.Age(m.Heard)}
+			Age: now.Age(m.Heard)}
 	}
 	slices.SortFunc(ms, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))

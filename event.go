@@ -41,15 +41,6 @@ type Change struct {
 	Reason Reason
 }
 
-// Partitions returns the partitions of the change, each once, ascending.
-func (c Change) Partitions() []int {
-	ps := make([]int, len(c.Terms))
-	for i, t := range c.Terms {
-		ps[i] = t.Partition
-	}
-	return slices.Compact(ps)
-}
-
 // Roles returns the roles of the change, ascending.
 func (c Change) Roles() []int {
 	var rs []int
@@ -153,8 +144,8 @@ func (e LeaderFenced) String() string   { return e.describe(e.kind()) }
 type Reason int
 
 const (
-	// ReasonElected: the only reason of LeaderAcquired.
-	ReasonElected Reason = iota + 1
+	// elected is the only reason of LeaderAcquired.
+	elected Reason = iota + 1
 	// ReasonUnassigned: the group assigned the partition to another member.
 	ReasonUnassigned
 	// ReasonClosing: Close was called.

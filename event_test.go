@@ -9,12 +9,11 @@ import (
 )
 
 func TestChange(t *testing.T) {
-	c := Change{Reason: ReasonElected, Terms: []Term{
+	c := Change{Reason: elected, Terms: []Term{
 		{Partition: 0, Roles: []int{0, 4, 8}, Token: 70},
 		{Partition: 1, Token: 71},
 		{Partition: 3, Roles: []int{3, 7}, Token: 0},
 	}}
-	require.Equal(t, []int{0, 1, 3}, c.Partitions())
 	require.Equal(t, []int{0, 3, 4, 7, 8}, c.Roles())
 	for role, want := range map[int]int64{0: 70, 8: 70, 3: 0, 7: 0} {
 		token, ok := c.Token(role)
@@ -30,14 +29,12 @@ func TestChange(t *testing.T) {
 
 	// One partition may have several terms: roles that were claimed apart.
 	c.Terms = append(c.Terms, Term{Partition: 3, Roles: []int{11}, Token: 80}, Term{Partition: 3, Roles: []int{15}, Token: 90})
-	require.Equal(t, []int{0, 1, 3}, c.Partitions())
 	require.Equal(t, []int{0, 3, 4, 7, 8, 11, 15}, c.Roles())
 	token, ok := c.Token(15)
 	require.True(t, ok)
 	require.Equal(t, int64(90), token)
 
 	var none Change
-	require.Empty(t, none.Partitions())
 	require.Empty(t, none.Roles())
 	_, ok = none.Token(0)
 	require.False(t, ok)
@@ -49,7 +46,7 @@ func TestEventsAreValues(t *testing.T) {
 		e    Event
 		want string
 	}{
-		{LeaderAcquired{Change{Reason: ReasonElected, Terms: ch.Terms}}, "leader acquired (elected): partition 2 token 9"},
+		{LeaderAcquired{Change{Reason: elected, Terms: ch.Terms}}, "leader acquired (elected): partition 2 token 9"},
 		{LeaderRevoked{ch, time.Now()}, "leader revoked (closing): partition 2 token 9"},
 		{LeaderFenced{Change{Reason: ReasonLapsed, Terms: ch.Terms}}, "leader fenced (lapsed): partition 2 token 9"},
 	} {
@@ -71,7 +68,7 @@ func TestEventsAreValues(t *testing.T) {
 
 // A thousand partitions do not fill the log.
 func TestEventStringIsShort(t *testing.T) {
-	ch := Change{Reason: ReasonElected}
+	ch := Change{Reason: elected}
 	for p := range 8 {
 		ch.Terms = append(ch.Terms, Term{Partition: p, Token: int64(p)})
 	}
@@ -92,7 +89,7 @@ func TestReasonString(t *testing.T) {
 		require.False(t, seen[s], "%q twice", s)
 		seen[s] = true
 	}
-	require.Equal(t, "elected", ReasonElected.String())
+	require.Equal(t, "elected", elected.String())
 	require.Equal(t, "unassigned", ReasonUnassigned.String())
 	require.Equal(t, "lapsed", ReasonLapsed.String())
 	require.Equal(t, "overdue", ReasonOverdue.String())

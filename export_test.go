@@ -3,6 +3,7 @@ package neli
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -60,3 +61,12 @@ func SentinelHubOn(ctx context.Context, m Machine, cfg Config) *sentinel.Hub {
 
 // RegistrationOf is what a Neli says to a sentinel. topic is the id that it has found.
 func RegistrationOf(n *Neli, topic string) sentinel.Registration { return n.set.registration(topic) }
+
+// Partitions returns the partitions of the change, each once, ascending.
+func (c Change) Partitions() []int {
+	var ps []int
+	for _, t := range c.Terms {
+		ps = append(ps, t.Partition)
+	}
+	return slices.Compact(ps)
+}

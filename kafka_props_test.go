@@ -307,8 +307,8 @@ type brokerless = kafka.SmallLogs // a field of the name SmallLogs would hide th
 
 // What does not go with Config.Token is an error of New that names the field, and no value of a secret.
 func TestTokenSettings(t *testing.T) {
-	token := func(context.Context) (Token, error) {
-		return Token{Value: "v", Expires: time.Now().Add(time.Hour)}, nil
+	token := func(context.Context) (kafka.Token, error) {
+		return kafka.Token{Value: "v", Expires: time.Now().Add(time.Hour)}, nil
 	}
 	for says, cfg := range map[string]Config{
 		"KafkaConfig[security.protocol]: \"\" must be SASL_SSL":              {},

@@ -28,10 +28,9 @@ type Stats struct {
 	LogResets uint64 `json:"log_resets"`
 	// Contradictions is how often this process found that another process has computed a different
 	// state from the same log, which should never happen. All processes then compare their states,
-	// and a process that differs from the majority starts again. Diverged is the name of the last
-	// such process; empty if there was none. Exclusive mode.
+	// and a process that differs from the majority starts again. The log names the process.
+	// Exclusive mode.
 	Contradictions uint64 `json:"contradictions"`
-	Diverged       string `json:"diverged"`
 	// ReadersReplaced is how often a client that reads a log, or is a member of a consumer group,
 	// was replaced because it had stood still for HeartbeatTimeout (at least five seconds): the
 	// log had records that the client did not return, or the client reached no broker while
@@ -97,8 +96,6 @@ type Stats struct {
 	Held    int `json:"held"`
 	Vacant  int `json:"vacant"`
 	Unknown int `json:"unknown"`
-	// Members is the number of processes that Members returns. Exclusive mode.
-	Members int `json:"members"`
 	// OldestEvidence is the greatest age of V among the partitions on which this process holds a
 	// role, 0 if it holds none. Leadership is over when it reaches HeartbeatTimeout (nine tenths
 	// of it in exclusive mode). On a majority of logs, V is derived from the logs that sustain a
@@ -148,11 +145,11 @@ func (n *Neli) Stats() Stats {
 func exclusiveStats(s elector.Stats) Stats {
 	return Stats{
 		Records: s.Records, Foreign: s.Foreign, Newer: s.Newer, Malformed: s.Malformed,
-		LogResets: s.LogResets, Contradictions: s.Contradictions, Diverged: s.Diverged, Appended: s.Appended, AppendFailed: s.AppendFailed,
+		LogResets: s.LogResets, Contradictions: s.Contradictions, Appended: s.Appended, AppendFailed: s.AppendFailed,
 		RequestsAccepted: s.RequestsAccepted, RequestsRefused: s.RequestsRefused,
 		TermsStarted: s.Terms.Started, TermsEnded: byReason(s.Terms),
 		RoundTrips: Timing(s.RoundTrips), Drains: Timing(s.Drains), Steps: Timing(s.Steps), Vacancies: Timing(s.Vacancies), Leaderless: s.Leaderless,
-		Led: s.Led, Held: s.Held, Vacant: s.Vacant, Unknown: s.Unknown, Members: s.Members,
+		Led: s.Led, Held: s.Held, Vacant: s.Vacant, Unknown: s.Unknown,
 		OldestEvidence: ageOf(s.Evidence, s.Now, 0), LastRecord: ageOf(s.Read, s.Now, never),
 	}
 }

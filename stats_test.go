@@ -56,7 +56,7 @@ func TestStatsOfQuietTimes(t *testing.T) {
 		a := c.Join("a", two)
 		s := a.Stats()
 		s.Steps = neli.Timing{} // it has begun
-		require.Equal(c, neli.Stats{Roles: 10, Unknown: 10, Members: 1, Healthy: true, Sentinel: "none", TermsEnded: map[neli.Reason]uint64{}}, s, "nothing was found yet")
+		require.Equal(c, neli.Stats{Roles: 10, Unknown: 10, Healthy: true, Sentinel: "none", TermsEnded: map[neli.Reason]uint64{}}, s, "nothing was found yet")
 		a.Start()
 		c.Leader(9, 2*silence)
 		o := c.Join("o", func(cfg *neli.Config) { two(cfg); cfg.Observer = true })
@@ -66,7 +66,7 @@ func TestStatsOfQuietTimes(t *testing.T) {
 		s = a.Stats()
 		require.Equal(c, uint64(10), s.TermsStarted)
 		require.Zero(c, ended(s))
-		require.Equal(c, []int{10, 10, 0, 0, 1}, []int{s.Led, s.Held, s.Vacant, s.Unknown, s.Members})
+		require.Equal(c, []int{10, 10, 0, 0}, []int{s.Led, s.Held, s.Vacant, s.Unknown})
 		require.Zero(c, s.Vacancies.Count+uint64(s.Leaderless), "it claimed before it knew that anything was vacant")
 		require.LessOrEqual(c, s.OldestEvidence, beat+100*time.Millisecond)
 		require.Positive(c, s.OldestEvidence)
@@ -80,7 +80,7 @@ func TestStatsOfQuietTimes(t *testing.T) {
 		require.GreaterOrEqual(c, s.Steps.Count-before.Steps.Count, s.Records-before.Records, "a step for each record")
 
 		s = o.Stats()
-		require.Equal(c, []int{0, 10, 0, 0, 1}, []int{s.Led, s.Held, s.Vacant, s.Unknown, s.Members}, "it is no member itself")
+		require.Equal(c, []int{0, 10, 0, 0}, []int{s.Led, s.Held, s.Vacant, s.Unknown})
 		require.Zero(c, s.Appended+s.RoundTrips.Count+s.TermsStarted)
 		require.Zero(c, s.LastPulse, "nobody expects it to pulse")
 		require.Zero(c, s.OldestEvidence)
@@ -458,7 +458,7 @@ func TestStatsOfNonExclusiveMode(t *testing.T) {
 		require.Positive(c, s.AppendFailed)
 		require.Zero(c, s.OldestEvidence)
 		require.Greater(c, s.LastRecord, 29*time.Second)
-		require.Zero(c, s.Held+s.Vacant+s.Unknown+s.Members)
+		require.Zero(c, s.Held+s.Vacant+s.Unknown)
 	})
 }
 

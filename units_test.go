@@ -149,7 +149,7 @@ func TestTermsOfRoles(t *testing.T) {
 		a.claim(10, 6, 0, 3)
 		require.False(t, n.IsLeader(), "nobody was told")
 		require.True(t, pulse(t, n))
-		require.Equal(t, []Event{LeaderAcquired{Change{Reason: ReasonElected, Terms: []Term{
+		require.Equal(t, []Event{LeaderAcquired{Change{Reason: elected, Terms: []Term{
 			{Partition: 0, Roles: []int{0, 3, 6}, Token: 10},
 			{Partition: 1, Roles: []int{1, 7}, Token: 20},
 			{Partition: 1, Roles: []int{4}, Token: 30},
@@ -202,7 +202,7 @@ func TestSetRolesByRole(t *testing.T) {
 		require.Equal(t, []int{0, 1, 2}, led(n))
 		a.claim(40, 4, 6)
 		require.True(t, pulse(t, n))
-		require.Equal(t, []Event{LeaderAcquired{Change{[]Term{{0, []int{4, 6}, 40}}, ReasonElected}}}, told.take())
+		require.Equal(t, []Event{LeaderAcquired{Change{[]Term{{0, []int{4, 6}, 40}}, elected}}}, told.take())
 		require.NoError(t, n.SetRoles(1))
 		require.Equal(t, []int{0}, led(n))
 		a.lose(0)

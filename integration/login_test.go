@@ -60,7 +60,7 @@ func (b *tokenBed) member(t *testing.T, name string, props neli.KafkaConfigMap, 
 }
 
 // hook makes cfg take tokens from a function of the test's.
-func hook(cfg *neli.Config, token func(context.Context) (neli.Token, error)) {
+func hook(cfg *neli.Config, token func(context.Context) (kafka.Token, error)) {
 	for _, name := range []string{"method", "client.id", "client.secret", "token.endpoint.url", "scope"} {
 		delete(cfg.KafkaConfig, "sasl.oauthbearer."+name)
 	}
@@ -164,15 +164,15 @@ func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 	var who string
 	cfg, log := b.member(t, name, neli.KafkaConfigMap{"debug": "all"}, func(c *neli.Config) {
 		who, _ = c.KafkaConfig["sasl.oauthbearer.client.id"].(string)
-		hook(c, func(context.Context) (neli.Token, error) {
+		hook(c, func(context.Context) (kafka.Token, error) {
 			assert.EqualValues(t, 1, running.Add(1), "one call at a time")
 			defer running.Add(-1)
 			calls.Add(1)
 			if broken.Load() {
-				return neli.Token{}, errors.New("the vault is sealed")
+				return kafka.Token{}, errors.New("the vault is sealed")
 			}
 			first.CompareAndSwap(0, time.Now().Add(issuerLife).UnixNano())
-			return neli.Token{Value: b.issuer.issue(who, issuerLife), Expires: time.Now().Add(issuerLife), Principal: who,
+			return kafka.Token{Value: b.issuer.issue(who, issuerLife), Expires: time.Now().Add(issuerLife), Principal: who,
 				Extensions: map[string]string{"traceId": "123"}}, nil
 		})
 	}, hostileRights["open"]...)
@@ -197,7 +197,7 @@ func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 
 // testRefusedTokens: a login that is refused from the start ends the member, with one error that names a property.
 func testRefusedTokens(t *testing.T, b *tokenBed, name string) {
-	hooked := func(token func(context.Context) (neli.Token, error)) func(*neli.Config) {
+	hooked := func(token func(context.Context) (kafka.Token, error)) func(*neli.Config) {
 		return func(c *neli.Config) { hook(c, token) }
 	}
 	value := b.issuer.issue("somebody", time.Hour)
@@ -208,16 +208,16 @@ func testRefusedTokens(t *testing.T, b *tokenBed, name string) {
 	}{
 		"wrong secret": {neli.KafkaConfigMap{"sasl.oauthbearer.client.secret": "an0ther-s3cret"}, nil, "look at sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret"},
 		"no endpoint":  {neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": b.issuer.URL + "/nowhere"}, nil, "look at sasl.oauthbearer.token.endpoint.url"},
-		"no expiry": {nil, hooked(func(context.Context) (neli.Token, error) { return neli.Token{Value: value}, nil }),
+		"no expiry": {nil, hooked(func(context.Context) (kafka.Token, error) { return kafka.Token{Value: value}, nil }),
 			"Config.Token: the token has no expiry"},
-		"in the past": {nil, hooked(func(context.Context) (neli.Token, error) {
-			return neli.Token{Value: value, Expires: time.Now().Add(-time.Hour)}, nil
+		"in the past": {nil, hooked(func(context.Context) (kafka.Token, error) {
+			return kafka.Token{Value: value, Expires: time.Now().Add(-time.Hour)}, nil
 		}), "Config.Token: the token expired 1h0m0s ago"},
-		"not by us": {nil, hooked(func(context.Context) (neli.Token, error) {
-			return neli.Token{Value: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJuZWxpIn0.c2lnbmVk", Expires: time.Now().Add(time.Hour)}, nil
+		"not by us": {nil, hooked(func(context.Context) (kafka.Token, error) {
+			return kafka.Token{Value: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJuZWxpIn0.c2lnbmVk", Expires: time.Now().Add(time.Hour)}, nil
 		}), byName(name, "invalid_token", "the broker refuses the token (invalid_token)")},
-		"for good": {nil, hooked(func(context.Context) (neli.Token, error) {
-			return neli.Token{}, fmt.Errorf("%w: no such role", neli.ErrAccess)
+		"for good": {nil, hooked(func(context.Context) (kafka.Token, error) {
+			return kafka.Token{}, fmt.Errorf("%w: no such role", neli.ErrAccess)
 		}), "Config.Token: neli: access refused: no such role"},
 	} {
 		t.Run(what, func(t *testing.T) {

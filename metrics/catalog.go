@@ -63,14 +63,14 @@ var catalog = []metric{
 		}},
 	{name: "neli_members", kind: gauge, exclusive: true,
 		help:   "Members of the group that this process has heard of, including itself unless it is an observer.",
-		values: one(func(s *sample) float64 { return float64(s.Members) })},
+		values: one(func(s *sample) float64 { return float64(len(s.n.Members())) })},
 	{name: "neli_terms_started_total", kind: counter,
 		help:   "Terms that this process has won: one for each role, in non-exclusive mode for each partition.",
 		values: one(func(s *sample) float64 { return float64(s.TermsStarted) })},
 	{name: "neli_terms_ended_total", kind: counter, labels: []string{"reason"},
 		help: "Terms of this process that have ended, by reason (the constants Reason… of the library): one for each role, in non-exclusive mode for each partition.",
 		values: func(s *sample, emit func(float64, ...string)) {
-			for why := neli.ReasonElected + 1; why <= neli.ReasonFatal; why++ {
+			for why := neli.ReasonUnassigned; why <= neli.ReasonFatal; why++ {
 				emit(float64(s.TermsEnded[why]), text(why))
 			}
 		}},

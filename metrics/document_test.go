@@ -28,7 +28,7 @@ func TestDocument(t *testing.T) {
 		rows = append(rows, row{m.name, kindOf(m), labelsOf(m), m.help, m.exclusive, m.detail})
 	}
 	var reasons []string
-	for why := neli.ReasonElected + 1; why <= neli.ReasonFatal; why++ {
+	for why := neli.ReasonUnassigned; why <= neli.ReasonFatal; why++ {
 		reasons = append(reasons, text(why))
 	}
 	var b bytes.Buffer

@@ -21,7 +21,6 @@ var shows = map[string]map[string]float64{
 	"Malformed":        {"neli_records_read_total malformed": 7, "neli_records_read_total valid": 93},
 	"LogResets":        {"neli_log_resets_total": 7},
 	"Contradictions":   {"neli_contradictions_total": 7},
-	"Diverged":         {}, // a name
 	"ReadersReplaced":  {"neli_readers_replaced_total": 7},
 	"Appended":         {"neli_records_appended_total": 7},
 	"AppendFailed":     {"neli_append_failures_total": 7},
@@ -42,7 +41,6 @@ var shows = map[string]map[string]float64{
 	"Held":             {"neli_roles held": 7},
 	"Vacant":           {"neli_roles vacant": 7},
 	"Unknown":          {"neli_roles unknown": 7},
-	"Members":          {"neli_members": 7},
 	"OldestEvidence":   {"neli_evidence_age_seconds": 7},
 	"LastRecord":       {"neli_record_age_seconds": 7},
 	"LastPulse":        {"neli_pulse_age_seconds": 7},

@@ -54,7 +54,7 @@ func standing(partition int, roles, holder string, token int64) neli.Standing {
 		text["status"] = holder
 	} else {
 		at := time.Now().Add(-90 * time.Minute)
-		text["holder"] = map[string]any{"name": holder, "member": "id of " + holder, "token": token, "since": at, "seen": at, "age": 0.25}
+		text["holder"] = map[string]any{"name": holder, "member": "id of " + holder, "token": token, "since": at, "age": 0.25}
 	}
 	var s neli.Standing
 	b, err := json.Marshal(text)

@@ -332,7 +332,7 @@ func TestSharedDifferentRoles(t *testing.T) {
 		c.Pass(time.Minute)
 		require.Equal(c, []int{0, 1, 2}, c.Broker.Assigned("a"))
 		require.Equal(c, []string{"acquired"}, a.Kinds())
-		require.Equal(c, []int{0}, a.Last().(neli.LeaderAcquired).Partitions(), "a partition without roles is not in the event")
+		require.Equal(c, []int{0}, partitions(a.Last().(neli.LeaderAcquired).Change), "a partition without roles is not in the event")
 		require.False(c, a.IsLeaderOf(1))
 
 		c.Broker.CutOff("a", nelitest.All) // no evidence arrives any more, so V stays as it is
@@ -340,7 +340,7 @@ func TestSharedDifferentRoles(t *testing.T) {
 		require.NoError(c, a.SetRoles(2))
 		c.Eventually(10*time.Millisecond, "leads a new role at once", func() bool { return a.IsLeaderOf(1) })
 		e := a.Last().(neli.LeaderAcquired)
-		require.Equal(c, []int{1}, e.Partitions())
+		require.Equal(c, []int{1}, partitions(e.Change))
 		require.Equal(c, []int{1}, e.Roles())
 		require.False(c, a.IsLeaderOf(2))
 
@@ -348,10 +348,10 @@ func TestSharedDifferentRoles(t *testing.T) {
 		c.Pass(10 * time.Millisecond)
 		require.Equal(c, []string{"acquired", "acquired", "revoked"}, a.Kinds())
 		require.Equal(c, neli.ReasonRoles, a.Last().(neli.LeaderRevoked).Reason)
-		require.Equal(c, []int{1}, a.Last().(neli.LeaderRevoked).Partitions())
+		require.Equal(c, []int{1}, partitions(a.Last().(neli.LeaderRevoked).Change))
 		require.NoError(c, a.SetRoles(3))
 		c.Eventually(10*time.Millisecond, "leads both new roles", func() bool { return a.IsLeaderOf(1) && a.IsLeaderOf(2) })
-		require.Equal(c, []int{1, 2}, a.Last().(neli.LeaderAcquired).Partitions())
+		require.Equal(c, []int{1, 2}, partitions(a.Last().(neli.LeaderAcquired).Change))
 
 		c.Pass(sharedT)
 		require.False(c, a.IsLeader(), "V has not moved")
@@ -437,3 +437,10 @@ func (h callsBack) Handle(_ context.Context, r slog.Record) error {
 }
 func (h callsBack) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h callsBack) WithGroup(string) slog.Handler      { return h }
+
+func partitions(c neli.Change) (ps []int) {
+	for _, t := range c.Terms {
+		ps = append(ps, t.Partition)
+	}
+	return ps
+}
