@@ -90,7 +90,7 @@ func TestFatalEndBesideAHungCheck(t *testing.T) {
 		go func() { awaited <- a.Await() }()
 		select {
 		case err := <-awaited:
-			require.ErrorIs(c, err, neli.ErrTopicReplaced)
+			require.ErrorIs(c, err, neli.ErrTopicChanged)
 		case <-time.After(2 * time.Minute): // a deletion is believed after one
 			require.Fail(c, "nobody was told")
 		}

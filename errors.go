@@ -13,25 +13,21 @@ import (
 var (
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("neli: closed")
-	// ErrTopicReplaced: the leader topic was deleted, deleted and created again, or has lost
-	// records that this process had read. Fencing tokens would start again, so no claim can be
-	// trusted: stop all members, then start them again.
-	ErrTopicReplaced = errors.New("neli: leader topic was deleted, recreated or truncated")
-	// ErrPartitionsChanged: the number of partitions of the leader topic has changed, which moves
-	// roles to other partitions and so to other leaders.
-	ErrPartitionsChanged = errors.New("neli: number of partitions of the leader topic changed")
-	// ErrNoTopicID: the brokers do not give topics ids. Without ids a topic that was deleted and
-	// created again looks like the former one, and tokens would start again unnoticed. Kafka has
-	// topic ids since 2.8; with ZooKeeper (up to 3.9) only if inter.broker.protocol.version is 2.8
-	// or later. For other brokers see docs/brokers.md.
-	ErrNoTopicID = errors.New("neli: the brokers give topics no ids (Kafka does since 2.8, and with ZooKeeper only if inter.broker.protocol.version is 2.8 or later), and without them a recreated topic cannot be told from the one before")
+	// ErrTopicChanged: the leader topic was deleted, deleted and created again, or has lost records
+	// that this process had read; then fencing tokens would start again, and no claim can be
+	// trusted. Or its number of partitions has changed, which moves roles to other partitions and
+	// so to other leaders. The text says which. Stop all members, then start them again.
+	ErrTopicChanged = errors.New("neli: leader topic was deleted, recreated, truncated or given other partitions")
 	// ErrTopicPlacement: with Config.Logs, the existing leader topic does not have that many
 	// partitions with one replica each on different brokers. The text lists everything that is
 	// wrong.
 	ErrTopicPlacement = errors.New("neli: leader topic is not spread over brokers as Config.Logs needs it")
-	// ErrNoLeaderEpoch: with Config.Logs, the broker (Kafka before 2.1) or the Provider does not
-	// report leader epochs. Without them the loss of a log's records cannot be detected.
-	ErrNoLeaderEpoch = errors.New("neli: no leader epochs are told, and without them a log that has forgotten cannot be told")
+	// ErrUnsupported: the brokers, or the Provider, lack something without which a loss of the
+	// log would go unnoticed, so that tokens could start again. The text says what. One is topic
+	// ids: Kafka has them since 2.8; with ZooKeeper (up to 3.9) only if
+	// inter.broker.protocol.version is 2.8 or later. The other, with Config.Logs, is leader epochs:
+	// Kafka has them since 2.1. For other brokers see docs/brokers.md.
+	ErrUnsupported = errors.New("neli: the brokers lack topic ids or leader epochs")
 	// ErrAccess: the broker refuses the credentials, or an operation that this process needs; the
 	// text names it. Fatal only at the start. Access that worked once and is refused later is
 	// retried for ever, and logged.
@@ -42,7 +38,7 @@ var (
 // (Config.Observer).
 var ErrObserver = errors.New("neli: an observer does not contend")
 
-// Errors of Transfer.
+// Errors of Transfer, which may also return ErrNotDone.
 var (
 	// ErrNotLeader: this process does not lead the role.
 	ErrNotLeader = errors.New("neli: this process does not lead the role")
@@ -55,17 +51,16 @@ var (
 	// ErrNoAnswer: the member did not answer in time, or refused to lead. The role was not given
 	// up.
 	ErrNoAnswer = errors.New("neli: the member does not answer")
-	// ErrNotTransferred: the role was given up, but the chosen member did not claim it in time.
-	ErrNotTransferred = errors.New("neli: another member claimed first")
 )
 
 // Errors of Ask, which may also return ErrNoAnswer and ErrLeadsAlready.
 var (
 	// ErrRefused: the holder of the role refuses; the text says why.
 	ErrRefused = errors.New("neli: the request was refused")
-	// ErrNotDone: the holder accepted the request, but could not carry it out or has lost the
+	// ErrNotDone: the role was given up, but the chosen member did not claim it in time. Ask also
+	// returns it if the holder accepted the request, but could not carry it out or has lost the
 	// role.
-	ErrNotDone = errors.New("neli: the request was accepted, and could not be carried out")
+	ErrNotDone = errors.New("neli: begun, and could not be carried out")
 	// ErrVacant: no process is known to hold the role.
 	ErrVacant = errors.New("neli: nobody is known to hold the role")
 )
@@ -81,17 +76,17 @@ var (
 
 // public maps the internal packages' errors to this package's.
 var public = [...]struct{ internal, own error }{
-	{kafkalog.ErrTopicReplaced, ErrTopicReplaced},
-	{kafkalog.ErrPartitionsChanged, ErrPartitionsChanged},
-	{kafkalog.ErrNoTopicID, ErrNoTopicID},
+	{kafkalog.ErrTopicReplaced, ErrTopicChanged},
+	{kafkalog.ErrPartitionsChanged, ErrTopicChanged},
+	{kafkalog.ErrNoTopicID, ErrUnsupported},
 	{kafkalog.ErrTopicPlacement, ErrTopicPlacement},
-	{kafkalog.ErrNoLeaderEpoch, ErrNoLeaderEpoch},
+	{kafkalog.ErrNoLeaderEpoch, ErrUnsupported},
 	{kafkalog.ErrAccess, ErrAccess},
 	{elector.ErrNotLeader, ErrNotLeader},
 	{elector.ErrNoMember, ErrNoMember},
 	{elector.ErrLeadsAlready, ErrLeadsAlready},
 	{elector.ErrNoAnswer, ErrNoAnswer},
-	{elector.ErrNotTransferred, ErrNotTransferred},
+	{elector.ErrNotTransferred, ErrNotDone},
 	{elector.ErrRefused, ErrRefused},
 	{elector.ErrNotDone, ErrNotDone},
 	{elector.ErrVacant, ErrVacant},

@@ -353,7 +353,7 @@ func TestReadersAreNotReplacedInAStorm(t *testing.T) {
 func TestNoTopicIDEndsIt(t *testing.T) {
 	mocked(t, Config{}, func(k *mockKafka) { k.ids = "AAAAAAAAAAAAAAAAAAAAAA" }, func(t *testing.T, _ *mockKafka, n *Neli) {
 		_, err := n.Pulse(time.Minute)
-		require.ErrorIs(t, err, ErrNoTopicID)
+		require.ErrorIs(t, err, ErrUnsupported)
 	})
 }
 

@@ -566,7 +566,7 @@ func TestReplacedTopicIsPurged(t *testing.T) {
 		k.mu.Lock()
 		k.ids = "another"
 		k.mu.Unlock()
-		require.ErrorIs(t, n.Await(), ErrTopicReplaced)
+		require.ErrorIs(t, n.Await(), ErrTopicChanged)
 		require.Positive(t, k.count("Purge"))
 		require.False(t, n.IsLeader())
 	})
@@ -598,7 +598,7 @@ func TestReaderFindsTheTopicReplaced(t *testing.T) {
 				k.fail("Poll", kafka.ErrOutOfRange)
 				k.mu.Unlock()
 				began := time.Now()
-				require.ErrorIs(t, n.Await(), ErrTopicReplaced)
+				require.ErrorIs(t, n.Await(), ErrTopicChanged)
 				require.Less(t, time.Since(began), 200*time.Millisecond, "not by the watch, which looks every ten seconds")
 				require.False(t, n.IsLeader())
 				time.Sleep(time.Minute)

@@ -356,12 +356,12 @@ func TestTopicReplaced(t *testing.T) {
 		do   func(b *nelitest.Broker) error
 		want error
 	}{
-		"deleted": {func(b *nelitest.Broker) error { return b.DeleteTopic("app.neli") }, neli.ErrTopicReplaced},
+		"deleted": {func(b *nelitest.Broker) error { return b.DeleteTopic("app.neli") }, neli.ErrTopicChanged},
 		"recreated": {func(b *nelitest.Broker) error {
 			return errors.Join(b.DeleteTopic("app.neli"), b.CreateTopic("app.neli", 1))
-		}, neli.ErrTopicReplaced},
-		"more partitions": {func(b *nelitest.Broker) error { return b.AddPartitions("app.neli", 1) }, neli.ErrPartitionsChanged},
-		"truncated":       {func(b *nelitest.Broker) error { return b.Truncate("app.neli", 0, 3) }, neli.ErrTopicReplaced},
+		}, neli.ErrTopicChanged},
+		"more partitions": {func(b *nelitest.Broker) error { return b.AddPartitions("app.neli", 1) }, neli.ErrTopicChanged},
+		"truncated":       {func(b *nelitest.Broker) error { return b.Truncate("app.neli", 0, 3) }, neli.ErrTopicChanged},
 	}
 	for name, f := range faults {
 		for _, mode := range []neli.Mode{neli.Exclusive, neli.NonExclusive} {

@@ -24,7 +24,7 @@ import (
 //   - ErrNoAnswer: the member did not answer within a second (within a HeartbeatInterval of up to fifteen
 //     seconds if that is longer), because it is dead, cut off or unhealthy. This process leads on, and the
 //     application receives no event;
-//   - ErrNotTransferred: the member did not claim the released role in time. Another process or this one
+//   - ErrNotDone: the member did not claim the released role in time. Another process or this one
 //     leads, or none does yet;
 //   - ErrClosed, or the error that ended this Neli; the cause of ctx, whose end does not stop the hand-over.
 //

@@ -306,9 +306,9 @@ func testClose(t *testing.T, cluster *kafkatest.Cluster) {
 			hostileUntil(t, 20*time.Second, func() bool { return m.Stats().Records >= 10 }, "it has read a little")
 			admin.remove(t, cfg.LeaderTopic)
 			admin.create(t, cfg.LeaderTopic, 1, 1, nil)
-			assert.ErrorIs(t, m.fails(t, 30*time.Second), neli.ErrTopicReplaced)
+			assert.ErrorIs(t, m.fails(t, 30*time.Second), neli.ErrTopicChanged)
 			quick(m.Neli, "after a fatal error")
-			after(m.Neli, neli.ErrTopicReplaced)
+			after(m.Neli, neli.ErrTopicChanged)
 
 			alone()
 		})

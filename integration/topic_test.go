@@ -140,16 +140,16 @@ func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) 
 		// By when it is told.
 		bound time.Duration
 	}{
-		{"deleted", admin.remove, neli.ErrTopicReplaced, late},
+		{"deleted", admin.remove, neli.ErrTopicChanged, late},
 		{"recreated", func(t *testing.T, topic string) {
 			admin.remove(t, topic)
 			hostileUntil(t, 20*time.Second, func() bool { return admin.partitions(t, topic) == 0 }, "it is gone")
 			admin.create(t, topic, 1, 3, nil)
-		}, neli.ErrTopicReplaced, soon},
+		}, neli.ErrTopicChanged, soon},
 		{"partitions added", func(t *testing.T, topic string) {
 			_, err := admin.CreatePartitions(t.Context(), []ck.PartitionsSpecification{{Topic: topic, IncreaseTo: 2}})
 			require.NoError(t, err)
-		}, neli.ErrPartitionsChanged, soon},
+		}, neli.ErrTopicChanged, soon},
 	} {
 		t.Run(what.name, func(t *testing.T) {
 			t.Parallel()

@@ -227,7 +227,7 @@ type ClusterInfo struct {
 var (
 	// ErrUnknownTopic: the broker does not know the topic, or not yet
 	// (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID). The library compares the topic's id, and
-	// continues or ends with ErrTopicReplaced. For a topic that is being read, a client waits
+	// continues or ends with ErrTopicChanged. For a topic that is being read, a client waits
 	// for topic.metadata.propagation.max.ms before it returns this error.
 	ErrUnknownTopic = errors.New("unknown topic")
 	// ErrTopicExists: a topic of that name exists (TOPIC_ALREADY_EXISTS). The library uses it.
@@ -244,7 +244,7 @@ var (
 		"set the clock, or message.timestamp.type=LogAppendTime on the topic")
 	// ErrOutOfRange: a read position outside the log (OFFSET_OUT_OF_RANGE). The library asks for
 	// the extents of all logs. It continues at the start of a log whose head was deleted. A log
-	// that ends before the position has lost records: the library ends with ErrTopicReplaced.
+	// that ends before the position has lost records: the library ends with ErrTopicChanged.
 	ErrOutOfRange = errors.New("offset out of range")
 	// ErrTruncated: records that were read are no longer in the log, even if the log has grown
 	// past the position again with others. A client detects that by the leader epoch of the

@@ -258,7 +258,7 @@ func disturb(t *testing.T, b *nelitest.Broker, all map[string]*instance, name st
 }
 
 func expected(err error) bool {
-	for _, is := range []error{neli.ErrNotLeader, neli.ErrLeadsAlready, neli.ErrNoMember, neli.ErrNoAnswer, neli.ErrNotTransferred} {
+	for _, is := range []error{neli.ErrNotLeader, neli.ErrLeadsAlready, neli.ErrNoMember, neli.ErrNoAnswer, neli.ErrNotDone} {
 		if errors.Is(err, is) {
 			return true
 		}

@@ -128,7 +128,7 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	}
 	switch {
-	case errors.Is(err, neli.ErrNotLeader), errors.Is(err, neli.ErrLeadsAlready), errors.Is(err, neli.ErrNotTransferred), errors.Is(err, neli.ErrObserver):
+	case errors.Is(err, neli.ErrNotLeader), errors.Is(err, neli.ErrLeadsAlready), errors.Is(err, neli.ErrNotDone), errors.Is(err, neli.ErrObserver):
 		return http.StatusConflict
 	case errors.Is(err, neli.ErrNoMember):
 		return http.StatusNotFound

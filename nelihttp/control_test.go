@@ -164,7 +164,7 @@ func TestTransfersThatMakeNoSense(t *testing.T) {
 // Each of the library's errors has its own status.
 func TestStatusOfErrors(t *testing.T) {
 	for want, errs := range map[int][]error{
-		http.StatusConflict:           {neli.ErrNotLeader, neli.ErrLeadsAlready, neli.ErrNotTransferred, neli.ErrObserver},
+		http.StatusConflict:           {neli.ErrNotLeader, neli.ErrLeadsAlready, neli.ErrNotDone, neli.ErrObserver},
 		http.StatusNotFound:           {neli.ErrNoMember},
 		http.StatusGatewayTimeout:     {neli.ErrNoAnswer},
 		http.StatusServiceUnavailable: {neli.ErrClosed, context.Canceled, errScripted},

@@ -90,7 +90,7 @@ func (p *process) order(c Command, do func(context.Context) error) {
 
 func outcome(err error) string {
 	for known, name := range map[error]string{
-		neli.ErrNotLeader: history.NotLeader, neli.ErrNoMember: history.NoMember, neli.ErrLeadsAlready: history.NoMember, neli.ErrNotTransferred: history.NotTransferred, neli.ErrNoAnswer: history.NoAnswer,
+		neli.ErrNotLeader: history.NotLeader, neli.ErrNoMember: history.NoMember, neli.ErrLeadsAlready: history.NoMember, neli.ErrNotDone: history.NotTransferred, neli.ErrNoAnswer: history.NoAnswer,
 		neli.ErrClosed: history.Closed, context.DeadlineExceeded: history.GaveUp,
 	} {
 		if errors.Is(err, known) {

@@ -177,7 +177,7 @@ func TestFewClaimWhatASuccessorLeaves(t *testing.T) {
 			c.Pass(time.Second)
 			before := c.Contest(1)
 			c.Crash(c.Members["b"])
-			require.ErrorIs(c, <-result, neli.ErrNotTransferred)
+			require.ErrorIs(c, <-result, neli.ErrNotDone)
 			c.Pass(time.Second)
 			k := c.Contest(1).Less(before)
 			require.Equal(c, 1, k.Won)

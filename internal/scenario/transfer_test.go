@@ -176,7 +176,7 @@ func TestTransferToOneThatDies(t *testing.T) {
 				c.Gap()
 				c.Eventually(200*time.Millisecond, "Transfer returns", func() bool { return len(result) == 1 })
 				require.LessOrEqual(c, c.Gap(), 120*time.Millisecond, "the dead addressee delays the others by T′")
-				require.ErrorIs(c, <-result, neli.ErrNotTransferred)
+				require.ErrorIs(c, <-result, neli.ErrNotDone)
 				require.NotEqual(c, a.IsLeader(), d.IsLeader(), "not exactly one other member leads")
 			})
 		})
@@ -259,7 +259,7 @@ func TestTransferToNobody(t *testing.T) {
 		c.Pass(time.Second)
 		c.Crash(b)
 		health.yes.Store(true)
-		require.ErrorIs(c, <-result, neli.ErrNotTransferred)
+		require.ErrorIs(c, <-result, neli.ErrNotDone)
 		require.InDelta(c, time.Second+10*time.Second+2*silence, time.Since(began), float64(time.Second),
 			"longer than an answer, a drain, two T′ and a second between two looks")
 		require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
@@ -316,7 +316,7 @@ func TestTransferOfOneThatIsCutOff(t *testing.T) {
 		if others[0].IsLeader() {
 			require.NoError(c, err)
 		} else {
-			require.ErrorIs(c, err, neli.ErrNotTransferred)
+			require.ErrorIs(c, err, neli.ErrNotDone)
 		}
 	})
 }

@@ -154,7 +154,7 @@ func (w *world) asks(by *neli.Neli, name string, r neli.Request, m transferred) 
 		seen.count("asked: of the leader itself")
 	case errors.Is(err, neli.ErrNotDone), errors.Is(err, neli.ErrNoAnswer), errors.Is(err, neli.ErrVacant):
 		seen.count("asked: in vain")
-	case errors.Is(err, neli.ErrClosed), errors.Is(err, neli.ErrTopicReplaced), errors.Is(err, neli.ErrPartitionsChanged),
+	case errors.Is(err, neli.ErrClosed), errors.Is(err, neli.ErrTopicChanged),
 		ctx.Err() != nil, by.State() != neli.StateLive, strings.Contains(err.Error(), "holds the role itself"):
 	default:
 		w.violated("%s: Ask returned %v", name, err)

@@ -244,12 +244,12 @@ func (w *world) transferEnds(ctx context.Context, err error, m transferred) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.moves = append(w.moves, m)
-	case errors.Is(err, neli.ErrNotTransferred):
+	case errors.Is(err, neli.ErrNotDone):
 		seen.count("not transferred")
 	case errors.Is(err, neli.ErrNoAnswer):
 		seen.count("no answer")
-	case errors.Is(err, neli.ErrNotLeader), errors.Is(err, neli.ErrNoMember), errors.Is(err, neli.ErrLeadsAlready), errors.Is(err, neli.ErrTopicReplaced),
-		errors.Is(err, neli.ErrPartitionsChanged), ctx.Err() != nil:
+	case errors.Is(err, neli.ErrNotLeader), errors.Is(err, neli.ErrNoMember), errors.Is(err, neli.ErrLeadsAlready), errors.Is(err, neli.ErrTopicChanged),
+		ctx.Err() != nil:
 	default:
 		w.violated("%s: Transfer returned %v", m.from.id, err)
 	}
