@@ -67,11 +67,12 @@ type Holder struct {
 // Standing is what this process knows about roles of one partition that have the same holder and
 // token, or no holder.
 //
-// In JSON its roles are ranges, "0-4,9", and "count" is their number.
+// In JSON the status is "held", "vacant" or "unknown", the roles are ranges, "0-4,9", and "count" is
+// their number.
 type Standing struct {
-	Partition int    `json:"partition"`
-	Status    Status `json:"status"`
-	Holder    Holder `json:"holder,omitzero"` // if Held
+	Partition int
+	Status    Status
+	Holder    Holder // if Held
 
 	roles []int
 }
@@ -279,17 +280,17 @@ func (s *seconds) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalText returns "unknown", "vacant" or "held".
-func (s Status) MarshalText() ([]byte, error) { return textOf("Status", int(s), statusNames[:]...) }
+// word is a Status that JSON has as a word.
+type word Status
 
-// UnmarshalText reads what MarshalText wrote.
-func (s *Status) UnmarshalText(b []byte) error { return ofText(s, "Status", b, statusNames[:]...) }
+func (w word) MarshalText() ([]byte, error) { return textOf("Status", int(w), statusNames[:]...) }
+
+func (w *word) UnmarshalText(b []byte) error { return ofText(w, "Status", b, statusNames[:]...) }
 
 // These types have the fields of the public ones without their methods.
 type (
-	plainHolder   Holder
-	plainMember   Member
-	plainStanding Standing
+	plainHolder Holder
+	plainMember Member
 )
 
 // MarshalJSON writes Age in seconds. Token is an integer of up to 63 bits; JavaScript rounds
@@ -327,26 +328,28 @@ func (m *Member) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &of)
 }
 
-// MarshalJSON writes the roles as ranges, and their number.
+// standingJSON is the JSON of a Standing.
+type standingJSON struct {
+	Partition int    `json:"partition"`
+	Status    word   `json:"status"`
+	Holder    Holder `json:"holder,omitzero"`
+	Roles     string `json:"roles"`
+	Count     int    `json:"count"`
+}
+
+// MarshalJSON writes the status as a word, the roles as ranges, and their number.
 func (s Standing) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		plainStanding
-		Roles string `json:"roles"`
-		Count int    `json:"count"`
-	}{plainStanding(s), rangesOf(s.roles), len(s.roles)})
+	return json.Marshal(standingJSON{s.Partition, word(s.Status), s.Holder, rangesOf(s.roles), len(s.roles)})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (s *Standing) UnmarshalJSON(b []byte) error {
-	of := struct {
-		*plainStanding
-		Roles string `json:"roles"`
-	}{plainStanding: (*plainStanding)(s)}
+	var of standingJSON
 	if err := json.Unmarshal(b, &of); err != nil {
 		return err
 	}
-	var err error
-	s.roles, err = parseRanges(of.Roles)
+	roles, err := parseRanges(of.Roles)
+	*s = Standing{Partition: of.Partition, Status: Status(of.Status), Holder: of.Holder, roles: roles}
 	return err
 }
 

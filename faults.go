@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goneli/neli/internal/confluent"
 	"github.com/goneli/neli/internal/redact"
 	"github.com/goneli/neli/kafka"
 )
@@ -52,7 +53,7 @@ func (f *faults) properties(p kafka.Provider, s *settings) {
 	}
 	if p == nil {
 		var err error
-		if p, err = Confluent(); err != nil {
+		if p, err = confluent.New(); err != nil {
 			return
 		}
 	}

@@ -8,69 +8,6 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Lead runs fn once for each term of each role that this process leads, each on a goroutine of its
-// own, until ctx is done. It needs no pulses.
-//
-// The context given to fn ends when the role is lost or when ctx ends; context.Cause says which.
-// With ErrFenced leadership is over already: stop at once. With ErrRevoked, or with the cause of
-// ctx, finish and return: the lease is kept until fn returns, for DrainTimeout at most. Lead never
-// runs fn twice at the same time for one role; a new term waits until the function of the former
-// one has returned. If fn returns nil before its term is over, this process keeps the role, and fn
-// runs again in the next term.
-//
-// The context asks the clock, as Leadership.Valid does: Err is not nil from the first instant at
-// which Valid is false, even if the process wakes from a suspension and fn runs before anything
-// else does. A loop that checks ctx.Err() after each wait and before each action does nothing as a
-// stale leader. A process may still be suspended between the check and the action: where that
-// matters, pass on the Token.
-//
-// Done closes when any method of the context is called, or as soon as this package's goroutines
-// run again, which may be a moment after fn does. A select on Done and something else may find
-// both ready and take either: check Err afterwards. A derived context (context.WithTimeout,
-// errgroup) ends when Done closes, but its own Err does not ask the clock. Derive it just before
-// the work, since deriving does, or ask the context that fn was given.
-//
-// If the clock says that a term is over, but nothing else has ended it, the term may go on: a wall
-// clock that is set forward and back does that. Once fn has returned, it runs again with the same
-// Token.
-//
-// If fn returns an error that does not stem from the end of its context, Lead ends and returns
-// that error. Otherwise Lead returns nil once ctx is done, ErrClosed after Close, or the error
-// that ended this Neli. Before Lead returns, all functions have returned and all roles are given
-// up. The process contends again at the next Pulse, Background or Lead.
-//
-// In non-exclusive mode Lead leaves the group at once when it ends, and the process leads on for
-// the time that Close documents, but no function runs then. To keep somebody at work throughout,
-// call Close while Lead runs; the functions then end after that time.
-//
-// The barrier, if there is one, runs on the goroutine that calls Lead. Functions start after the
-// barrier has returned from LeaderAcquired, and their contexts end before LeaderRevoked and
-// LeaderFenced are delivered. Only one of Pulse, Background and Lead works at a time; Lead waits
-// for its turn.
-func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) error) error {
-	if fn == nil {
-		return errors.New("neli: Lead: fn is nil")
-	}
-	if ctx == nil {
-		return errors.New("neli: Lead: ctx is nil")
-	}
-	if n.set.observer {
-		return ErrObserver
-	}
-	select {
-	case n.driver <- struct{}{}:
-	case <-ctx.Done():
-		return nil
-	case <-n.done:
-		return n.ended()
-	}
-	defer func() { <-n.driver }()
-	l := &lead{n: n, fn: fn, ctx: ctx, roles: int(n.roles.Load()), results: make(chan leadResult),
-		units: map[int]*leadUnit{}, idle: map[int64][]int{}}
-	defer l.abandon()
-	return l.run()
-}
-
 var errGoexit = errors.New("neli: Lead: the function ended its goroutine")
 
 // lead is one call of Lead. Everything except fn runs on one goroutine. While that goroutine is in

@@ -18,11 +18,6 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Confluent returns the default Provider, on confluent-kafka-go (librdkafka), for programs that
-// wrap it. An empty Config.Provider means the same. It returns an error in a binary without
-// confluent-kafka-go: one built without cgo, or with the tag neli_nolibrdkafka.
-func Confluent() (kafka.Provider, error) { return confluent.New() }
-
 // newCore makes the Kafka clients and assembles the arbiter on them.
 func newCore(p kafka.Provider, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (core, error) {
 	if f, can := p.(freeze.Freezer); can {
@@ -37,7 +32,7 @@ func newCore(p kafka.Provider, set *settings, clocks clock.Clock, alive func(clo
 	}
 	if p == nil {
 		var err error
-		if p, err = Confluent(); err != nil {
+		if p, err = confluent.New(); err != nil {
 			return core{}, fmt.Errorf("neli: New: %w", err)
 		}
 	}
@@ -135,7 +130,7 @@ func openLog(p kafka.Provider, set *settings) (elector.Log, error) {
 	}
 	if p == nil {
 		var err error
-		if p, err = Confluent(); err != nil {
+		if p, err = confluent.New(); err != nil {
 			return nil, err
 		}
 	}

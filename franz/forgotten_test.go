@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/confluent"
 )
 
 // A broker that shuts down may answer that there are no brokers. librdkafka then forgets all of
@@ -23,7 +24,7 @@ import (
 // because a broker that sends such answers on request is here.
 func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
 	c := cluster(t)
-	confluent, err := neli.Confluent()
+	confluent, err := confluent.New()
 	require.NoError(t, err)
 	well := map[*neli.Neli]func(*neli.Neli) bool{}
 	start := func(name string, cfg neli.Config, is func(*neli.Neli) bool) {
@@ -85,7 +86,7 @@ func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
 // admin client aborts the process then.
 func TestNoBrokersAreAnError(t *testing.T) {
 	c := cluster(t)
-	confluent, err := neli.Confluent()
+	confluent, err := confluent.New()
 	require.NoError(t, err)
 	p, err := confluent.Producer(map[string]string{"bootstrap.servers": c.ListenAddrs()[0]}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)

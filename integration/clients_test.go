@@ -14,6 +14,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/internal/confluent"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/testkit/kafkatest"
 )
@@ -25,13 +26,13 @@ const envProvider = "NELI_PROVIDER"
 // clients has all Kafka clients. Tests of what the library needs from a client, and of groups with different clients,
 // always use both.
 var clients = map[string]func() kafka.Provider{
-	"confluent": confluent,
+	"confluent": librdkafka,
 	"franz":     func() kafka.Provider { return franz.Provider() },
 }
 
-// confluent is the default.
-func confluent() kafka.Provider {
-	p, err := neli.Confluent()
+// librdkafka is the default.
+func librdkafka() kafka.Provider {
+	p, err := confluent.New()
 	if err != nil {
 		panic(err) // this suite needs cgo
 	}

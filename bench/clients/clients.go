@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goneli/neli"
 	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/internal/confluent"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -36,7 +36,7 @@ const Franz = "franz"
 func Named(name string) (kafka.Provider, error) {
 	switch name {
 	case "":
-		return neli.Confluent()
+		return confluent.New()
 	case Franz:
 		return franz.Provider(), nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/bench/member"
+	"github.com/goneli/neli/internal/confluent"
 	"github.com/goneli/neli/internal/sentinel"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/peers"
@@ -216,7 +217,7 @@ func CrowdMain() error {
 
 // topicID asks a broker for a topic's id.
 func topicID(servers []string, topic string) (string, error) {
-	provider, err := neli.Confluent()
+	provider, err := confluent.New()
 	if err != nil {
 		return "", err
 	}

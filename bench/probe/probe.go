@@ -13,6 +13,7 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/bench/clients"
 	"github.com/goneli/neli/bench/measure"
+	"github.com/goneli/neli/internal/confluent"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -46,7 +47,7 @@ func Open(ctx context.Context, bootstrap string) (*Probe, error) {
 		return nil, err
 	}
 	k, silent := &kafkaWay{}, slog.New(slog.DiscardHandler)
-	provider, err := neli.Confluent()
+	provider, err := confluent.New()
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ func Open(ctx context.Context, bootstrap string) (*Probe, error) {
 
 // properties are those that the library gives its clients, once the topic is there.
 func properties(ctx context.Context, bootstrap string) (producing, reading map[string]string, err error) {
-	provider, err := neli.Confluent()
+	provider, err := confluent.New()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,8 +8,8 @@ import (
 
 	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 
-	"github.com/goneli/neli"
 	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/internal/confluent"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -20,7 +20,7 @@ const Env = "NELI_PROVIDER"
 func Provider() (kafka.Provider, error) {
 	switch name := os.Getenv(Env); name {
 	case "", "confluent":
-		return neli.Confluent()
+		return confluent.New()
 	case "franz":
 		return franz.Provider(), nil
 	default:

@@ -4,12 +4,12 @@ package main
 import (
 	"log"
 
-	"github.com/goneli/neli"
 	"github.com/goneli/neli/bench/footprint/program"
+	"github.com/goneli/neli/internal/confluent"
 )
 
 func main() {
-	provider, err := neli.Confluent()
+	provider, err := confluent.New()
 	if err != nil {
 		log.Fatal(err)
 	}
