@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
@@ -230,17 +229,9 @@ func (n *Neli) State() State { return State(n.state.Load()) }
 // Name returns Config.Name, or its default.
 func (n *Neli) Name() string { return n.set.name }
 
-// Group returns Config.LeaderGroupID, or its default.
-func (n *Neli) Group() string { return n.set.group }
-
-// Mode returns Config.Mode.
-func (n *Neli) Mode() Mode { return n.set.mode }
-
-// Nomination returns Config.Nomination. It has no meaning in non-exclusive mode.
-func (n *Neli) Nomination() Nomination { return n.set.nomination }
-
-// HeartbeatTimeout returns T: Config.HeartbeatTimeout, or its default.
-func (n *Neli) HeartbeatTimeout() time.Duration { return n.set.timeout }
+// Config returns the configuration that New was given, with defaults in place of zero values, but
+// without KafkaConfig and Token, which may hold secrets. Roles is R at the start.
+func (n *Neli) Config() Config { return n.set.config }
 
 // Partitions returns M, the number of partitions of the leader topic, or 0 until this process has
 // learnt it from a broker. Role j lives on partition j mod M.

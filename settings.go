@@ -24,6 +24,7 @@ import (
 
 // settings is a Config with its defaults filled in and its values checked.
 type settings struct {
+	config             Config // for the method of that name
 	group, topic, name string
 	instance           string // random id of this Neli
 	createTopic        bool
@@ -157,7 +158,18 @@ func (c Config) check() (*settings, *faults) {
 			"must be false with Logs: a log that has forgotten would end the producer")
 	}
 	c.resolveSentinel(s, f)
+	s.config = c.effective(s)
 	return s, f
+}
+
+// effective returns c with its defaults, and without what may hold secrets.
+func (c Config) effective(s *settings) Config {
+	c.LeaderGroupID, c.LeaderTopic, c.Name = s.group, or(c.LeaderTopic, s.group+".neli"), s.name
+	c.Roles, c.Partitions, c.GroupsOnTopic = s.roles, s.partitions, max(1, c.GroupsOnTopic)
+	c.HeartbeatTimeout, c.HeartbeatInterval = s.timeout, s.every
+	c.MaxPulseInterval, c.DrainTimeout, c.MaxClockDrift = s.maxPulse, s.drain, s.drift
+	c.KafkaConfig, c.Token = nil, nil
+	return c
 }
 
 // randomBelow returns a random duration in [0, n).

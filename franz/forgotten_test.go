@@ -49,7 +49,7 @@ func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
 	}
 	start("observer", neli.Config{LeaderGroupID: "a", Observer: true, HeartbeatTimeout: 3 * time.Second}, func(n *neli.Neli) bool {
 		h, known := n.Holder(0)
-		return known && h.Age <= n.HeartbeatTimeout()
+		return known && h.Age <= n.Config().HeartbeatTimeout
 	})
 	unwell := func() (out int) {
 		for n, is := range well {

@@ -63,7 +63,7 @@ var outageKinds = []outageKind{
 
 func leadsOrFollows(n *neli.Neli) bool {
 	h, known := n.Holder(0)
-	return n.IsLeader() || known && h.Age <= n.HeartbeatTimeout()
+	return n.IsLeader() || known && h.Age <= n.Config().HeartbeatTimeout
 }
 
 // leadsOne reports whether a member leads exactly one role: not none, as after a lapse, and not both, as a member that is
@@ -127,9 +127,9 @@ func TestOutages(t *testing.T) {
 			for _, n := range still {
 				took[n.outageKind.name] = passed.Round(time.Millisecond)
 				if passed > n.within {
-					t.Logf("%s (%s) on %s:\n%s", n.Group(), n.outageKind.name, n.Name(), n.log.tail(200))
-					logGroup(t, members, n.Group())
-					late = append(late, fmt.Sprintf("%s (%s) on %s, replaced %d", n.Group(), n.outageKind.name, n.Name(), n.Stats().ReadersReplaced))
+					t.Logf("%s (%s) on %s:\n%s", n.Config().LeaderGroupID, n.outageKind.name, n.Name(), n.log.tail(200))
+					logGroup(t, members, n.Config().LeaderGroupID)
+					late = append(late, fmt.Sprintf("%s (%s) on %s, replaced %d", n.Config().LeaderGroupID, n.outageKind.name, n.Name(), n.Stats().ReadersReplaced))
 				}
 			}
 			require.Empty(t, late, "outage %d: these are not well after %v with the brokers", o+1, passed)
@@ -174,7 +174,7 @@ func startOutageMember(t *testing.T, cluster *kafkatest.Cluster, kind outageKind
 func logGroup(t *testing.T, members []outageMember, group string) {
 	t.Helper()
 	for _, n := range members {
-		if n.Group() == group {
+		if n.Config().LeaderGroupID == group {
 			known, err := json.Marshal(map[string]any{"stats": n.Stats(), "standings": n.Standings(), "members": n.Members()})
 			require.NoError(t, err)
 			t.Logf("%s (%s) of %s: %s", n.Name(), n.outageKind.name, group, known)
@@ -189,7 +189,7 @@ func soleLeaders(t *testing.T, members []outageMember) {
 	for _, n := range members {
 		for role := range n.Roles() {
 			if n.outageKind.name != "non-exclusive" {
-				id := fmt.Sprintf("role %d of %s", role, n.Group())
+				id := fmt.Sprintf("role %d of %s", role, n.Config().LeaderGroupID)
 				leaders[id]++
 				require.Equal(t, 1, leaders[id], id)
 			}

@@ -38,7 +38,7 @@ var catalog = []metric{
 	{name: "neli_info", kind: gauge, labels: []string{"version", "mode", "nomination", "name"},
 		help: "Always 1; the labels name this process's version of the library and its configuration.",
 		values: func(s *sample, emit func(float64, ...string)) {
-			emit(1, s.version, text(s.n.Mode()), text(s.n.Nomination()), s.n.Name())
+			emit(1, s.version, text(s.n.Config().Mode), text(s.n.Config().Nomination), s.n.Name())
 		}},
 	{name: "neli_state", kind: gauge, labels: []string{"state"},
 		help: "1 for the state of this process, else 0: live, closing, closed, failed.",
@@ -97,7 +97,7 @@ var catalog = []metric{
 		values: one(func(s *sample) float64 { return s.OldestEvidence.Seconds() })},
 	{name: "neli_heartbeat_timeout_seconds", kind: gauge,
 		help:   "T, Config.HeartbeatTimeout.",
-		values: one(func(s *sample) float64 { return s.n.HeartbeatTimeout().Seconds() })},
+		values: one(func(s *sample) float64 { return s.n.Config().HeartbeatTimeout.Seconds() })},
 	{name: "neli_record_round_trip_seconds", exclusive: true,
 		help:   "Time from handing a record to the client until this process reads it back; more than T counts as T.",
 		timing: func(s *sample) neli.Timing { return s.RoundTrips }},

@@ -70,11 +70,11 @@ func NewCollector(n *neli.Neli, opts ...Option) (prometheus.Collector, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("neli/metrics: NewCollector: %w", err)
 	}
-	labels := prometheus.Labels{"group": n.Group()}
+	labels := prometheus.Labels{"group": n.Config().LeaderGroupID}
 	maps.Copy(labels, o.labels)
 	c := &collector{n: n, version: version(), detailed: o.roles}
 	for _, m := range catalog {
-		if m.exclusive && n.Mode() != neli.Exclusive || m.detail && !o.detail {
+		if m.exclusive && n.Config().Mode != neli.Exclusive || m.detail && !o.detail {
 			continue
 		}
 		c.shown = append(c.shown, shown{m, prometheus.NewDesc(m.name, m.help, m.labels, labels)})

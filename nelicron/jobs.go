@@ -52,7 +52,7 @@ func New(n *neli.Neli) (*Jobs, error) {
 	if n == nil {
 		return nil, errors.New("nelicron: New: n is nil")
 	}
-	if n.Mode() != neli.Exclusive {
+	if n.Config().Mode != neli.Exclusive {
 		return nil, errors.New("nelicron: New: needs Mode Exclusive: in the other one two processes lead at once for a while")
 	}
 	return &Jobs{n: n, roles: n.Stats().Roles, terms: map[int]*term{}, runs: map[string]*run{}}, nil

@@ -36,7 +36,7 @@ func (h *handler) unwell() string {
 	if s := h.src.State(); s != neli.StateLive {
 		return "this process is " + s.String()
 	}
-	limit := max(3*h.src.HeartbeatTimeout(), silenceLimit)
+	limit := max(3*h.src.Config().HeartbeatTimeout, silenceLimit)
 	if age := h.src.Stats().LastRecord; age >= limit {
 		return fmt.Sprintf("nothing was read from the leader topic for %v; the limit is %v", age.Round(time.Millisecond), limit)
 	}

@@ -19,7 +19,7 @@ type about struct {
 }
 
 func (h *handler) about() about {
-	return about{Group: h.src.Group(), Name: h.src.Name(), State: h.src.State().String()}
+	return about{Group: h.src.Config().LeaderGroupID, Name: h.src.Name(), State: h.src.State().String()}
 }
 
 // leading is the answer of /leader, and with a role that of /leader/{role}.
@@ -122,7 +122,7 @@ func roleOf(w http.ResponseWriter, r *http.Request) (int, bool) {
 // tellsOfOthers reports whether this process can say who else leads. If not, it answers with an error.
 func (h *handler) tellsOfOthers(w http.ResponseWriter) bool {
 	switch {
-	case h.src.Mode() != neli.Exclusive:
+	case h.src.Config().Mode != neli.Exclusive:
 		fail(w, http.StatusNotFound, "in non-exclusive mode the log does not show who leads")
 	case h.src.State() != neli.StateLive:
 		fail(w, http.StatusServiceUnavailable, "this process is "+h.src.State().String())

@@ -119,8 +119,8 @@ func (h *handler) render(g *glance, query string) text {
 
 func (h *handler) view(g *glance, query string) pageView {
 	now := g.at
-	v := pageView{about: h.about(), overview: look(h.src, g, query), Title: h.title, Mode: h.src.Mode(),
-		Style: template.CSS(pageStyle), Script: template.JS(pageScript), Timeout: h.src.HeartbeatTimeout(),
+	v := pageView{about: h.about(), overview: look(h.src, g, query), Title: h.title, Mode: h.src.Config().Mode,
+		Style: template.CSS(pageStyle), Script: template.JS(pageScript), Timeout: h.src.Config().HeartbeatTimeout,
 		Now: now.UTC().Format(time.DateTime + " MST"), Many: maxStandings, Control: h.allow != nil, Metrics: h.metrics}
 	if v.Title == "" {
 		v.Title = v.Group

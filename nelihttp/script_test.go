@@ -83,15 +83,15 @@ func (s *script) end(state neli.State) {
 	close(s.changed)
 }
 
-func (s *script) Name() string                    { return "a" }
-func (s *script) Group() string                   { return "carts" }
-func (s *script) Mode() neli.Mode                 { return s.mode }
-func (s *script) Partitions() int                 { return 1 }
-func (s *script) HeartbeatTimeout() time.Duration { return cmp.Or(s.timeout, 5*time.Second) }
-func (s *script) Members() []neli.Member          { return s.members }
-func (s *script) Stats() neli.Stats               { return s.stats }
-func (s *script) IsLeader() bool                  { return len(s.led) > 0 }
-func (s *script) Roles() iter.Seq[int]            { return slices.Values(slices.Sorted(maps.Keys(s.led))) }
+func (s *script) Config() neli.Config {
+	return neli.Config{LeaderGroupID: "carts", Mode: s.mode, HeartbeatTimeout: cmp.Or(s.timeout, 5*time.Second)}
+}
+func (s *script) Name() string           { return "a" }
+func (s *script) Partitions() int        { return 1 }
+func (s *script) Members() []neli.Member { return s.members }
+func (s *script) Stats() neli.Stats      { return s.stats }
+func (s *script) IsLeader() bool         { return len(s.led) > 0 }
+func (s *script) Roles() iter.Seq[int]   { return slices.Values(slices.Sorted(maps.Keys(s.led))) }
 
 func (s *script) State() neli.State {
 	s.mu.Lock()

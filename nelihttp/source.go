@@ -3,7 +3,6 @@ package nelihttp
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/goneli/neli"
 )
@@ -11,11 +10,9 @@ import (
 // source has the methods of *neli.Neli that the routes need.
 type source interface {
 	Name() string
-	Group() string
-	Mode() neli.Mode
+	Config() neli.Config
 	State() neli.State
 	Partitions() int
-	HeartbeatTimeout() time.Duration
 
 	IsLeader() bool
 	IsLeaderOf(role int) bool

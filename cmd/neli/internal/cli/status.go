@@ -123,7 +123,7 @@ func (h *hushed) WithAttrs(a []slog.Attr) slog.Handler { return &hushed{h.Handle
 func (h *hushed) WithGroup(name string) slog.Handler { return &hushed{h.Handler.WithGroup(name)} }
 
 func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, sentinel string) error {
-	known, stop := context.WithTimeout(ctx, n.HeartbeatTimeout()*5/4+time.Second)
+	known, stop := context.WithTimeout(ctx, n.Config().HeartbeatTimeout*5/4+time.Second)
 	defer stop()
 	for range n.Watch(known) {
 		if !slices.ContainsFunc(n.Standings(), unknown) {
@@ -135,7 +135,7 @@ func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, senti
 		return n.Await()
 	}
 	standings, members := n.Standings(), n.Members()
-	if err := show(out, report{n.Group(), standings, members, missing, sentinel}, asJSON); err != nil {
+	if err := show(out, report{n.Config().LeaderGroupID, standings, members, missing, sentinel}, asJSON); err != nil {
 		return err
 	}
 	switch {

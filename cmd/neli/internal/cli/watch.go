@@ -65,7 +65,7 @@ func watch(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, progra
 		}
 		cmd := exec.CommandContext(ctx, program)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		cmd.Env = append(os.Environ(), changed(s, n.Group())...)
+		cmd.Env = append(os.Environ(), changed(s, n.Config().LeaderGroupID)...)
 		if err := cmd.Run(); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("--exec: %w", err)
 		}

@@ -43,7 +43,7 @@ func (c *contest) term(ctx context.Context, l neli.Leadership, signals <-chan os
 	}
 	t := &term{contest: c, l: l, child: child}
 	t.renew()
-	tick := time.NewTicker(min(max(c.n.HeartbeatTimeout()/20, 10*time.Millisecond), 500*time.Millisecond))
+	tick := time.NewTicker(min(max(c.n.Config().HeartbeatTimeout/20, 10*time.Millisecond), 500*time.Millisecond))
 	defer tick.Stop()
 	over := ctx.Done()
 	for {
@@ -161,7 +161,7 @@ func environment(base []string, n *neli.Neli, topic string, l neli.Leadership) [
 		"NELI_TOKEN=" + strconv.FormatInt(l.Token, 10),
 		"NELI_ROLE=" + strconv.Itoa(l.Role),
 		"NELI_PARTITION=" + strconv.Itoa(l.Partition),
-		"NELI_GROUP=" + n.Group(),
+		"NELI_GROUP=" + n.Config().LeaderGroupID,
 		"NELI_TOPIC=" + topic,
 		"NELI_MEMBER=" + member,
 		"NELI_NAME=" + n.Name(),
