@@ -56,7 +56,7 @@ func TestStatsOfQuietTimes(t *testing.T) {
 		a := c.Join("a", two)
 		s := a.Stats()
 		s.Steps = neli.Timing{} // it has begun
-		require.Equal(c, neli.Stats{Roles: 10, Unknown: 10, Healthy: true, Sentinel: "none", TermsEnded: map[neli.Reason]uint64{}}, s, "nothing was found yet")
+		require.Equal(c, neli.Stats{Roles: 10, Unknown: 10, Healthy: true, RefusedSettings: map[string]string{}, Sentinel: "none", TermsEnded: map[neli.Reason]uint64{}}, s, "nothing was found yet")
 		a.Start()
 		c.Leader(9, 2*silence)
 		o := c.Join("o", func(cfg *neli.Config) { two(cfg); cfg.Observer = true })
