@@ -108,8 +108,8 @@ WHERE before < $3 ORDER BY id`
 
 const deleteRows = `DELETE FROM outbox WHERE slot = $1 AND id = ANY($2)`
 
-// next deletes the published rows, and returns the next rows of a slot in their order, without those under way. For one key, rows that were committed
-// earlier come first: they have lower ids, and the statement sees them.
+// next deletes the published rows, and returns the next rows of a slot in their order, without those under way. For one key,
+// rows that were committed earlier come first: they have lower ids, and the statement sees them.
 func (s *store) next(ctx context.Context, slot int, published, underway []int64, most limits) ([]row, error) {
 	var batch pgx.Batch // one round trip
 	if len(published) > 0 {
