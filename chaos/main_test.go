@@ -126,7 +126,8 @@ func TestRunOfPeers(t *testing.T) {
 
 // The checks notice that fences are missing: a write that was delayed until its leader was
 // suspended and a later term had written is accepted, although its term has ended. These seeds
-// begin with the suspension of an exclusive leader for more than 5 s; T is 2 s.
+// begin with the suspension of an exclusive leader for more than 5 s; T is 2 s. Whether it has a
+// write under way at that moment is chance, so one of five runs has to show it.
 func TestRunWithoutFenceFails(t *testing.T) {
 	for kind, args := range map[string][]string{
 		store.Hold:         {"-peers", "-only", "peer stopped", "-seed", "32"},
@@ -134,10 +135,15 @@ func TestRunWithoutFenceFails(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			dir := t.TempDir()
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
-			out, err := program(ctx, append(args, "-stores", kind, "-unfenced", "-for", "8s", "-out", dir)...).CombinedOutput()
-			assert.Equal(t, exitViolation, exitCode(t, err), string(out))
+			code, out := exitOK, []byte(nil)
+			for runs := 0; code == exitOK && runs < 5; runs++ {
+				var err error
+				out, err = program(ctx, append(args, "-stores", kind, "-unfenced", "-for", "8s", "-out", dir)...).CombinedOutput()
+				code = exitCode(t, err)
+			}
+			assert.Equal(t, exitViolation, code, string(out))
 			content, err := os.ReadFile(filepath.Join(dir, report.TextName))
 			require.NoError(t, err)
 			assert.Contains(t, string(content), "was accepted with token")

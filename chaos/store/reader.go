@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -41,7 +42,8 @@ func NewReader(bootstrap string, dial func(ctx context.Context, network, addr st
 }
 
 // Read returns the value that was committed last when it was called, or a later one. It asks for
-// the end of the log, including open transactions, and waits until these have ended.
+// the end of the log, including open transactions, and waits until these have ended. It fails if a
+// broker answers that has been replaced as the leader.
 func (r *Reader) Read(ctx context.Context, role int) (token, value int64, err error) {
 	end, err := r.end(ctx, role)
 	if err != nil {
@@ -84,8 +86,12 @@ func (r *Reader) take(k *kgo.Record) error {
 
 // end returns the high watermark of a role's partition.
 func (r *Reader) end(ctx context.Context, role int) (int64, error) {
+	epoch, err := r.epoch(ctx, role)
+	if err != nil {
+		return 0, err
+	}
 	partition := kmsg.NewListOffsetsRequestTopicPartition()
-	partition.Partition, partition.Timestamp = int32(role), -1
+	partition.Partition, partition.Timestamp, partition.CurrentLeaderEpoch = int32(role), -1, epoch
 	topic := kmsg.NewListOffsetsRequestTopic()
 	topic.Topic, topic.Partitions = Topic, []kmsg.ListOffsetsRequestTopicPartition{partition}
 	req := kmsg.NewPtrListOffsetsRequest()
@@ -99,6 +105,53 @@ func (r *Reader) end(ctx context.Context, role int) (int64, error) {
 	}
 	got := resp.Topics[0].Partitions[0]
 	return got.Offset, kerr.ErrorForCode(got.ErrorCode)
+}
+
+// askEpoch bounds how long a broker may take to say who leads a partition.
+const askEpoch = time.Second
+
+// epoch returns the newest leader epoch of a role's partition that a majority of the brokers knows.
+// A broker that is cut off from the controller does not know that it has been replaced as the
+// leader: it would go on to answer, with an end that others have since passed. Asked with a newer
+// epoch than its own, it refuses.
+func (r *Reader) epoch(ctx context.Context, role int) (int32, error) {
+	limited, cancel := context.WithTimeout(ctx, askEpoch)
+	defer cancel()
+	brokers := r.client.SeedBrokers()
+	answers := make(chan int32, len(brokers))
+	for _, b := range brokers {
+		go func() { answers <- epochBy(limited, b, role) }()
+	}
+	newest, known := int32(-1), 0
+	for range brokers {
+		if epoch := <-answers; epoch >= 0 {
+			newest = max(newest, epoch)
+			if known++; known > len(brokers)/2 {
+				return newest, nil
+			}
+		}
+	}
+	return -1, fmt.Errorf("%d of %d brokers say who leads", known, len(brokers))
+}
+
+// epochBy returns the leader epoch that one broker knows, or −1.
+func epochBy(ctx context.Context, b *kgo.Broker, role int) int32 {
+	topic := kmsg.NewMetadataRequestTopic()
+	topic.Topic = kmsg.StringPtr(Topic)
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{topic}
+	resp, err := b.Request(ctx, req)
+	if err != nil {
+		return -1
+	}
+	for _, t := range resp.(*kmsg.MetadataResponse).Topics {
+		for _, p := range t.Partitions {
+			if int(p.Partition) == role {
+				return p.LeaderEpoch
+			}
+		}
+	}
+	return -1
 }
 
 // Log reads all that was ever committed for some roles.
