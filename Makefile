@@ -202,6 +202,7 @@ lint:
 	$(GO) run $(ACTIONLINT) -shellcheck= .github/workflows/*.yml
 	CGO_ENABLED=0 $(GO) vet .
 	$(GO) vet -tags neli_nolibrdkafka .
+	cd cmd/neli && $(GO) vet -tags booted . && $(GO) run $(STATICCHECK) -tags booted .
 	@$(MAKE) --no-print-directory cross
 	@export GOWORK=off; oldest=go$$($(GO) list -m -f '{{.GoVersion}}'); if GOTOOLCHAIN=$$oldest $(GO) version; then GOTOOLCHAIN=$$oldest $(GO) vet ./...; \
 		else echo "not checked with $$oldest: this toolchain cannot be had here"; fi

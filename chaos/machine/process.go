@@ -14,8 +14,8 @@ import (
 	"github.com/goneli/neli/testkit/pause"
 )
 
-// What happens to a member's process that its sentinel must tell from a death, or must take for one
-// although the connection has ended before.
+// Faults of a member's process. Its sentinel must not take them for a death; or it must notice the
+// death although the connection has ended before.
 
 // doing is how long a member may take to do what it is told to its own process.
 const doing = 5 * time.Second

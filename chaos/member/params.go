@@ -60,8 +60,8 @@ const (
 	DoReplace  = "close files" // lose the pidfds and the connection to the sentinel, beneath the library
 )
 
-// What a member reports, one JSON value a line. A line is written by one call, and is short enough
-// for the kernel to take it whole, so that no report is lost or cut by SIGKILL.
+// A member reports these, one JSON value a line. It writes each line by one call, and a line is so
+// short that the kernel takes it whole: SIGKILL neither loses nor cuts a report.
 const (
 	SayID     = "id"     // its process's id in exclusive mode
 	SayEvent  = "event"  // a barrier was called

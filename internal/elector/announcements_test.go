@@ -277,7 +277,8 @@ func TestWhereAProcessAnnouncesItself(t *testing.T) {
 	require.Equal(t, 1, k.reachable(), "one is as good as the other")
 }
 
-// What a process says that it wants: all, nothing, or the partitions for which it is nominated.
+// A process announces that it wants all roles, none, or those of the partitions for which it is
+// nominated.
 func TestWhatAProcessSaysThatItWants(t *testing.T) {
 	k := newRooms(3, 3, nil)
 	require.Nil(t, k.wants(k.now))

@@ -273,7 +273,7 @@ func TestHandoversAreConsistent(t *testing.T) {
 		member := func(t *rapid.T) string { return rapid.SampledFrom([]string{"", "b", "c"}).Draw(t, "to") }
 		some := func(t *rapid.T) *handover {
 			if len(hs.all) == 0 {
-				t.Skip("nothing is under way")
+				return nil
 			}
 			return rapid.SampledFrom(hs.all).Draw(t, "handover")
 		}
@@ -290,8 +290,8 @@ func TestHandoversAreConsistent(t *testing.T) {
 			},
 			"ask": func(t *rapid.T) {
 				h := some(t)
-				if h.asked {
-					t.Skip("it was asked")
+				if h == nil || h.asked {
+					return
 				}
 				h.asked, h.deadline = true, at(now.Truncate(4*time.Second)+10*time.Second)
 				hs.unite(h)
@@ -309,7 +309,7 @@ func TestHandoversAreConsistent(t *testing.T) {
 				delete(done, r)
 			},
 			"call off": func(t *rapid.T) {
-				if h := some(t); !h.asked && h.finished == 0 {
+				if h := some(t); h != nil && !h.asked && h.finished == 0 {
 					hs.callOff(h)
 				}
 			},

@@ -12,8 +12,8 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Who holds what, as plans see it: silent and suspected holders hold nothing, and what is being
-// handed over counts as its successor's.
+// In a plan, silent and suspected holders hold nothing. A role that is being handed over is its
+// successor's.
 func TestHoldersAsPlansSeeThem(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	k.joined("b", 2)
@@ -42,7 +42,7 @@ func TestHoldersAsPlansSeeThem(t *testing.T) {
 	require.Equal(t, placement.Nobody, int(k.holders(plan, k.now)[0]))
 }
 
-// What was released in favour of a process that takes it is on its way there.
+// A role that was released in favour of a member counts as that member's.
 func TestWhatIsOnItsWayCountsAsHeld(t *testing.T) {
 	k, s := vacantRooms(3)
 	plan, _ := k.plan(false, k.now)
@@ -72,7 +72,7 @@ func TestASilentHolderIsNoCandidate(t *testing.T) {
 	require.False(t, silent(half+1), "it has stood still")
 }
 
-// Who is a candidate: this process while it would lead, with the time for which it has wanted to.
+// This process is a candidate while it is willing to lead, and a steady one after steadyAfter of that.
 func TestThisProcessAsACandidate(t *testing.T) {
 	for name, change := range map[string]func(*rooms){
 		"an observer":       func(k *rooms) { k.set.Observer = true },
@@ -93,8 +93,8 @@ func TestThisProcessAsACandidate(t *testing.T) {
 	}
 }
 
-// What becomes vacant on several partitions within a short time is shared out together, so that
-// not the same process comes first on all.
+// Roles that become vacant on several partitions within a short time are shared out together.
+// Otherwise one process would come first on all partitions.
 func TestPartitionsAreSharedOutTogether(t *testing.T) {
 	k := newRooms(6, 6, nil)
 	k.begin()

@@ -65,8 +65,8 @@ func TestAShardReleasesAtOnceWhatNobodyWasToldOf(t *testing.T) {
 	require.Empty(t, k.terms.Collect(k.now))
 }
 
-// What is left when the application's time is over is released with a warning, and its term ends
-// as overdue; what it has finished before is not.
+// When the application's time is over, the roles that it has not finished are released with a
+// warning, and their terms end as overdue. Roles that it has finished are not overdue.
 func TestAShardReleasesWhatIsOverdue(t *testing.T) {
 	k, s := leading(t, 3, func(s *Settings) { s.Drain = 400 * time.Millisecond })
 	k.desired.Closing = true

@@ -19,8 +19,8 @@ fi
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/neli-boot
 if [ ! -e "$cache/complete" ]; then
   rm -rf "$cache" && mkdir -p "$cache"
-  debootstrap --variant=minbase --include=systemd,systemd-sysv bookworm "$cache/root" >"$cache/debootstrap.log"
-  rm -rf "$cache"/root/{usr/share/{doc,locale,man},var/{cache,lib/apt/lists}}/*
+  debootstrap --variant=minbase --include=systemd,systemd-sysv bookworm "$cache/debian" >"$cache/debootstrap.log"
+  (cd "$cache/debian" && rm -rf {usr/share/{doc,locale,man},var/{cache,lib/apt/lists}}/*)
   # In a chroot, as the machine that runs this need not be a Debian 12. The kernel alone, without an initrd of its own.
   kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p')
   (cd "$cache" && apt-get download -qq "$kernel" && dpkg-deb -x linux-image-*.deb kernel)
@@ -33,7 +33,7 @@ tests=$work/neli/cmd/neli
 mkdir -p "$tests" "$work/neli/deploy"
 cp -r deploy/systemd "$work/neli/deploy/"
 CGO_ENABLED=0 go test -c -o "$tests/sentinel.test" ./internal/sentinel
-(cd cmd/neli && CGO_ENABLED=0 go test -c -o "$tests/neli.test" . && CGO_ENABLED=0 go build -o "$tests/neli" .)
+(cd cmd/neli && CGO_ENABLED=0 go test -tags booted -c -o "$tests/neli.test" . && CGO_ENABLED=0 go build -o "$tests/neli" .)
 cat >"$tests/run" <<'RUN'
 #!/bin/sh
 # The machine's network is loopback alone.
@@ -68,7 +68,7 @@ FIRST
 chmod +x "$work/first"
 
 # Two archives in a row are one file system.
-for root in "$cache/root" "$work"; do
+for root in "$cache/debian" "$work"; do
   (cd "$root" && find . -print0 | cpio --null -o -H newc --quiet | gzip -1)
 done >"$work.cpio"
 trap 'rm -rf "$work" "$work.cpio"' EXIT
