@@ -169,13 +169,21 @@ func (s *shard) watch(roles []int32) {
 // their roles have changed hands, so this process would not find out by itself.
 func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Instant) {
 	for _, id := range ids {
-		switch {
-		case id.Process == r.Session.Process: // it claims its own roles again
-		case c.link.doubtful(now.Add(-c.set.T)):
-		case len(c.shard.logs) > 1 && c.members.heardSince(id.Process, now.Add(-clock.Recent(c.set.T))): // it is cut off from this log only
-		case c.members.suspect(id.Process):
-			c.planner.forget()
+		if id.Process != r.Session.Process { // else it claims its own roles again
+			c.suspect(id.Process, now.Add(-c.set.T), now)
 		}
+	}
+}
+
+// suspect takes a holder for dead that was last heard at a time and whose lease is over, unless there
+// is another explanation: the log has stood still since then, or the holder was heard in another log,
+// so it has lost touch with some logs, or they have stopped.
+func (c *channel) suspect(process string, heard, now clock.Instant) {
+	switch {
+	case c.link.doubtful(heard):
+	case len(c.shard.logs) > 1 && c.members.heardSince(process, now.Add(-clock.Recent(c.set.T))):
+	case c.members.suspect(process):
+		c.planner.forget()
 	}
 }
 

@@ -242,9 +242,7 @@ func (s *shard) silence(now clock.Instant) {
 	over := map[lease.Session]bool{}
 	for _, h := range s.claims.findSilent(s.lease.Holders(), s.lease.Lapses, now) {
 		over[h.Session] = true
-		if !s.main.link.doubtful(h.Heard) && s.members.suspect(h.Session.Process) {
-			s.planner.forget()
-		}
+		s.main.suspect(h.Session.Process, h.Heard, now)
 	}
 	if len(over) == 0 {
 		return

@@ -375,6 +375,35 @@ func TestAHolderOnSmallLogsThatWasOutlivedIsSuspected(t *testing.T) {
 	}
 }
 
+// A log that is down keeps showing a lease that is over. When its holder releases the roles on another
+// log, only the one that is down and one more still show it, but it is well: roles may be handed over to it.
+func TestAHolderThatReleasesWhileALogIsDownIsNotSuspected(t *testing.T) {
+	s := newSmallNode()
+	ids := []string{"x0", "y0", "z0"}
+	for log, id := range ids {
+		s.reset(log, id)
+		s.claimed(log, id, "b", []int32{0})
+		s.hello(log, id, "b")
+	}
+	say := func(log int, r lease.Record) {
+		r.Session, r.Name, r.T, r.Longest = lease.Session{Process: "b", N: 1}, "b", s.set.T, s.set.T
+		r.Read, r.Seq = s.ends[log]-1, uint64(s.ends[log]+1)
+		s.record(log, ids[log], r)
+	}
+	for range 20 { // 2T, while log 1 is down
+		for log, id := range ids {
+			if log != 1 {
+				s.Read(Entry{Partition: log, Alive: true, ID: id}, nil, nil, s.now)
+				say(log, lease.Record{Kind: lease.Beat})
+			}
+		}
+		s.pass(100 * time.Millisecond)
+	}
+	say(0, lease.Record{Kind: lease.Release, Roles: []int32{0}})
+	s.claimed(0, ids[0], "c", []int32{0})
+	require.True(t, s.members.takes("b"))
+}
+
 // Roles that the application finishes one by one are released a round trip after the first:
 // the Node wakes for that, whether anything else happens or not.
 func TestSmallLogsWakeForWhatWasFinished(t *testing.T) {
