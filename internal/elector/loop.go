@@ -31,7 +31,7 @@ type Elector struct {
 	done   chan struct{} // closed when Run returns
 	asked  chan struct{} // has an element if there may be a request for the application
 
-	mu        sync.Mutex // guards the fields below; never held during calls of other code
+	mu        sync.Mutex // guards the fields below; never held during calls of other code but Nominator.Join
 	node      *Node
 	scheduled clock.Mono // the next Tick
 	finished  bool
@@ -175,6 +175,9 @@ func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
 	r := e.node.Ready(now)
 	e.finished = e.finished || r.Finished
 	at := now.Mono.Add(r.WakeIn)
+	if e.nom != nil {
+		e.nom.Join(r.Join) // under the lock: the newest word has to be the last
+	}
 	earlier := at < e.scheduled || e.scheduled <= now.Mono || r.Finished
 	e.scheduled = at
 	if r.Changed {
@@ -221,9 +224,6 @@ func ring(ch chan struct{}) {
 func (e *Elector) carryOut(r Ready) {
 	for _, note := range r.Notes {
 		e.logger.Log(context.Background(), note.Level, note.Text, note.Args...)
-	}
-	if e.nom != nil {
-		e.nom.Join(r.Join)
 	}
 	if r.Verify {
 		e.log.Verify()

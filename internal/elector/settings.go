@@ -128,7 +128,7 @@ type Nominator interface {
 	// partitions for which this process is nominated, each time they change. lost means that
 	// the nominations are not known any more: held roles may be kept, and none may be claimed.
 	Run(ctx context.Context, nominate func(partitions []int, lost bool)) error
-	// Join sets whether this process takes part.
+	// Join sets whether this process takes part. It is called under a lock, so it only notes that.
 	Join(bool)
 	// Close leaves permanently, after Run or instead of it.
 	Close()
