@@ -58,6 +58,7 @@ func (c confluent) Producer(props map[string]string, log *slog.Logger) (kafka.Pr
 	if _, chosen := config[confluentSparse]; !chosen {
 		config[confluentSparse] = false
 	}
+	config["isolation.level"] = "read_uncommitted" // of the admin client's questions where logs end
 	config["go.batch.producer"] = false
 	config["go.delivery.report.fields"] = "none" // reports have errors in any case
 	config["go.events.channel.size"] = 1024      // the default takes 16 MB

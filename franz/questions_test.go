@@ -1,0 +1,73 @@
+//go:build cgo && !neli_nolibrdkafka
+
+package franz_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli/internal/confluent"
+	"github.com/goneli/neli/kafka"
+)
+
+// confluentAdmin returns the default provider's admin client. Like all tests in this file, it is in
+// this module because of the broker.
+func confluentAdmin(t *testing.T, c *kfake.Cluster) kafka.Admin {
+	t.Helper()
+	provider, err := confluent.New()
+	require.NoError(t, err)
+	p, err := provider.Producer(map[string]string{"bootstrap.servers": c.ListenAddrs()[0]}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	a, err := provider.Admin(p)
+	require.NoError(t, err)
+	t.Cleanup(a.Close)
+	return a
+}
+
+// Questions where logs end are asked while the time for them ends, and while no leader is known.
+// If they were asked with librdkafka's ListOffsets, it would free requests twice, and the process
+// would abort within a second or two (docs/clients.md).
+func TestQuestionsThatEndWhileTheyAreAsked(t *testing.T) {
+	a := confluentAdmin(t, cluster(t))
+	end := time.Now().Add(5 * time.Second)
+	var asking sync.WaitGroup
+	for i := range 8 {
+		asking.Go(func() {
+			for n := 0; time.Now().Before(end); n++ {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n%4+1)*time.Millisecond)
+				_, err := a.Log(ctx, fmt.Sprint("missing ", i), 0)
+				cancel()
+				if err == nil {
+					t.Error("a topic that does not exist has an end")
+					return
+				}
+			}
+		})
+	}
+	asking.Wait()
+}
+
+// A log ends after its last record, even if a transaction is open there: the reader reads it.
+func TestUncommittedRecordsCount(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	a := confluentAdmin(t, c)
+	writer, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.TransactionalID("open"), kgo.DefaultProduceTopic("log"))
+	require.NoError(t, err)
+	t.Cleanup(writer.Close)
+	require.NoError(t, writer.BeginTransaction())
+	require.NoError(t, writer.ProduceSync(t.Context(), kgo.StringRecord("uncommitted")).FirstErr())
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	info, err := a.Log(ctx, "log", 0)
+	require.NoError(t, err)
+	require.Equal(t, kafka.OffsetRange{Start: 0, End: 1}, info.OffsetRange)
+}

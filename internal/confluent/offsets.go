@@ -1,0 +1,134 @@
+//go:build cgo && !neli_nolibrdkafka
+
+package confluent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/goneli/neli/kafka"
+)
+
+func (a *confluentAdmin) Offsets(ctx context.Context, topic string, n int) ([]kafka.OffsetRange, error) {
+	all := make([]int32, n)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	extents, err := a.extents(ctx, topic, all)
+	if err != nil {
+		return nil, err
+	}
+	ranges := make([]kafka.OffsetRange, n)
+	for i, e := range extents {
+		ranges[i] = e.OffsetRange
+	}
+	return ranges, nil
+}
+
+func (a *confluentAdmin) Log(ctx context.Context, topic string, partition int) (kafka.LogInfo, error) {
+	extents, err := a.extents(ctx, topic, []int32{int32(partition)})
+	if err != nil {
+		return kafka.LogInfo{}, err
+	}
+	return extents[0], nil
+}
+
+func (a *confluentAdmin) extents(ctx context.Context, topic string, partitions []int32) ([]kafka.LogInfo, error) {
+	// First the starts: they only grow, so no start comes out after its end. The epoch is the one
+	// returned with the end; with the start comes the epoch of the first record.
+	starts, err := a.ends(ctx, topic, partitions, ck.OffsetBeginning)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := a.ends(ctx, topic, partitions, ck.OffsetEnd)
+	if err != nil {
+		return nil, err
+	}
+	for i := range ends {
+		ends[i].Start = min(starts[i].End, ends[i].End) // they differ only if the log was recreated in between
+	}
+	return ends, nil
+}
+
+// ends returns one end of the log of each given partition. Uncommitted records count, since the
+// reader sees them, too.
+//
+// It must not call the admin client's ListOffsets: librdkafka 2.15.1 may free such a request twice
+// (docs/clients.md).
+func (a *confluentAdmin) ends(ctx context.Context, topic string, partitions []int32, which ck.Offset) ([]kafka.LogInfo, error) {
+	return confluentAsk(ctx, a, "list offsets of "+topic, func(ctx context.Context, _ ck.AdminOptionRequestTimeout) ([]kafka.LogInfo, error) {
+		asked := make([]ck.TopicPartition, len(partitions))
+		for i, p := range partitions {
+			asked[i] = ck.TopicPartition{Topic: &topic, Partition: p, Offset: which}
+		}
+		answer, err := a.positions(ctx, asked)
+		if err != nil {
+			return nil, err
+		}
+		if len(answer) != len(partitions) {
+			return nil, fmt.Errorf("%d of %d partitions answered", len(answer), len(partitions))
+		}
+		ends := make([]kafka.LogInfo, len(partitions))
+		for i, tp := range answer { // in the order of asked
+			switch {
+			case tp.Error != nil:
+				return nil, tp.Error
+			case tp.Partition != partitions[i]:
+				return nil, fmt.Errorf("an answer about partition %d instead of %d", tp.Partition, partitions[i])
+			case tp.Offset < 0:
+				return nil, fmt.Errorf("partition %d: offset %d is not a position", tp.Partition, tp.Offset)
+			}
+			ends[i].End, ends[i].Epoch = int64(tp.Offset), confluentEpoch(tp.LeaderEpoch)
+		}
+		return ends, nil
+	})
+}
+
+// confluentPositionsBound is how long one question for positions may take, and so delay Close. It
+// must be much longer than a distant broker needs for two answers, since librdkafka drops a
+// connection on which a question was not answered in time.
+const confluentPositionsBound = 4 * time.Second
+
+var errNoLeaders = errors.New("there is no such topic, or its partitions have no leaders")
+
+// positions asks until there is an answer, or ctx is done. The question takes no context: if ctx
+// ends first, the question goes on in the background, and Close waits for it.
+func (a *confluentAdmin) positions(ctx context.Context, asked []ck.TopicPartition) ([]ck.TopicPartition, error) {
+	type answer struct {
+		positions []ck.TopicPartition
+		err       error
+	}
+	for {
+		left := confluentPositionsBound
+		if deadline, ok := ctx.Deadline(); ok {
+			left = min(left, max(time.Until(deadline), time.Millisecond))
+		}
+		answered := make(chan answer, 1)
+		a.calls.Go(func() {
+			positions, err := a.producer.client.OffsetsForTimes(asked, int(left.Milliseconds()))
+			answered <- answer{positions, err}
+		})
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case got := <-answered:
+			var ke ck.Error
+			if !errors.As(got.err, &ke) {
+				return got.positions, got.err
+			}
+			switch ke.Code() {
+			case ck.ErrTimedOut, ck.ErrTimedOutQueue, ck.ErrAllBrokersDown: // after left
+			case ck.ErrUnknownPartition: // librdkafka says so, too, when a known topic has no leaders
+				return nil, errNoLeaders
+			default:
+				return nil, ke
+			}
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+		}
+	}
+}
