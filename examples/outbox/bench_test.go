@@ -43,18 +43,12 @@ func BenchmarkRelay(b *testing.B) {
 		for i := range ways {
 			way := ways[(i+round)%len(ways)]
 			ctx, stop := context.WithCancel(b.Context())
-			ended := make(chan error, 1)
-			go func() {
-				err := way.start(ctx)
-				if err != nil {
-					b.Errorf("%s ended: %v", way.name, err)
-				}
-				ended <- err
-			}()
-			w.fill(100) // until each slot has its leader
-			took[way.name] = append(took[way.name], benchRows/w.fill(benchRows).Seconds())
+			publishing := make(chan error, 1)
+			go func() { publishing <- way.start(ctx) }()
+			w.fill(way.name, 100, publishing) // until each slot has its leader
+			took[way.name] = append(took[way.name], benchRows/w.fill(way.name, benchRows, publishing).Seconds())
 			stop()
-			require.NoError(b, <-ended)
+			require.NoError(b, <-publishing)
 		}
 		round++
 	}
@@ -76,12 +70,14 @@ func middle(sorted []float64) float64 { return sorted[len(sorted)/2] }
 func (w *world) config(rule string) *config {
 	var c config
 	c.register(pflag.NewFlagSet("", pflag.ContinueOnError))
-	c.database, c.bootstrap, c.group, c.fence, c.listen, c.logLevel = w.dsn, w.kafka.Bootstrap(), rule, rule, "", "error"
+	c.database, c.bootstrap, c.group, c.fence, c.listen, c.logLevel = w.dsn, w.kafka.Bootstrap(), rule, rule, "", "warn"
 	return &c
 }
 
-// fill inserts rows of 200 bytes, and waits until they are published. It returns how long that took after their commit.
-func (w *world) fill(rows int) time.Duration {
+// fill inserts rows of 200 bytes, and waits until they are published. It returns how long that took after their commit. It
+// fails the benchmark at once if what publishes them ends.
+func (w *world) fill(way string, rows int, publishing <-chan error) time.Duration {
+	w.t.Helper()
 	pool := w.store.pool
 	ctx := w.t.Context()
 	_, err := pool.Exec(ctx, "TRUNCATE outbox")
@@ -96,13 +92,28 @@ func (w *world) fill(rows int) time.Duration {
 	require.NoError(w.t, err)
 	require.NoError(w.t, tx.Commit(ctx))
 	began := time.Now()
-	w.awaitEmptyEvery(20*time.Millisecond, 5*time.Minute)
-	return time.Since(began)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-publishing:
+			w.t.Fatalf("%s has ended: %v", way, err)
+		case <-tick.C:
+		}
+		if w.empty() {
+			return time.Since(began)
+		}
+		if time.Since(began) > 5*time.Minute {
+			w.t.Fatalf("%s: %s", way, w.rowsLeft())
+		}
+	}
 }
 
 // plainLoop is the simplest solution: for each slot a loop that reads, publishes with an idempotent producer, and
-// deletes.
+// deletes. If one of the loops fails, all of them end.
 func plainLoop(ctx context.Context, w *world) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	client, err := kgo.NewClient(kgo.SeedBrokers(seeds(w.kafka.Bootstrap())...), kgo.ProducerLinger(0), kgo.RecordPartitioner(byKey{}))
 	if err != nil {
 		return err
@@ -138,6 +149,7 @@ func plainLoop(ctx context.Context, w *world) error {
 				}
 				if err != nil && ctx.Err() == nil {
 					errs[slot] = fmt.Errorf("slot %d: %w", slot, err)
+					stop()
 					return
 				}
 			}

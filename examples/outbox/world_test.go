@@ -177,16 +177,37 @@ func (w *world) insert(key, payload string) {
 // awaitEmpty waits until all rows are published.
 func (w *world) awaitEmpty(within time.Duration) {
 	w.t.Helper()
-	w.awaitEmptyEvery(100*time.Millisecond, within)
+	for deadline := time.Now().Add(within); !w.empty(); w.rest(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatal(w.rowsLeft())
+		}
+	}
 }
 
-func (w *world) awaitEmptyEvery(tick, within time.Duration) {
-	w.t.Helper()
-	require.Eventually(w.t, func() bool {
-		var left bool
-		err := w.store.pool.QueryRow(w.t.Context(), "SELECT EXISTS (SELECT FROM outbox WHERE failed IS NULL)").Scan(&left)
-		return err == nil && !left
-	}, within, tick, "rows are left")
+// empty reports whether all rows are published.
+func (w *world) empty() bool {
+	var left bool
+	err := w.store.pool.QueryRow(w.t.Context(), "SELECT EXISTS (SELECT FROM outbox WHERE failed IS NULL)").Scan(&left)
+	return err == nil && !left
+}
+
+// rowsLeft says which rows are not published, and what the database's sessions do.
+func (w *world) rowsLeft() string {
+	var out strings.Builder
+	out.WriteString("rows are left")
+	for what, query := range map[string]string{
+		"of slots":  "SELECT string_agg(format('%s: %s from %s, %s set aside', slot, n, first, aside), '; ') FROM (SELECT slot, count(*) n, min(id) first, count(failed) aside FROM outbox GROUP BY slot ORDER BY slot) AS s",
+		"set aside": "SELECT string_agg(DISTINCT failed, '; ') FROM outbox",
+		"sessions":  "SELECT string_agg(concat_ws(' ', pid, application_name, state, wait_event_type, wait_event, now()-query_start, left(query, 60)), '; ') FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+	} {
+		var answer *string
+		err := w.store.pool.QueryRow(w.t.Context(), query).Scan(&answer)
+		if answer == nil {
+			answer = new(string)
+		}
+		fmt.Fprintf(&out, "\n%s: %s %v", what, *answer, err)
+	}
+	return out.String()
 }
 
 // noneSetAside fails the test if a relay has set a row aside, since awaitEmpty does not wait for such rows.
