@@ -98,7 +98,7 @@ func (c *config) check(flags *pflag.FlagSet) error {
 }
 
 // pool returns the configuration of the database connections. If a relay is suspended within a statement or transaction,
-// the server ends it, so that it does not keep its locks.
+// the server ends it, so that it does not keep its locks; except while the server sends rows: see store.next.
 //
 // The planner is forced to read rows by their index, so that a batch costs the same however long the table is. For a
 // table that has just grown there are no statistics, and the planner would guess, and read and sort all of it for each

@@ -42,6 +42,7 @@ type trial struct {
 	worlds []*world
 	all    []*commits
 	relays [][]*program
+	watch  []func() *standstills
 	rows   int64 // how many to insert in each world
 
 	random   *rand.Rand
@@ -63,6 +64,7 @@ func newTrial(t *testing.T, options kafkatest.Options, rows int64) *trial {
 			r.sessions.Go(func() { c.insert(w, i, rows, r.enough) })
 		}
 		r.relays = append(r.relays, []*program{w.start(nil), w.start(nil), w.start(nil)})
+		r.watch = append(r.watch, w.watch())
 	}
 	return r
 }
@@ -147,7 +149,7 @@ func (r *trial) check() {
 	for i, w := range r.worlds {
 		w.awaitEmpty(10 * time.Minute)
 		w.noneSetAside()
-		r.t.Logf("%s: %d rows, inserted within %v, published within %v", w.topicName, len(r.all[i].returned), inserted, time.Since(r.began))
+		r.t.Logf("%s: %d rows, inserted within %v, published within %v; %v", w.topicName, len(r.all[i].returned), inserted, time.Since(r.began), r.watch[i]())
 		records := w.published()
 		if w.topicName == "header" {
 			taken, late, repeated := admitted(w.t, records)

@@ -108,15 +108,15 @@ WHERE before < $3 ORDER BY id`
 
 const deleteRows = `DELETE FROM outbox WHERE slot = $1 AND id = ANY($2)`
 
-// next deletes the published rows, and returns the next rows of a slot in their order, without those under way. For one key,
+// next returns the next rows of a slot in their order, without those under way, and deletes the published rows. For one key,
 // rows that were committed earlier come first: they have lower ids, and the statement sees them.
+//
+// It deletes after reading. If this process is suspended, PostgreSQL waits for it within the statement whose rows it sends,
+// and no time-out of the server ends that. It must not hold the locks of deleted rows then: the next leader deletes them, too.
 func (s *store) next(ctx context.Context, slot int, published, underway []int64, most limits) ([]row, error) {
-	var batch pgx.Batch // one round trip
-	if len(published) > 0 {
-		batch.Queue(deleteRows, slot, published)
-	}
+	var batch pgx.Batch // one round trip, one transaction
 	var rows []row
-	batch.Queue(nextRows, slot, most.rows, most.bytes, underway).Query(func(found pgx.Rows) (err error) {
+	batch.Queue(nextRows, slot, most.rows, most.bytes, slices.Concat(published, underway)).Query(func(found pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (out row, err error) {
 			var headers map[string]json.RawMessage
 			if err = r.Scan(&out.id, &out.topic, &out.key, &out.payload, &headers, &out.created); err == nil {
@@ -126,6 +126,9 @@ func (s *store) next(ctx context.Context, slot int, published, underway []int64,
 		})
 		return err
 	})
+	if len(published) > 0 {
+		batch.Queue(deleteRows, slot, published)
+	}
 	err := s.pool.SendBatch(ctx, &batch).Close() // sets rows; in a return statement, Go may read them before
 	return rows, err
 }

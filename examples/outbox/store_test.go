@@ -54,6 +54,7 @@ func TestStore(t *testing.T) {
 		"a batch is bounded":                                  s.testABatchIsBounded,
 		"published rows are deleted":                          s.testPublishedRowsAreDeleted,
 		"rows under way are not read":                         s.testRowsUnderWayAreNotRead,
+		"a suspended relay keeps no locks":                    s.testASuspendedRelayKeepsNoLocks,
 		"a key waits for its row that was set aside":          s.testAKeyWaitsForItsRowThatWasSetAside,
 		"a former leader deletes nothing":                     s.testAFormerLeaderDeletesNothing,
 		"many keys in one transaction fill no table of locks": s.testManyKeysInOneTransactionFillNoTableOfLocks,

@@ -1,0 +1,97 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/testkit/pause"
+)
+
+// standstills watches the slots of a table. A slot stands still while its first row stays the same.
+type standstills struct {
+	since   map[int]first // by slot
+	longest time.Duration
+	slot    int // which one stood still for longest
+}
+
+type first struct {
+	id int64
+	at time.Time
+}
+
+// see notes the first rows at a time, by slot. A slot without rows does not stand still.
+func (s *standstills) see(ids map[int]int64, now time.Time) {
+	for slot, f := range s.since {
+		if ids[slot] != f.id {
+			delete(s.since, slot)
+		}
+	}
+	for slot, id := range ids {
+		f, seen := s.since[slot]
+		if !seen {
+			f = first{id, now}
+			s.since[slot] = f
+		}
+		if d := now.Sub(f.at); d > s.longest {
+			s.longest, s.slot = d, slot
+		}
+	}
+}
+
+func (s *standstills) String() string {
+	return fmt.Sprintf("no slot stood still for longer than %v (slot %d)", s.longest.Round(100*time.Millisecond), s.slot)
+}
+
+// watch watches until the returned function is called.
+func (w *world) watch() (stop func() *standstills) {
+	s := &standstills{since: map[int]first{}}
+	pool := w.pooled(1)
+	slots, err := w.store.slots(w.t.Context())
+	require.NoError(w.t, err)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for pause.For(ctx, 500*time.Millisecond) == nil {
+			if ids, err := firstRows(ctx, pool, slots); err == nil { // the database may be down
+				s.see(ids, time.Now())
+			}
+		}
+	})
+	return func() *standstills { cancel(); watching.Wait(); return s }
+}
+
+func firstRows(ctx context.Context, pool *pgxpool.Pool, slots int) (map[int]int64, error) {
+	found, _ := pool.Query(ctx, `SELECT s, o.id FROM generate_series(0, $1 - 1) s
+		CROSS JOIN LATERAL (SELECT id FROM outbox WHERE slot = s AND failed IS NULL ORDER BY id LIMIT 1) o`, slots)
+	ids := map[int]int64{}
+	var slot int
+	var id int64
+	_, err := pgx.ForEachRow(found, []any{&slot, &id}, func() error { ids[slot] = id; return nil })
+	return ids, err
+}
+
+func TestStandstills(t *testing.T) {
+	s := &standstills{since: map[int]first{}}
+	start := time.Now()
+	at := func(d int) time.Time { return start.Add(time.Duration(d) * time.Second) }
+	s.see(map[int]int64{0: 1, 1: 2}, at(0))
+	s.see(map[int]int64{0: 3, 1: 2}, at(2))
+	require.Equal(t, 2*time.Second, s.longest)
+	require.Equal(t, 1, s.slot)
+	s.see(map[int]int64{0: 3}, at(3)) // slot 1 is empty
+	s.see(map[int]int64{0: 4, 1: 5}, at(4))
+	s.see(map[int]int64{0: 5, 1: 5}, at(5))
+	require.Equal(t, 2*time.Second, s.longest)
+	s.see(map[int]int64{0: 5, 1: 6}, at(8))
+	require.Equal(t, 3*time.Second, s.longest)
+	require.Equal(t, 0, s.slot)
+}

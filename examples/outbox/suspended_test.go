@@ -1,0 +1,75 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+)
+
+// testASuspendedRelayKeepsNoLocks: a relay is suspended while the database sends it rows, which are more than sockets buffer.
+// The server cannot end that statement: it hears of its time-out only when it has sent them. So it must not hold the locks of
+// deleted rows meanwhile, for which the next leader would wait as long as the relay is suspended.
+func (s server) testASuspendedRelayKeepsNoLocks(t *testing.T) {
+	next := s.store(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := next.pool.Exec(ctx, `INSERT INTO outbox (topic, key, payload) SELECT 't', i::text, convert_to(repeat('x', 1000000), 'UTF8') FROM generate_series(1, 30) i`)
+	require.NoError(t, err)
+	cfg := next.pool.Config()
+	cfg.MaxConns = 1
+	var suspended atomic.Bool
+	resumed := make(chan struct{})
+	dial := cfg.ConnConfig.DialFunc
+	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		return suspendable{conn, &suspended, resumed}, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	require.NoError(t, err)
+	former := &store{pool}
+	_, err = former.next(ctx, 0, []int64{0}, nil, limits{1, 1}) // prepares both statements
+	require.NoError(t, err)
+
+	suspended.Store(true)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = former.next(ctx, 0, []int64{1, 2}, nil, plenty)
+	}()
+	defer func() { close(resumed); <-ended; pool.Close() }()
+	require.Eventually(t, func() bool {
+		var blocked bool
+		err := next.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'ClientWrite')").Scan(&blocked)
+		return err == nil && blocked
+	}, 20*time.Second, 10*time.Millisecond, "the server never waits for the client: the test sees nothing")
+
+	limited, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	rows, err := next.next(limited, 0, []int64{1, 2}, nil, limits{1, 1})
+	require.NoError(t, err, "the next leader waits for a suspended one")
+	require.EqualValues(t, 3, rows[0].id)
+	var left int
+	require.NoError(t, next.pool.QueryRow(ctx, "SELECT count(*) FROM outbox WHERE id < 3").Scan(&left))
+	require.Zero(t, left)
+}
+
+// suspendable is a connection whose process reads nothing while it is suspended.
+type suspendable struct {
+	net.Conn
+	suspended *atomic.Bool
+	resumed   <-chan struct{}
+}
+
+func (s suspendable) Read(b []byte) (int, error) {
+	if s.suspended.Load() {
+		<-s.resumed
+	}
+	return s.Conn.Read(b)
+}
