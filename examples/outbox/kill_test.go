@@ -125,7 +125,7 @@ func (r *trial) suspend() {
 
 // crash kills the only broker.
 func (r *trial) crash() {
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Minute)
 	defer cancel()
 	broker := r.kafka.Brokers()[0]
 	broker.Kill()

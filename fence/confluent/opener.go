@@ -35,7 +35,7 @@ type Opener struct {
 // The question needs DESCRIBE_CONFIGS on the cluster. A principal without that right is not
 // told, nor is anybody by a broker that has no such request: New then says nothing about the
 // brokers, and returns an Opener all the same. Brokers that are not there at that moment are
-// not asked.
+// not asked. While none answers, New repeats the question until ctx ends: give ctx a time-out.
 //
 // config has librdkafka's properties. transaction.timeout.ms is 15,000 unless config says
 // otherwise: it must be longer than the longest transaction, and a suspended leader's open
@@ -52,9 +52,26 @@ func New(ctx context.Context, config kafka.ConfigMap) (*Opener, error) {
 	return o, nil
 }
 
-// verified asks each broker whether it verifies transactions.
+// verified asks until the brokers have answered, or ctx has ended.
 func verified(ctx context.Context, admin *kafka.AdminClient) error {
-	brokers, err := brokers(ctx, admin)
+	for {
+		err := verify(ctx, admin)
+		if !is(err, kafka.ErrTimedOut, kafka.ErrTransport, kafka.ErrAllBrokersDown) {
+			return err
+		}
+		timer := time.NewTimer(slice)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// verify asks each broker whether it verifies transactions.
+func verify(ctx context.Context, admin *kafka.AdminClient) error {
+	brokers, err := brokers(admin)
 	if err != nil {
 		return err
 	}
@@ -118,30 +135,18 @@ func (o *Opener) ask(ctx context.Context, f func(*kafka.AdminClient) error) erro
 	return err
 }
 
-// brokers are the ids of those that are there. Metadata has a time-out only, so it is asked
-// for until ctx ends.
-func brokers(ctx context.Context, admin *kafka.AdminClient) ([]int32, error) {
-	for {
-		answer, err := admin.GetMetadata(nil, false, int(slice.Milliseconds()))
-		switch {
-		case err == nil:
-			var ids []int32
-			for _, b := range answer.Brokers {
-				ids = append(ids, b.ID)
-			}
-			return ids, nil
-		case ctx.Err() != nil:
-			return nil, fmt.Errorf("fence: asking for the brokers: %w: %w", context.Cause(ctx), err)
-		case !is(err, kafka.ErrTimedOut, kafka.ErrTransport, kafka.ErrAllBrokersDown):
-			return nil, err
-		}
-		timer := time.NewTimer(slice)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+// brokers are the ids of those that are there. Metadata has a time-out only, which is short, so that
+// the end of ctx is seen.
+func brokers(admin *kafka.AdminClient) ([]int32, error) {
+	answer, err := admin.GetMetadata(nil, false, int(slice.Milliseconds()))
+	if err != nil {
+		return nil, fmt.Errorf("fence: asking for the brokers: %w", err)
 	}
+	var ids []int32
+	for _, b := range answer.Brokers {
+		ids = append(ids, b.ID)
+	}
+	return ids, nil
 }
 
 // settingsOf describes a broker or a topic.

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net"
+	"os"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -111,6 +114,41 @@ func TestNewRefusesBrokersThatDoNotVerify(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A broker that is busy or restarting may not be reached at once.
+func TestNewRepeatsItsQuestion(t *testing.T) {
+	broker := cluster("t", verifies, 0)
+	defer broker.Close()
+	for _, failure := range []error{os.ErrDeadlineExceeded, syscall.ECONNREFUSED} {
+		dials := 0
+		_, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...), kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
+			if dials++; dials < 4 {
+				return nil, &net.OpError{Op: "dial", Net: network, Err: failure}
+			}
+			return new(net.Dialer).DialContext(ctx, network, host)
+		}))
+		require.NoError(t, err)
+		require.Greater(t, dials, 3)
+	}
+}
+
+func TestNewSaysWhyNobodyHasAnswered(t *testing.T) {
+	broker := cluster("t", verifies, 0)
+	broker.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := franzfence.New(ctx, kgo.SeedBrokers(broker.ListenAddrs()...))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "fence: asking for the brokers")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
+
+func TestNewDoesNotRepeatForAWrongName(t *testing.T) {
+	_, err := franzfence.New(t.Context(), kgo.SeedBrokers("no.such.name.invalid:9092"), kgo.Dialer(func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Name: "no.such.name.invalid", IsNotFound: true}}
+	}))
+	require.ErrorContains(t, err, "no.such.name.invalid")
 }
 
 func TestNewRefusesOptions(t *testing.T) {

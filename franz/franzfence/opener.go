@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,7 +44,9 @@ type Opener struct {
 //
 // The question needs DESCRIBE_CONFIGS on the cluster. Brokers do not answer a principal without
 // that right. New then says nothing about the brokers, and returns an Opener all the same.
-// Brokers that are down at that moment are not asked.
+// Brokers that are down at that moment are not asked. While none answers, New repeats the question
+// after pauses of up to a second, until ctx ends: give ctx a time-out. A name that does not exist, a
+// refused login and the like are errors at once.
 //
 // The time-out of transactions is 15 s unless an option sets another one
 // (kgo.TransactionTimeout). It must be longer than the longest transaction. A suspended leader's
@@ -56,8 +59,34 @@ func New(ctx context.Context, opts ...kgo.Opt) (*Opener, error) {
 	return o, nil
 }
 
-// verified asks each broker whether it verifies transactions.
+// verified asks until the brokers have answered, or ctx has ended.
 func verified(ctx context.Context, kafka *kgo.Client) error {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		err := verify(ctx, kafka)
+		if !unanswered(err) {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// unanswered reports whether no broker was reached, or one did not answer in time.
+func unanswered(err error) bool {
+	if name, ok := errors.AsType[*net.DNSError](err); ok {
+		return name.IsTemporary || name.IsTimeout
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "dial" || op.Timeout())
+}
+
+// verify asks each broker whether it verifies transactions.
+func verify(ctx context.Context, kafka *kgo.Client) error {
 	req := kmsg.NewPtrMetadataRequest()
 	req.Topics = []kmsg.MetadataRequestTopic{} // no topics; nil would ask for all
 	metadata, err := req.RequestWith(ctx, kafka)
