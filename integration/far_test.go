@@ -12,14 +12,13 @@ import (
 )
 
 // With T = 10 s, brokers with a round trip of half a second cause no trouble: there are no warnings, the first term
-// lasts, and Close hands over.
+// lasts, and Close hands over. No other test runs at the same time: a busy machine gives reasons for warnings of its own.
 func TestFarBrokers(t *testing.T) {
 	testFar(t, 1, func(p *contenderParams) { p.Nomination = neli.Open }, func(p *contenderParams) { p.Nomination = neli.Assigned })
 }
 
 // Three such brokers, each with a log, are no trouble either.
 func TestFarLogs(t *testing.T) {
-	t.Parallel()
 	testFar(t, 3, func(p *contenderParams) { p.Nomination, p.Logs = neli.Open, 3 })
 }
 
@@ -46,7 +45,7 @@ func testFar(t *testing.T, brokers int, ways ...func(*contenderParams)) {
 				old.close(patience)
 				el.leader(0, patience, old.member)
 				for _, m := range el.members {
-					assert.Zero(t, m.logged("level=WARN"), "%s warns", m)
+					assert.Empty(t, m.warnings(), "%s warns", m)
 				}
 			})
 		}

@@ -240,6 +240,18 @@ func (m *member) logged(text string) int {
 	return bytes.Count(content, []byte(text))
 }
 
+// warnings returns the lines that the member has logged at Warn.
+func (m *member) warnings() (lines []string) {
+	content, err := os.ReadFile(filepath.Join(m.dir, logName))
+	require.NoError(m.t, err)
+	for line := range strings.Lines(string(content)) {
+		if strings.Contains(line, "level=WARN") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // logs waits until the text is in the member's log n times.
 func (m *member) logs(text string, n int, within time.Duration) {
 	m.t.Helper()
