@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,7 +78,18 @@ var writers = []writer{
 	}, func(topic, text string) *kgo.Record { return &kgo.Record{Topic: topic, Value: []byte(text)} }),
 }
 
-func adapt[R any](name string, open func(context.Context, account) (opener[R], error), record func(topic, text string) R) writer {
+func adapt[R any](name string, ask func(context.Context, account) (opener[R], error), record func(topic, text string) R) writer {
+	var openers sync.Map // by account: a program asks for the brokers' settings when it starts, not in each term
+	open := func(ctx context.Context, who account) (opener[R], error) {
+		if o, asked := openers.Load(who); asked {
+			return o.(opener[R]), nil
+		}
+		o, err := ask(ctx, who)
+		if err == nil {
+			openers.Store(who, o)
+		}
+		return o, err
+	}
 	return writer{
 		name: name,
 		check: func(ctx context.Context, who account, topics ...string) error {

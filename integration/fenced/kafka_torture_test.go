@@ -33,28 +33,36 @@ func TestSuspendedLeaders(t *testing.T) {
 	}
 	cluster := kafkatest.Run(t, kafkatest.Options{})
 	a := newAdmin(t, cluster.Bootstrap())
+	for _, w := range writers { // asks for the brokers' settings
+		require.NoError(t, w.check(limited(t), account{bootstrap: cluster.Bootstrap()}))
+	}
 	t.Run("as it ships", func(t *testing.T) {
-		r := race(t, a, cluster.Bootstrap(), span, false)
+		r := race(t, a, cluster.Bootstrap(), false, func(since time.Duration, _ *results) bool { return since > span })
 		require.Zero(t, r.back.Load(), "tokens that went back")
 		require.Zero(t, r.gaps.Load(), "numbers that are missing or there twice")
 		require.Positive(t, r.commits.Load())
 		require.Positive(t, r.refused.Load(), "no former leader was refused: nothing was tried")
 		require.Positive(t, r.suspended.Load())
+		require.LessOrEqual(t, r.unread.Load(), 1+r.terms.Load()/100, "terms that could not read their state")
 	})
 	t.Run("without the question", func(t *testing.T) {
-		r := race(t, a, cluster.Bootstrap(), 20*time.Second, true)
+		// Leaders refuse each other all the time, and on a busy machine they may commit nothing for long.
+		r := race(t, a, cluster.Bootstrap(), true, func(since time.Duration, r *results) bool {
+			return since > 20*time.Second && r.commits.Load() >= 100 || since > 10*time.Minute
+		})
+		require.GreaterOrEqual(t, r.commits.Load(), int64(100), "too little was tried")
 		require.Positive(t, r.back.Load(), "a term that never hears that it is over does no harm: the test sees nothing")
 	})
 }
 
 // results are the results of a run.
 type results struct {
-	terms, suspended, commits, rightful, refused, gaps, back atomic.Int64
+	terms, suspended, commits, rightful, refused, unread, gaps, back atomic.Int64
 }
 
 func (r *results) String() string {
-	return fmt.Sprintf("%d terms, %d suspensions of 20 ms to 1.5 s, %d commits, %d refusals of former leaders and %d of rightful ones, %d gaps, %d tokens went back",
-		r.terms.Load(), r.suspended.Load(), r.commits.Load(), r.refused.Load(), r.rightful.Load(), r.gaps.Load(), r.back.Load())
+	return fmt.Sprintf("%d terms, %d suspensions of 20 ms to 1.5 s, %d commits, %d refusals of former leaders and %d of rightful ones, %d terms could not read their state, %d gaps, %d tokens went back",
+		r.terms.Load(), r.suspended.Load(), r.commits.Load(), r.refused.Load(), r.rightful.Load(), r.unread.Load(), r.gaps.Load(), r.back.Load())
 }
 
 // reign is one term. Its goroutine represents a process that may be suspended.
@@ -98,23 +106,34 @@ func (r *reign) suspend(string) {
 	<-time.After(d)
 }
 
-// race runs terms one after another, and checks what they have written.
-func race(t *testing.T, a admin, bootstrap string, span time.Duration, deaf bool) *results {
+// mostDeaf is how many terms that never hear of their end may be under way: more of them would refuse each other so often
+// that none commits.
+const mostDeaf = 4
+
+// race runs terms one after another until there are enough, and checks what they have written.
+func race(t *testing.T, a admin, bootstrap string, deaf bool, enough func(since time.Duration, r *results) bool) *results {
 	topic := fresh("suspended")
 	a.create(topic, nil)
 	res := &results{}
 	var current atomic.Int64
 	var all sync.WaitGroup
 	random := rand.New(rand.NewPCG(1, 2))
-	for began, token := time.Now(), int64(1); time.Since(began) < span; token++ {
+	underway := make(chan struct{}, mostDeaf)
+	for began, token := time.Now(), int64(1); !enough(time.Since(began), res); token++ {
 		res.terms.Add(1)
 		r := &reign{results: res, a: a, who: account{bootstrap: bootstrap}, topic: topic, token: token, current: &current, deaf: deaf, random: rand.New(rand.NewPCG(uint64(token), 7))}
 		ctx, cancel := context.WithCancel(context.Background())
 		if deaf {
-			ctx, cancel = context.WithTimeout(context.Background(), span)
+			ctx, cancel = context.WithTimeout(context.Background(), 20*time.Second)
+			underway <- struct{}{}
 		}
 		current.Store(token)
-		all.Go(func() { r.lead(t, ctx) })
+		all.Go(func() {
+			r.lead(t, ctx)
+			if deaf {
+				<-underway
+			}
+		})
 		<-time.After(time.Duration(100+random.IntN(500)) * time.Millisecond)
 		current.Store(0)
 		if !deaf { // a process that was suspended sees the end of its context late
@@ -167,13 +186,25 @@ func (r *reign) lead(t *testing.T, ctx context.Context) {
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, fence.ErrStale) && ctx.Err() == nil && !errors.Is(err, fence.ErrRefused) {
+	switch {
+	case err == nil, errors.Is(err, fence.ErrStale), errors.Is(err, fence.ErrRefused), ctx.Err() != nil:
+	case errors.Is(err, errUnread): // this test's own question, on a busy machine
+		r.unread.Add(1)
+		t.Logf("term %d on %s: %v", r.token, w.name, err)
+	default:
 		t.Errorf("term %d on %s: %v", r.token, w.name, err)
 	}
 }
 
+var errUnread = errors.New("cannot read the last number")
+
 // state returns the last committed number.
 func (r *reign) state(ctx context.Context) (n int64, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w: %w", errUnread, err)
+		}
+	}()
 	end, err := r.a.end(r.topic, 0)
 	if err != nil {
 		return 0, err
