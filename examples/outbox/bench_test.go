@@ -23,17 +23,20 @@ import (
 // benchRows is the number of rows that are published at a time.
 const benchRows = 100_000
 
-// BenchmarkRelay publishes the same rows by a plain loop without election or fences, and by a relay with each of its
-// fences, in turn. All of them have a goroutine for each slot, and the same batches.
+const benchSlots = 4
+
+// BenchmarkRelay publishes the same rows by a plain loop without election or fences, by one that uses Kafka transactions, and
+// by a relay with each of its fences, in turn. All of them have a goroutine for each slot, and the same batches.
 //
 //	go test -run '^$' -bench Relay -benchtime 7x ./outbox
 func BenchmarkRelay(b *testing.B) {
-	w := newWorld(b, kafkatest.Options{}, 4)
+	w := newWorld(b, kafkatest.Options{}, benchSlots)
 	ways := []struct {
 		name  string
 		start func(context.Context) error
 	}{
-		{"plain", func(ctx context.Context) error { return plainLoop(ctx, w) }},
+		{"plain", func(ctx context.Context) error { return plainLoop(ctx, w, plainSend) }},
+		{"plain-transactions", func(ctx context.Context) error { return plainLoop(ctx, w, plainTransactions) }},
 		{"header", func(ctx context.Context) error { return run(ctx, w.config("header")) }},
 		{"transactions", func(ctx context.Context) error { return run(ctx, w.config("transactions")) }},
 	}
@@ -55,7 +58,7 @@ func BenchmarkRelay(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 	for name, rates := range took {
 		slices.Sort(rates)
-		b.Logf("%-12s rows/s: %.0f", name, rates)
+		b.Logf("%-18s rows/s: %.0f", name, rates)
 		b.ReportMetric(middle(rates), name+"-rows/s")
 		if name != "plain" {
 			slices.Sort(took["plain"])
@@ -109,16 +112,19 @@ func (w *world) fill(way string, rows int, publishing <-chan error) time.Duratio
 	}
 }
 
-// plainLoop is the simplest solution: for each slot a loop that reads, publishes with an idempotent producer, and
-// deletes. If one of the loops fails, all of them end.
-func plainLoop(ctx context.Context, w *world) error {
+// send publishes a batch of a slot.
+type send func(ctx context.Context, slot int, records []*kgo.Record) error
+
+// plainLoop is the simplest solution: for each slot a loop that reads, publishes, and deletes. If one of the loops fails, all
+// of them end.
+func plainLoop(ctx context.Context, w *world, open func(*world) (send, func(), error)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	client, err := kgo.NewClient(kgo.SeedBrokers(seeds(w.kafka.Bootstrap())...), kgo.ProducerLinger(0), kgo.RecordPartitioner(byKey{}))
+	publish, closeKafka, err := open(w)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer closeKafka()
 	cfg, err := w.config("plain").pool() // the relays'
 	if err != nil {
 		return err
@@ -130,7 +136,7 @@ func plainLoop(ctx context.Context, w *world) error {
 	defer pool.Close()
 	table := &store{pool}
 	most := w.config("plain").most
-	errs := make([]error, 4)
+	errs := make([]error, benchSlots)
 	var loops sync.WaitGroup
 	for slot := range errs {
 		loops.Go(func() {
@@ -144,7 +150,7 @@ func plainLoop(ctx context.Context, w *world) error {
 					for i, r := range rows {
 						records[i] = recordOf(r)
 					}
-					err = client.ProduceSync(ctx, records...).FirstErr()
+					err = publish(ctx, slot, records)
 					published = idsOf(rows)
 				}
 				if err != nil && ctx.Err() == nil {
@@ -157,4 +163,45 @@ func plainLoop(ctx context.Context, w *world) error {
 	}
 	loops.Wait()
 	return errors.Join(errs...)
+}
+
+func plainClient(w *world, more ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append(more, kgo.SeedBrokers(seeds(w.kafka.Bootstrap())...), kgo.ProducerLinger(0), kgo.RecordPartitioner(byKey{}))...)
+}
+
+// plainSend publishes by one idempotent producer with acks=all, which the loops share.
+func plainSend(w *world) (send, func(), error) {
+	client, err := plainClient(w)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context, _ int, records []*kgo.Record) error {
+		return client.ProduceSync(ctx, records...).FirstErr()
+	}, client.Close, nil
+}
+
+// plainTransactions publishes each batch in a transaction, with a producer for each slot. No election chooses who does.
+func plainTransactions(w *world) (send, func(), error) {
+	clients := make([]*kgo.Client, benchSlots)
+	for slot := range clients {
+		var err error
+		if clients[slot], err = plainClient(w, kgo.TransactionalID(fmt.Sprint("plain", slot))); err != nil {
+			return nil, nil, err
+		}
+	}
+	closeAll := func() {
+		for _, client := range clients {
+			client.Close()
+		}
+	}
+	return func(ctx context.Context, slot int, records []*kgo.Record) error {
+		client := clients[slot]
+		if err := client.BeginTransaction(); err != nil {
+			return err
+		}
+		if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+			return err
+		}
+		return client.EndTransaction(ctx, kgo.TryCommit)
+	}, closeAll, nil
 }

@@ -51,7 +51,7 @@ func (c *config) register(f *pflag.FlagSet) {
 	f.StringVar(&c.name, "name", "", "name of this process, as others see it (default: host, process id, time)")
 	f.DurationVar(&c.timeout, "timeout", 5*time.Second, "T: how long a leader is believed after its last beat, 100ms to 60s")
 	f.StringVar(&c.fence, "fence", "transactions", "what keeps a former leader's late records out: transactions, or header, for which readers must filter")
-	f.IntVar(&c.most.rows, "batch", 1000, "rows of a batch, at most")
+	f.IntVar(&c.most.rows, "batch", 4000, "rows of a batch, at most")
 	f.IntVar(&c.most.bytes, "batch-bytes", 4<<20, "bytes of a batch, about; a slot has up to two batches in memory")
 	f.Int32Var(&c.record, "max-record-bytes", 1000012, "the largest record and batch of records: no more than max.message.bytes of the topics")
 	f.DurationVar(&c.poll, "poll", time.Second, "how often to look for rows of which nobody tells")

@@ -81,7 +81,7 @@ func (r *trial) inserted() bool {
 
 // disturb causes each disturbance in turn, until it is done.
 func (r *trial) disturb(done func() bool, disturbances ...func()) {
-	r.rest(3 * time.Second)
+	r.rest(3 * r.timeout)
 	for {
 		for _, disturbance := range disturbances {
 			disturbance()
@@ -116,7 +116,7 @@ func (r *trial) suspend() {
 		require.NoError(r.t, p.Signal(syscall.SIGSTOP))
 		stopped = append(stopped, p)
 	}
-	r.rest(2500 * time.Millisecond) // T is 1 s
+	r.rest(r.timeout * 5 / 2)
 	for _, p := range stopped {
 		require.NoError(r.t, p.Signal(syscall.SIGCONT))
 	}

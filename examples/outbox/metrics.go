@@ -14,6 +14,7 @@ type meters struct {
 	batchFailures    prometheus.Counter
 	databaseFailures prometheus.Counter
 	setAside         prometheus.Counter
+	uselessTerms     prometheus.Counter
 }
 
 func newMeters(to prometheus.Registerer) *meters {
@@ -35,6 +36,7 @@ func newMeters(to prometheus.Registerer) *meters {
 		batchFailures:    counter("batch_failures_total", "Batches that were refused, or whose outcome is unknown. They are tried again."),
 		databaseFailures: counter("database_failures_total", "Times that the database did not answer. It is asked again."),
 		setAside:         counter("rows_set_aside_total", "Rows that Kafka does not take. Their keys wait."),
+		uselessTerms:     counter("useless_terms_total", "Terms that this process lost before it had published a batch, or had seen that there is none."),
 	}
 }
 

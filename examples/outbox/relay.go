@@ -21,6 +21,7 @@ type relay struct {
 	poll      time.Duration // how long to wait for a notification of new rows before reading the table
 	log       *slog.Logger
 	metrics   *meters
+	short     shortTerms
 }
 
 // How long the database and Kafka may take for a batch. A term that must be given up waits for the present batch, so it may
@@ -38,6 +39,7 @@ func (r *relay) lead(ctx context.Context, l neli.Leadership) error {
 		err := r.publisher.term(ctx, t.now, t.work)
 		if ctx.Err() != nil {
 			t.log.Info("publishes no more", "because", context.Cause(ctx))
+			t.ended(errors.Is(context.Cause(ctx), neli.ErrFenced))
 			return context.Cause(ctx)
 		}
 		refused, ok := errors.AsType[*refusal](err)
@@ -55,7 +57,20 @@ type turn struct {
 	*relay
 	now  term
 	log  *slog.Logger
-	rows int // the size of the next batch, at most; smaller after a refusal
+	used bool // it has published a batch, or has found no rows
+	rows int  // the size of the next batch, at most; smaller after a refusal
+}
+
+// ended notes the end of the term. lost means that the lease has lapsed.
+func (t *turn) ended(lost bool) {
+	n := t.short.ended(t.now.slot, t.used, lost)
+	if t.used || !lost {
+		return
+	}
+	t.metrics.uselessTerms.Inc()
+	if n >= manyShort {
+		t.log.Warn("terms are lost before anything is published: --timeout is too short for this machine, Kafka or the database", "terms in a row", n)
+	}
 }
 
 // work publishes batch after batch with one writer. It reads the next batch while Kafka takes the present one, but begins to
@@ -72,6 +87,7 @@ func (t *turn) work(ctx context.Context, w writer, published []int64) error {
 				published = nil
 			}
 			if err == nil && len(rows) == 0 {
+				t.used = true
 				t.wait(ctx, woken)
 			}
 		}
@@ -162,6 +178,7 @@ func (t *turn) publish(ctx context.Context, w writer, rows []row, published []in
 		t.log.Warn("a batch is not published, as far as is known", "rows", len(rows), "first", rows[0].id, "error", err)
 		return err
 	}
+	t.used = true
 	t.metrics.published(rows, began)
 	return nil
 }
