@@ -23,7 +23,7 @@ import (
 	"github.com/goneli/neli/testkit/pause"
 )
 
-// Relays are killed and suspended, and the broker and the database crash, while sessions insert rows. Each row whose
+// Relays are killed and suspended, the broker crashes and hangs, and the database crashes, while sessions insert rows. Each row whose
 // commit has returned is published once, and rows of one key in the order of their commits. NELI_OUTBOX_ROWS=1000000
 // inserts more rows.
 func TestNothingIsLostOrReordered(t *testing.T) {
@@ -32,7 +32,7 @@ func TestNothingIsLostOrReordered(t *testing.T) {
 		rows = n
 	}
 	r := newTrial(t, kafkatest.Options{}, rows)
-	r.disturb(r.inserted, r.kill, r.suspend, r.failOver, r.kill, r.crash)
+	r.disturb(r.inserted, r.kill, r.suspend, r.failOver, r.hang, r.kill, r.crash)
 	r.check()
 }
 
@@ -49,7 +49,7 @@ type trial struct {
 	began    time.Time
 	enough   chan struct{} // closed when no more rows are needed
 	sessions sync.WaitGroup
-	kills, suspensions, failOvers,
+	kills, suspensions, failOvers, hangs,
 	crashes int
 }
 
@@ -133,6 +133,15 @@ func (r *trial) crash() {
 	r.crashes++
 }
 
+// hang suspends the only broker for longer than a batch may take.
+func (r *trial) hang() {
+	broker := r.kafka.Brokers()[0]
+	require.NoError(r.t, broker.Suspend())
+	r.rest(publishTimeout + 2*time.Second)
+	require.NoError(r.t, broker.Resume())
+	r.hangs++
+}
+
 // failOver kills the database.
 func (r *trial) failOver() {
 	r.database.Kill()
@@ -158,7 +167,7 @@ func (r *trial) check() {
 		}
 		r.all[i].check(w, records)
 	}
-	r.t.Logf("%d relays killed, %d suspended, %d crashes of brokers, %d of the database", r.kills, r.suspensions, r.crashes, r.failOvers)
+	r.t.Logf("%d relays killed, %d suspended, %d crashes of brokers, %d suspensions, %d crashes of the database", r.kills, r.suspensions, r.crashes, r.hangs, r.failOvers)
 }
 
 func (w *world) rest(d time.Duration) { require.NoError(w.t, pause.For(w.t.Context(), d)) }
