@@ -192,9 +192,18 @@ func confluentPassing(err error) bool {
 	return errors.As(err, &ce) && ce.kind == nil
 }
 
+// Purge holds the lock, so that Close cannot destroy the client meanwhile. The client's own check
+// whether it is closed is not enough: it may be destroyed between the check and the purge.
 func (p *confluentProducer) Purge() {
-	// It fails only if the client is closed.
-	_ = p.client.Purge(ck.PurgeQueue | ck.PurgeInFlight | ck.PurgeNonBlocking)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.purge()
+	}
+}
+
+func (p *confluentProducer) purge() {
+	_ = p.client.Purge(ck.PurgeQueue | ck.PurgeInFlight | ck.PurgeNonBlocking) // it fails only if the client is closed
 }
 
 func (p *confluentProducer) Close() error {
@@ -222,7 +231,7 @@ func (p *confluentProducer) shut() {
 	for drained := false; !drained; {
 		// Purging once is not enough: a record can move from the queue into flight between the two
 		// halves of one purge.
-		p.Purge()
+		p.purge()
 		select {
 		case <-p.empty:
 			drained = true
