@@ -185,18 +185,20 @@ func (t *topicLimits) forget(rows []row) {
 // mostBytes asks Kafka how large a record may be. It refuses a compacted topic.
 func mostBytes(ctx context.Context, client *kgo.Client, topic string) (int, error) {
 	all, err := kadm.NewClient(client).DescribeTopicConfigs(ctx, topic)
-	if err != nil {
-		return 0, fmt.Errorf("%w: asking for the settings of topic %s: %w", fence.ErrRefused, topic, err)
+	var settings kadm.ResourceConfig
+	if err == nil {
+		settings, err = all.On(topic, nil)
 	}
-	settings, err := all.On(topic, nil)
 	if err == nil {
 		err = settings.Err
 	}
-	if errors.Is(err, kerr.TopicAuthorizationFailed) {
+	switch {
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		return 0, fmt.Errorf("%w: the principal needs DESCRIBE_CONFIGS on topic %s: %w", fence.ErrPermanent, topic, err)
-	}
-	if err != nil {
+	case isUnfit(err):
 		return 0, fmt.Errorf("topic %s: %w", topic, err)
+	case err != nil: // for example a broker that is starting: ask again
+		return 0, fmt.Errorf("%w: asking for the settings of topic %s: %w", fence.ErrRefused, topic, err)
 	}
 	most := client.OptValue(kgo.ProducerBatchMaxBytes).(int32)
 	for _, c := range settings.Configs {

@@ -330,10 +330,10 @@ func testRights(t *testing.T, w *world) {
 		require.NoError(t, w.kafka.Allow(t.Context(), kafkatest.ACL{Principal: "User:relay", ResourceType: kind, Name: name, Operation: operation}))
 	}
 	allow("topic", w.topicName+".neli", "all")
-	run := func(want string) {
+	run := func(want string, flags ...string) {
 		t.Helper()
-		p := w.start([]string{"OUTBOX_SASL_PASSWORD=sesame"}, "--bootstrap", w.kafka.SecureBootstrap(), "--tls-ca", w.ca(),
-			"--sasl-mechanism", "SCRAM-SHA-512", "--sasl-user", "relay")
+		p := w.start([]string{"OUTBOX_SASL_PASSWORD=sesame"}, append(flags, "--bootstrap", w.kafka.SecureBootstrap(), "--tls-ca", w.ca(),
+			"--sasl-mechanism", "SCRAM-SHA-512", "--sasl-user", "relay")...)
 		if want != "" {
 			require.Contains(t, p.ends(t), want)
 			return
@@ -350,7 +350,11 @@ func testRights(t *testing.T, w *world) {
 	run("the principal needs WRITE on the topic")
 	allow("topic", w.topicName, "write")
 	run("")
-	require.Equal(t, []string{"a 1"}, payloads(w.published()))
+	w.insert("a", "2")
+	run("the principal needs DESCRIBE_CONFIGS on topic "+w.topicName, "--fence", "header")
+	allow("topic", w.topicName, "describe_configs")
+	run("", "--fence", "header")
+	require.Equal(t, []string{"a 1", "a 2"}, payloads(w.published()))
 }
 
 func testServes(t *testing.T, w *world) {
