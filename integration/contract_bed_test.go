@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -60,11 +59,7 @@ func (c *contractCluster) bed(t *testing.T, p kafka.Provider, props map[string]s
 			admin.remove(t, topic)
 			hostileUntil(t, 20*time.Second, func() bool { return admin.partitions(t, topic) == 0 }, "it is gone")
 		},
-		DeleteHead: func(t *testing.T, topic string, partition int, start int64) {
-			tp := ck.TopicPartition{Topic: &topic, Partition: int32(partition), Offset: ck.Offset(start)}
-			_, err := admin.DeleteRecords(t.Context(), []ck.TopicPartition{tp})
-			require.NoError(t, err)
-		},
+		DeleteHead: func(t *testing.T, topic string, partition int, start int64) { admin.behead(t, topic, partition, start) },
 		Truncate: func(t *testing.T, topic string, partition int, end int64) {
 			c.truncate(t, topic, partition, end)
 			hostileUntil(t, time.Minute, func() bool {

@@ -15,6 +15,8 @@ import (
 	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli"
 )
@@ -195,6 +197,7 @@ func (l *hostileLog) tail(n int) string {
 type hostileAdmin struct {
 	*ck.AdminClient
 	bootstrap string
+	franz     admin // for the questions in which librdkafka may abort the process (docs/clients.md)
 }
 
 func newHostileAdmin(t *testing.T, bootstrap string) hostileAdmin {
@@ -202,7 +205,7 @@ func newHostileAdmin(t *testing.T, bootstrap string) hostileAdmin {
 	a, err := ck.NewAdminClient(&ck.ConfigMap{"bootstrap.servers": bootstrap, "log_level": 0})
 	require.NoError(t, err)
 	t.Cleanup(a.Close)
-	return hostileAdmin{a, bootstrap}
+	return hostileAdmin{a, bootstrap, newAdmin(t, bootstrap)}
 }
 
 // create creates a topic, and waits until the broker describes it. On a busy machine a broker that misses its heartbeats is
@@ -279,14 +282,29 @@ func (a hostileAdmin) id(t *testing.T, topic string) string {
 // end returns the offset after the last record of a partition.
 func (a hostileAdmin) end(t *testing.T, topic string, partition int) int64 {
 	t.Helper()
-	tp := ck.TopicPartition{Topic: &topic, Partition: int32(partition)}
-	answer, err := a.ListOffsets(t.Context(), map[ck.TopicPartition]ck.OffsetSpec{tp: ck.LatestOffsetSpec})
+	req := kmsg.NewPtrListOffsetsRequest()
+	of, p := kmsg.NewListOffsetsRequestTopic(), kmsg.NewListOffsetsRequestTopicPartition()
+	p.Partition, p.Timestamp = int32(partition), -1
+	of.Topic, of.Partitions = topic, append(of.Partitions, p)
+	req.Topics = append(req.Topics, of)
+	resp, err := req.RequestWith(t.Context(), a.franz)
 	require.NoError(t, err)
-	for _, info := range answer.ResultInfos {
-		return int64(info.Offset)
-	}
-	t.Fatal("no answer")
-	return -1
+	answer := resp.Topics[0].Partitions[0]
+	require.NoError(t, kerr.ErrorForCode(answer.ErrorCode))
+	return answer.Offset
+}
+
+// behead deletes the records of a partition before an offset, all of them if it is −1.
+func (a hostileAdmin) behead(t *testing.T, topic string, partition int, before int64) {
+	t.Helper()
+	req := kmsg.NewPtrDeleteRecordsRequest()
+	of, p := kmsg.NewDeleteRecordsRequestTopic(), kmsg.NewDeleteRecordsRequestTopicPartition()
+	p.Partition, p.Offset = int32(partition), before
+	of.Topic, of.Partitions = topic, append(of.Partitions, p)
+	req.Topics = append(req.Topics, of)
+	resp, err := req.RequestWith(t.Context(), a.franz)
+	require.NoError(t, err)
+	require.NoError(t, kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode))
 }
 
 // hostileWrite appends values to partition 0 of a topic and waits until the broker has them.

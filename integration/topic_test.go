@@ -209,7 +209,7 @@ func testHeadDeleted(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmi
 			m := hostileStart(t, cfg, log)
 			m.leads(t, 30*time.Second)
 			token, _ := m.Token(0)
-			admin.behead(t, cfg.LeaderTopic)
+			admin.behead(t, cfg.LeaderTopic, 0, -1)
 			read := m.Stats().Records
 			hostileUntil(t, 20*time.Second, func() bool { return m.Stats().Records > read+10 }, "it reads on")
 			m.leads(t, 20*time.Second)
@@ -236,7 +236,7 @@ func testHeadDeletedUnread(t *testing.T, cluster *kafkatest.Cluster, admin hosti
 	require.NoError(t, way.CutOff(proxy.Both))
 	for _, l := range leaders {
 		hostileWrite(t, cluster.Bootstrap(), l.topic, slices.Repeat([][]byte{[]byte("rubbish")}, 500)...)
-		admin.behead(t, l.topic)
+		admin.behead(t, l.topic, 0, -1)
 		hostileUntil(t, 20*time.Second, func() bool { return !l.IsLeader() }, "it lapses")
 	}
 	require.NoError(t, way.Restore())
@@ -251,11 +251,4 @@ func testHeadDeletedUnread(t *testing.T, cluster *kafkatest.Cluster, admin hosti
 			}
 		})
 	}
-}
-
-// behead deletes all records of a topic's first partition.
-func (a hostileAdmin) behead(t *testing.T, topic string) {
-	p := ck.TopicPartition{Topic: &topic, Partition: 0, Offset: ck.OffsetEnd}
-	_, err := a.DeleteRecords(t.Context(), []ck.TopicPartition{p})
-	require.NoError(t, err)
 }
