@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli/internal/confluent"
 	"github.com/goneli/neli/kafka"
@@ -20,11 +21,11 @@ import (
 
 // confluentAdmin returns the default provider's admin client. Like all tests in this file, it is in
 // this module because of the broker.
-func confluentAdmin(t *testing.T, c *kfake.Cluster) kafka.Admin {
+func confluentAdmin(t *testing.T, c *kfake.Cluster, log slog.Handler) kafka.Admin {
 	t.Helper()
 	provider, err := confluent.New()
 	require.NoError(t, err)
-	p, err := provider.Producer(map[string]string{"bootstrap.servers": c.ListenAddrs()[0]}, slog.New(slog.DiscardHandler))
+	p, err := provider.Producer(map[string]string{"bootstrap.servers": c.ListenAddrs()[0]}, slog.New(log))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	a, err := provider.Admin(p)
@@ -37,7 +38,7 @@ func confluentAdmin(t *testing.T, c *kfake.Cluster) kafka.Admin {
 // If they were asked with librdkafka's ListOffsets, it would free requests twice, and the process
 // would abort within a second or two (docs/clients.md).
 func TestQuestionsThatEndWhileTheyAreAsked(t *testing.T) {
-	a := confluentAdmin(t, cluster(t))
+	a := confluentAdmin(t, cluster(t), slog.DiscardHandler)
 	end := time.Now().Add(5 * time.Second)
 	var asking sync.WaitGroup
 	for i := range 8 {
@@ -59,7 +60,7 @@ func TestQuestionsThatEndWhileTheyAreAsked(t *testing.T) {
 // A log ends after its last record, even if a transaction is open there: the reader reads it.
 func TestUncommittedRecordsCount(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
-	a := confluentAdmin(t, c)
+	a := confluentAdmin(t, c, slog.DiscardHandler)
 	writer, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.TransactionalID("open"), kgo.DefaultProduceTopic("log"))
 	require.NoError(t, err)
 	t.Cleanup(writer.Close)
@@ -70,4 +71,33 @@ func TestUncommittedRecordsCount(t *testing.T) {
 	info, err := a.Log(ctx, "log", 0)
 	require.NoError(t, err)
 	require.Equal(t, kafka.OffsetRange{Start: 0, End: 1}, info.OffsetRange)
+}
+
+// A question whose context ends must not cost the connection, on which records are in flight.
+func TestAQuestionThatEndsCostsNoConnection(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	text := &lines{}
+	a := confluentAdmin(t, c, slog.NewTextHandler(text, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := a.Log(ctx, "log", 0)
+	require.NoError(t, err)
+
+	var once sync.Once
+	asked := make(chan struct{})
+	c.ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {
+		once.Do(func() {
+			close(asked)
+			<-time.After(3 * time.Second) // librdkafka looks once a second for what is late
+		})
+		return nil, nil, false
+	})
+	short, end := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer end()
+	_, err = a.Log(short, "log", 0)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	<-asked
+	_, err = a.Log(ctx, "log", 0)
+	require.NoError(t, err)
+	require.NotContains(t, text.String(), "tag=REQTMOUT")
 }

@@ -23,6 +23,7 @@ type confluentAdmin struct {
 	cancel context.CancelFunc
 	mu     sync.Mutex
 	calls  sync.WaitGroup // calls in progress; the client must outlive them
+	asking chan struct{}  // holds a token for each question for positions
 }
 
 func (confluent) Admin(p kafka.Producer) (kafka.Admin, error) {
@@ -34,7 +35,7 @@ func (confluent) Admin(p kafka.Producer) (kafka.Admin, error) {
 	if err != nil {
 		return nil, asConfluentError("admin client", err)
 	}
-	a := &confluentAdmin{producer: cp, client: client}
+	a := &confluentAdmin{producer: cp, client: client, asking: make(chan struct{}, confluentQuestions)}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	return a, nil
 }

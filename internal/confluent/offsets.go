@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -87,10 +88,24 @@ func (a *confluentAdmin) ends(ctx context.Context, topic string, partitions []in
 	})
 }
 
-// confluentPositionsBound is how long one question for positions may take, and so delay Close. It
-// must be much longer than a distant broker needs for two answers, since librdkafka drops a
-// connection on which a question was not answered in time.
+// confluentPositionsBound is how long one question for positions may take, and so delay Close.
 const confluentPositionsBound = 4 * time.Second
+
+// confluentPatience returns how long a question for positions may take: as long as any other
+// request, within confluentPositionsBound. It must not depend on the context of a call, since
+// librdkafka drops a connection on which a question was not answered in time, with all records in
+// flight.
+func confluentPatience(config ck.ConfigMap) time.Duration {
+	text, _ := config["socket.timeout.ms"].(string)
+	ms, err := strconv.Atoi(text)
+	if err != nil {
+		return confluentPositionsBound
+	}
+	return min(time.Duration(ms)*time.Millisecond, confluentPositionsBound)
+}
+
+// confluentQuestions is how many questions for positions may be unanswered. Each takes a thread.
+const confluentQuestions = 16
 
 var errNoLeaders = errors.New("there is no such topic, or its partitions have no leaders")
 
@@ -102,13 +117,15 @@ func (a *confluentAdmin) positions(ctx context.Context, asked []ck.TopicPartitio
 		err       error
 	}
 	for {
-		left := confluentPositionsBound
-		if deadline, ok := ctx.Deadline(); ok {
-			left = min(left, max(time.Until(deadline), time.Millisecond))
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case a.asking <- struct{}{}:
 		}
 		answered := make(chan answer, 1)
 		a.calls.Go(func() {
-			positions, err := a.producer.client.OffsetsForTimes(asked, int(left.Milliseconds()))
+			defer func() { <-a.asking }()
+			positions, err := a.producer.client.OffsetsForTimes(asked, int(a.producer.patience.Milliseconds()))
 			answered <- answer{positions, err}
 		})
 		select {
@@ -120,14 +137,11 @@ func (a *confluentAdmin) positions(ctx context.Context, asked []ck.TopicPartitio
 				return got.positions, got.err
 			}
 			switch ke.Code() {
-			case ck.ErrTimedOut, ck.ErrTimedOutQueue, ck.ErrAllBrokersDown: // after left
+			case ck.ErrTimedOut, ck.ErrTimedOutQueue, ck.ErrAllBrokersDown: // once more
 			case ck.ErrUnknownPartition: // librdkafka says so, too, when a known topic has no leaders
 				return nil, errNoLeaders
 			default:
 				return nil, ke
-			}
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
 			}
 		}
 	}

@@ -16,9 +16,10 @@ import (
 // confluentProducer appends through librdkafka's queue. One goroutine, deliveries, makes all
 // reports, and Close waits for it.
 type confluentProducer struct {
-	client *ck.Producer
-	log    *slog.Logger
-	logs   *confluentLogs
+	client   *ck.Producer
+	log      *slog.Logger
+	logs     *confluentLogs
+	patience time.Duration // with the admin client's questions for positions
 	confluentStats
 
 	mu      sync.Mutex
@@ -77,6 +78,7 @@ func (c confluent) Producer(props map[string]string, log *slog.Logger) (kafka.Pr
 		client:    client,
 		log:       log,
 		logs:      logs,
+		patience:  confluentPatience(config),
 		waiting:   map[*confluentDelivery]struct{}{},
 		empty:     make(chan struct{}),
 		delivered: make(chan struct{}),
