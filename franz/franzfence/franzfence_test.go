@@ -135,10 +135,11 @@ func TestNewRepeatsItsQuestion(t *testing.T) {
 
 func TestNewSaysWhyNobodyHasAnswered(t *testing.T) {
 	broker := cluster("t", verifies, 0)
+	addrs := broker.ListenAddrs() // a closed cluster does not answer that
 	broker.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, err := franzfence.New(ctx, kgo.SeedBrokers(broker.ListenAddrs()...))
+	_, err := franzfence.New(ctx, kgo.SeedBrokers(addrs...))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "fence: asking for the brokers")
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
