@@ -61,10 +61,11 @@ func (hs *handovers) unnamed() bool {
 	return slices.ContainsFunc(hs.all, func(h *handover) bool { return !h.named })
 }
 
-// name returns the roles for which that decision is due, and marks it as made.
+// name returns the roles for which that decision is due, and marks it as made. Once it has
+// stepRoles, it leaves further handovers for the next call.
 func (hs *handovers) name() (roles []int32) {
 	for _, h := range hs.all {
-		if !h.named {
+		if !h.named && len(roles) < stepRoles {
 			h.named = true
 			roles = append(roles, h.sorted(true)...)
 		}
@@ -261,10 +262,13 @@ func (h *handover) releaseAt(roundTrip time.Duration) clock.Mono {
 	return h.finishedAt.Add(roundTrip)
 }
 
-// sorted returns the finished roles, or all roles, ascending.
+// sorted returns the lowest stepRoles finished roles, or all roles, ascending.
 func (h *handover) sorted(all bool) []int32 {
 	var roles []int32
 	for role, finished := range h.roles.all() {
+		if !all && len(roles) == stepRoles {
+			break
+		}
 		if all || finished {
 			roles = append(roles, role)
 		}

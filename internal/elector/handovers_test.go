@@ -187,6 +187,31 @@ func TestHandoversAreNamedOnce(t *testing.T) {
 	require.Empty(t, hs.name())
 }
 
+// One step neither names nor releases many more than stepRoles roles.
+func TestHandoversOfManyRolesTakeSeveralSteps(t *testing.T) {
+	many := make([]int32, stepRoles+1)
+	for i := range many {
+		many[i] = int32(i)
+	}
+	var hs handovers
+	h := newHandover(term.Closing, at(0), "", false)
+	hs.begin(h, many...)
+	hs.begin(newHandover(term.Closing, at(0), "", false), stepRoles+1)
+	require.Len(t, hs.name(), len(many))
+	require.True(t, hs.unnamed())
+	require.Equal(t, []int32{stepRoles + 1}, hs.name())
+	require.False(t, hs.unnamed())
+	for _, role := range many {
+		h.finish(role, at(0).Mono)
+	}
+	require.Equal(t, many[:stepRoles], h.sorted(false))
+	for _, role := range many[:stepRoles] {
+		hs.drop(role)
+	}
+	require.Equal(t, at(0).Mono, h.releaseAt(time.Second), "the rest follows at once")
+	require.Equal(t, many[stepRoles:], h.sorted(false))
+}
+
 func TestHandoversAreSplitBySuccessor(t *testing.T) {
 	var hs handovers
 	h := newHandover(term.Closing, at(0), "", true)

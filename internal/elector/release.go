@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -22,9 +23,9 @@ func (s *shard) giveUp(now clock.Instant) {
 	if s.holds.len() == 0 {
 		return
 	}
-	if !s.wanted || s.below != below {
+	if !s.wanted || s.unwanted || s.below != below {
 		s.wanted, s.below = true, below
-		s.giveUpFrom(below, now)
+		s.unwanted = !s.giveUpFrom(below, now)
 	}
 	if now.Mono >= s.nameAt() && s.hands.unnamed() {
 		s.nameSuccessors(now)
@@ -43,22 +44,31 @@ func (k *common) nameAt() clock.Mono {
 	return k.announcer.crowdedUntil(min(clock.Pause(k.set.T), k.set.AnswerWait*3/4), k.timing.roundTrip())
 }
 
-// giveUpFrom begins to give up the roles from a number on.
-func (s *shard) giveUpFrom(below int32, now clock.Instant) {
+// stepRoles is how many roles a step begins to give up, and how many it releases. With a million
+// roles, one step for all of them would delay beats; the next step follows at once.
+const stepRoles = 1 << 15
+
+// giveUpFrom begins to give up roles from a number on, at most stepRoles. It reports whether these
+// were all.
+func (s *shard) giveUpFrom(below int32, now clock.Instant) (all bool) {
 	var roles []int32
 	for role := range s.holds.from(below) {
+		if len(roles) == stepRoles {
+			break
+		}
 		if s.hands.of(role) == nil {
 			roles = append(roles, role)
 		}
 	}
 	if len(roles) == 0 {
-		return
+		return true
 	}
 	why := term.Roles
 	if below == 0 {
 		why = s.desired.Reason(s.role(roles[0]), now)
 	}
 	s.begin(newHandover(why, now, "", s.set.Nominated || why == term.Roles), roles...)
+	return len(roles) < stepRoles
 }
 
 // begin begins a handover.
@@ -75,7 +85,10 @@ func (s *shard) nameSuccessors(now clock.Instant) {
 		open[i] = int32(s.role(role))
 	}
 	plan, me := s.plan(false, now)
-	first := plan.Assign(open, s.holders(plan, now))
+	first := slices.Repeat([]int32{placement.Nobody}, len(open))
+	if plan.Len() > 0 {
+		first = plan.Assign(open, s.holders(plan, now))
+	}
 	for i, role := range roles {
 		to := ""
 		if c := int(first[i]); c >= 0 && c != me {

@@ -30,10 +30,11 @@ type shard struct {
 	nomination nomination   // the nominator's decision
 	vacancies  vacancyCount // for counters
 
-	dueAt   clock.Mono // when time alone has an effect
-	sweepAt clock.Mono // when all vacant roles are reviewed
-	wanted  bool       // no further role is to be given up below `below`
-	below   int32      // the bound for which wanted is true
+	dueAt    clock.Mono // when time alone has an effect
+	sweepAt  clock.Mono // when all vacant roles are reviewed
+	wanted   bool       // no further role is to be given up below `below`
+	below    int32      // the bound for which wanted is true
+	unwanted bool       // the last step left roles to be given up by the next one
 }
 
 // holdings says which process holds which roles, and makes the records for their logs: the only
@@ -166,6 +167,9 @@ func (s *shard) forget() {
 func (s *shard) due(now clock.Instant) clock.Mono {
 	next := s.lease.Due(now)
 	mono := func(t clock.Mono) { next = min(next, t) }
+	if s.unwanted && s.holds.len() > 0 {
+		mono(now.Mono)
+	}
 	mono(s.hands.due(s.nameAt(), s.set.AnswerWait, s.timing.roundTrip()))
 	if at, ok := s.claimDue(now); ok {
 		mono(at)

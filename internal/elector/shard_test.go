@@ -402,3 +402,19 @@ func TestAShardForgetsWithItsLog(t *testing.T) {
 	require.Zero(t, s.main.pacing.thinkAt)
 	require.Equal(t, uint64(5), s.claims.turns, "what others were told is not forgotten")
 }
+
+// With a million roles, a step that gave up or released all of them would delay beats.
+func TestAShardGivesUpManyRolesStepByStep(t *testing.T) {
+	const roles = 3*stepRoles - 5
+	k, s := leading(t, roles, nil)
+	k.desired.Closing, s.wanted = true, false
+	for i := 1; i <= 3; i++ {
+		s.step(k.now)
+		require.Equal(t, min(i*stepRoles, roles), s.hands.by.len())
+		require.Equal(t, i < 3, s.dueAt <= k.now.Mono, "step %d: the next one follows at once", i)
+		k.now = k.now.Add(time.Millisecond)
+	}
+	k.terms.Collect(k.now)
+	k.pass(k.set.Drain + 100*time.Millisecond)
+	require.Zero(t, s.holds.len(), "in the end all are released")
+}

@@ -96,7 +96,10 @@ func (l *Lease) MayClaim(role int32, now clock.Instant) bool {
 func (l *Lease) Claim(roles []int32, now clock.Instant) (Record, bool) {
 	var may []int32
 	for _, role := range roles {
-		if len(may) < MaxClaim && l.MayClaim(role, now) {
+		if len(may) == MaxClaim {
+			break
+		}
+		if l.MayClaim(role, now) {
 			may = append(may, role)
 		}
 	}

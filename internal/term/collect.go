@@ -43,10 +43,15 @@ func (t *Table) Ring() {
 	}
 }
 
+// mostUnits limits the units whose changes one call of Collect returns. The arbiter's lock is held
+// meanwhile, and the changes of a million units take too long for that.
+const mostUnits = 1 << 15
+
 // Collect returns the changes to tell the application at time now, and counts them as told: the
-// losses, or if there are none the revocations, or if there are none the acquisitions. The caller
-// must tell them, and call Collect again until it returns nothing, since the next changes depend
-// on the time. Collect includes lapses that the arbiter has not seen yet.
+// losses, or if there are none the revocations, or if there are none the acquisitions, of at most
+// mostUnits units. The caller must tell them, and call Collect again until it returns nothing,
+// since the next changes depend on the time. Collect includes lapses that the arbiter has not seen
+// yet.
 //
 // Changes are in the order of Reason, Graceful, Vector and ID. The cost grows with the number of
 // changes and partitions, not with the number of terms.
@@ -59,8 +64,13 @@ func (t *Table) Collect(now clock.Instant) []Change {
 	}
 	t.stale.Store(true)
 	var out batch
+	left := mostUnits
 	for i, e := range t.changed {
+		if left == 0 {
+			break
+		}
 		if due[i] != 0 && (due[i] == kind || kind <= Lost && due[i] <= Lost) {
+			left--
 			out.add(e, due[i], t.partition(e.unit))
 			t.deliver(e, due[i])
 		}

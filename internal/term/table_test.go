@@ -250,3 +250,23 @@ func TestLeadsBesideTheArbiter(t *testing.T) {
 	readers.Wait()
 	require.Positive(t, seen.Load(), "no reader ever found a unit led")
 }
+
+// The arbiter's lock is held during Collect, so the changes of very many units come in parts.
+func TestCollectReturnsManyUnitsInParts(t *testing.T) {
+	const units = mostUnits + 3
+	b := newBench(1, units)
+	b.renew(0)
+	all := make([]int, units)
+	for unit := range all {
+		all[unit] = unit
+	}
+	b.start(all...)
+	for _, part := range [][]int{all[:mostUnits], all[mostUnits:]} {
+		changes := b.Collect(b.clock)
+		require.Len(t, changes, 1)
+		require.Equal(t, part, changes[0].Units)
+		require.True(t, b.Fresh(), "there may be more")
+	}
+	require.Empty(t, b.Collect(b.clock))
+	require.False(t, b.Fresh())
+}
