@@ -281,7 +281,7 @@ bench-rolling: ## terms lost while three brokers are restarted in turn, T = 2 s
 bench-logs: ## one replicated log and Logs: 3 beside it, T = 500 ms, while brokers are killed, stopped, closed and restarted; a quarter of an hour; writes docs/benchmarks.md
 	$(BENCH) logs
 
-bench-scale: ## 100 members and 100,000 roles, 20 and 1,000, one that leads 1,000, on one broker, T = 5 s; 20 minutes; writes docs/benchmarks.md
+bench-scale: ## 100 members and 100,000 roles, 20 and 1,000, one that leads 1,000, on one broker, T = 5 s; 20 minutes; fails if a step was longer than T/50; writes docs/benchmarks.md
 	$(BENCH) scale -client "$(CLIENT)"
 
 scale-sim: ## a tenth of SCALE=members,partitions,roles dies, in simulated time; OF=TestOutage SCALE=200,1,100000, OF=TestGather or OF=TestRestart SCALE=100,1,100000

@@ -222,7 +222,8 @@ func scale(args []string) error {
 			sizes = slices.Insert(sizes, i+1, size)
 		}
 	}
-	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
+	var long error // what was measured is kept nevertheless
+	err := f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
 		fresh := &report.Results{}
 		for _, size := range sizes {
 			logf("%v", size)
@@ -231,9 +232,11 @@ func scale(args []string) error {
 				return nil, fmt.Errorf("%v: %w", size, err)
 			}
 			fresh.Scale = append(fresh.Scale, outcome)
+			long = errors.Join(long, outcome.Check())
 		}
 		return fresh, nil
 	})
+	return errors.Join(err, long)
 }
 
 // small prints what it measures. It is about programs as users build them, and does not depend on other runs.

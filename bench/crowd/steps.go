@@ -42,6 +42,15 @@ func over(t neli.Timing, limit time.Duration) uint64 {
 	return n
 }
 
+// Check returns an error if a member's step was longer than a fiftieth of T. What such a member says
+// to others, and its beats, are late by that much.
+func (o *Outcome) Check() error {
+	if o.Steps == nil || o.Steps.Over == 0 {
+		return nil
+	}
+	return fmt.Errorf("%v: %d of %d steps were longer than T/50", o.Size, o.Steps.Over, o.Steps.Count)
+}
+
 // Longest is the lowest bound that no step exceeded, 0 if there is none.
 func (s Steps) Longest() time.Duration {
 	bounds := neli.TimingBounds()

@@ -42,3 +42,12 @@ func TestStepsOfThoseThatHaveEndedCount(t *testing.T) {
 	l.end(ends)
 	assert.Equal(t, Steps{Timing: neli.Timing{Count: 7}, Over: 3}, l.steps())
 }
+
+func TestStepsThatAreTooLongFail(t *testing.T) {
+	o := Outcome{Size: Size{Processes: 3, Each: 1, Partitions: 1, Roles: 9, T: 5 * time.Second}}
+	assert.NoError(t, o.Check(), "not measured")
+	o.Steps = &Steps{Timing: neli.Timing{Count: 7}}
+	assert.NoError(t, o.Check())
+	o.Steps.Over = 2
+	assert.EqualError(t, o.Check(), "3 members in 3 processes, partitions: 1, 9 roles, T = 5s: 2 of 7 steps were longer than T/50")
+}
