@@ -107,12 +107,25 @@ func (r *Results) measured(block string) string {
 
 // commits is measured for the summary, which has no letters.
 func (r *Results) commits(block string) string {
-	var all []string
-	for _, id := range r.runsOf(block) {
+	var all, of []string // of the same day
+	n := 0
+	runs := r.runsOf(block)
+	for i, id := range runs {
 		run := r.run(id)
-		all = append(all, fmt.Sprintf("commit %s of %s", run.Commit, run.Date))
+		if !slices.Contains(of, run.Commit) {
+			of, n = append(of, run.Commit), n+1
+		}
+		if i+1 == len(runs) || r.run(runs[i+1]).Date != run.Date {
+			all, of = append(all, strings.Join(of, ", ")+" of "+run.Date), nil
+		}
 	}
-	return strings.Join(slices.Compact(all), ", ")
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "commit " + all[0]
+	}
+	return "commits " + strings.Join(all, ", ")
 }
 
 // cores are percents of one core of each process.

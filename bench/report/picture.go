@@ -47,15 +47,26 @@ type picture struct {
 
 func class(names string) string { return `class="` + names + `"` }
 
-// machines are what the systems were measured on.
+// machines are what the systems were measured on. What differs between them is said with "or".
 func (r *Results) machines() string {
-	var all []string
+	var all [][]string // by part of a machine's description: what it may be
 	for _, id := range r.runsOf("systems") {
-		if run := r.run(id); run.Machine != "" && !slices.Contains(all, run.Machine) {
-			all = append(all, run.Machine)
+		for i, part := range strings.Split(r.run(id).Machine, ", ") {
+			if i == len(all) {
+				all = append(all, nil)
+			}
+			if part != "" && !slices.Contains(all[i], part) {
+				all[i] = append(all[i], part)
+			}
 		}
 	}
-	return strings.Join(all, "; ")
+	var parts []string
+	for _, part := range all {
+		if len(part) > 0 {
+			parts = append(parts, strings.Join(part, " or "))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Picture is an SVG.

@@ -128,7 +128,7 @@ func TestPages(t *testing.T) {
 		},
 		PageName: {
 			"It has 2 cores <&>.\n",
-			"of 2 or 1 trials (commit 0000002 of 2026-01-02).\n",
+			"of 1 or 2 trials (commit 0000002 of 2026-01-02).\n",
 			"| neli on Kafka, T = 300 ms | 285 [280–290] | 5.0 [5.0–5.0] | – | 20 | 1.2 | 2.0 | 0 of 3 |\n",
 			"| hashicorp/raft, timeouts 1 s (default) | 1500 [1500–1500] | – | – | – | – | – | 1 of 2 |\n",
 			"Other overlaps: neli, Open, T = 300ms (1).",
@@ -146,6 +146,18 @@ func TestPages(t *testing.T) {
 	}
 	assert.NotContains(t, pages["systems.md"], "| redsync | 1 server | for its cost | 1000 |", "a row of trials that were not made")
 	assert.NotContains(t, pages["scale.md"], "**Two")
+}
+
+// Runs on machines that differ in one respect, and of one day, need few words.
+func TestSummaryNamesMachinesAndCommitsOnce(t *testing.T) {
+	r := fixed()
+	r.Runs = append(r.Runs,
+		Run{ID: "3", Commit: "0000003", Date: "2026-01-02", Machine: "2 cores, Linux 1, go1"},
+		Run{ID: "4", Commit: "0000003", Date: "2026-01-03", Machine: "2 cores, Linux 2, go1"})
+	r.Runs[1].Machine = "2 cores, Linux 1, go1"
+	r.Systems[0].Run, r.Systems[1].Run = "3", "4"
+	assert.Equal(t, "2 cores, Linux 1 or Linux 2, go1", r.machines())
+	assert.Equal(t, "commits 0000002, 0000003 of 2026-01-02, 0000003 of 2026-01-03", r.commits("systems"))
 }
 
 // Pages can be written without results, and then mention nothing that was never measured.

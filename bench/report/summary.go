@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,13 +76,15 @@ func (r *Results) overlaps() string {
 
 // trials names the numbers of trials that a cell of the summary has.
 func (r *Results) trials() string {
-	var counts []string
+	counts := map[int]bool{}
 	for _, s := range r.shown() {
-		if n := fmt.Sprint(len(s.Killed)); !slices.Contains(counts, n) {
-			counts = append(counts, n)
-		}
+		counts[len(s.Killed)] = true
 	}
-	return strings.Join(counts, " or ")
+	var text []string
+	for _, n := range slices.Sorted(maps.Keys(counts)) {
+		text = append(text, fmt.Sprint(n))
+	}
+	return strings.Join(text, " or ")
 }
 
 // cell is a spread without its n.
@@ -211,7 +214,7 @@ type Miss struct {
 var why = map[string]string{
 	"steps of members":                           "work grows with R",
 	"memory of a member, live on the heap":       "bookkeeping of each role",
-	"all led after a clean restart":              "cause unknown",
+	"all led after a clean restart":              "reading the history looks like a slow log",
 	"crash":                                      "one slow round trip",
 	"crash with its log":                         "the target allows 0.3 ms beyond the lease",
 	"the only member is started again":           "a busy machine",
