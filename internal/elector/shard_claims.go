@@ -187,7 +187,11 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 		}
 	}
 	jitter := s.set.Random(s.timing.roundTrip() + 1)
-	s.claims.add(now.Mono, ours)
+	at := now.Mono
+	if len(ours) > stepRoles {
+		at = at.Add(1) // sharing out was enough for one step: the next one, which follows at once, claims
+	}
+	s.claims.add(at, ours)
 	s.claims.list(&vacancy{at: now.Mono.Add(late + s.timing.claimTurn(s.lease.Reading()) + pause + jitter), roles: others, what: toRank})
 }
 

@@ -283,3 +283,20 @@ func TestAShardNotesThatItHasClaimed(t *testing.T) {
 	s.send([]int32{1}, k.now)
 	require.Equal(t, first, s.nomination.tried)
 }
+
+// With a million roles, sharing them out and claiming them takes too long for one step.
+func TestManyRolesAreClaimedInTheStepAfterSharingOut(t *testing.T) {
+	for _, roles := range []int{stepRoles, stepRoles + 1} {
+		k := newRooms(1, roles, nil)
+		k.begin()
+		s := k.shards[0]
+		all := make([]int32, roles)
+		for i := range all {
+			all[i] = int32(i)
+		}
+		s.share(all, k.now)
+		require.Equal(t, roles <= stepRoles, s.claims.next(0) <= k.now.Mono, "%d roles", roles)
+		require.LessOrEqual(t, s.claims.next(0), k.now.Mono+1)
+		require.Len(t, s.claims.take(k.now.Add(time.Millisecond), s.localRoles()), roles)
+	}
+}
