@@ -109,12 +109,14 @@ type Config struct {
 	// together. Processes may have different values of R for a while: each leads only the roles
 	// that it knows. SetRoles changes R at run time. At most 1,000,000.
 	//
-	// With a million roles the longest step of one of three members takes 0.06 s of a processor
-	// when it starts or after a crash, and 0.12 s when it closes. Beside a broker and each other on
-	// two busy cores, 0.4 % of their steps took longer than 0.1 s, one in a run up to 1 s: let
-	// HeartbeatTimeout be 5 s or more, and look at Stats.Steps. A member that leads a third of the
-	// roles has 57 MB live on Go's heap and up to 220 MB resident. More than three members with
-	// a million roles have not been measured since. Default: 1.
+	// With a million roles, the longest step of one of three members takes 0.07 to 0.1 s of a
+	// processor when it starts or after a crash, and 0.05 s when it closes. Beside a broker and each
+	// other on two cores, 0.2 % of their steps took longer than 0.1 s, one in a run up to 1 s: let
+	// HeartbeatTimeout be 5 s or more, and look at Stats.Steps. Where many other processes are busy
+	// too, that is not enough: starts took 14 to 25 s, and joins and restarts about a minute or did
+	// not end within two. Give members processors of their own there, or fewer roles. A member that
+	// leads a third of the roles has 57 MB live on Go's heap and up to 230 MB resident. More than
+	// three members with a million roles have not been measured since. Default: 1.
 	Roles int
 
 	// Partitions is M, the number of partitions with which a missing topic is created. An existing
