@@ -236,11 +236,12 @@ const (
 )
 
 // A broker that stands still for longer than T ends every term at once. That says nothing about any member, so no
-// member may claim everything. When the broker is back, every role is led again within two T.
+// member may claim everything. When the broker is back, every role is led again within two T, of which the clients take
+// some seconds, whatever T is, to give up what they had asked the broker before.
 func TestBrokerStandsStill(t *testing.T) {
 	e := newEnv(t, 1, 0, nil)
 	e.own(t)
-	el := newElection(t, e, contenderParams{Nomination: neli.Open, Timeout: 3 * time.Second, Roles: 100, Partitions: 4})
+	el := newElection(t, e, contenderParams{Nomination: neli.Open, Timeout: 5 * time.Second, Roles: 100, Partitions: 4})
 	el.start("first")
 	el.allLed(firstLeader)
 	el.follow("second", "third", "fourth", "fifth")
