@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
@@ -71,9 +73,23 @@ func (l *link) change(up, down mode, refuse bool) error {
 	if !stopped || refuse {
 		return nil
 	}
-	if err := l.proxy.Start(); err != nil {
+	if err := l.listenAgain(); err != nil {
 		return fmt.Errorf("listening again: %w", err)
 	}
 	l.refused = false
 	return nil
+}
+
+// copied is how long a copy of the former listener may stay open. A child process has copies of all sockets from the
+// moment it is forked until it executes its program, which takes long on a busy machine. Meanwhile the address is in use.
+const copied = 10 * time.Second
+
+func (l *link) listenAgain() error {
+	for began := time.Now(); ; {
+		err := l.proxy.Start()
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Since(began) > copied {
+			return err
+		}
+		<-time.After(10 * time.Millisecond)
+	}
 }

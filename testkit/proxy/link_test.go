@@ -98,6 +98,19 @@ func TestRefuse(t *testing.T) {
 	again.hears("two")
 }
 
+// As after a fork, another socket has the address for a moment.
+func TestRestoreWaitsForTheAddress(t *testing.T) {
+	p, _ := echo(t)
+	require.NoError(t, p.CutOff(Refuse))
+	copied, err := net.Listen("tcp", p.Bootstrap())
+	require.NoError(t, err)
+	time.AfterFunc(100*time.Millisecond, func() { _ = copied.Close() })
+	require.NoError(t, p.Restore())
+	again := dial(t, p)
+	again.say("one")
+	again.hears("one")
+}
+
 func TestLatency(t *testing.T) {
 	p, _ := echo(t)
 	conn := dial(t, p)
