@@ -82,19 +82,19 @@ type result struct {
 // contend. It may have several terms.
 type contest struct {
 	Options
-	n       *neli.Neli
-	kin     *kin
-	results chan result
-	stop    context.CancelFunc
+	n    *neli.Neli
+	kin  *kin
+	stop context.CancelFunc
 
 	mu      sync.Mutex
 	elected bool             // at least once
 	over    bool             // no further command may start
+	outcome *result          // nil: none yet
 	command chan<- os.Signal // signals for the command that runs; nil: none runs
 }
 
 func newContest(n *neli.Neli, o Options, k *kin) *contest {
-	return &contest{Options: o, n: n, kin: k, results: make(chan result, 1)}
+	return &contest{Options: o, n: n, kin: k}
 }
 
 func (c *contest) run(signals <-chan os.Signal, waited <-chan time.Time) result {
@@ -114,23 +114,21 @@ func (c *contest) run(signals <-chan os.Signal, waited <-chan time.Time) result 
 	})
 	stop()
 	work.Wait()
-	select {
-	case res := <-c.results:
-		return res
-	default: // Lead ended by itself
+	if c.outcome == nil { // Lead ended by itself
 		return result{code: CodeFailure, err: err}
 	}
+	return *c.outcome
 }
 
-// finish ends the contest; the first result counts.
+// finish ends the contest. The first result counts; but if that is to contend again, a later one counts
+// that is not: a signal to end may come when the command has just ended.
 func (c *contest) finish(r result) {
 	c.mu.Lock()
 	c.over = true
-	c.mu.Unlock()
-	select {
-	case c.results <- r:
-	default:
+	if c.outcome == nil || c.outcome.again && !r.again {
+		c.outcome = &r
 	}
+	c.mu.Unlock()
 	c.stop()
 }
 

@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -112,4 +113,33 @@ func TestASentinelIsToldOfACommand(t *testing.T) {
 	require.NoError(t, n.Close())
 	require.Equal(t, 1, told, "the sentinel knows of the command")
 	require.Equal(t, 1, over)
+}
+
+// With --keep, a signal to end may come when the command has just ended, so that it reaches no command.
+// There must not be another run.
+func TestASignalThatComesWhenTheCommandHasEnded(t *testing.T) {
+	for name, signalled := range map[string]func(c *contest, ctx context.Context){
+		"it was meant for the command": func(c *contest, _ context.Context) {
+			forwarded := make(chan os.Signal, 1)
+			forwarded <- unix.SIGTERM
+			c.belated(forwarded)
+		},
+		"no command runs any more": func(c *contest, ctx context.Context) {
+			signals := make(chan os.Signal)
+			go func() { signals <- unix.SIGTERM }()
+			c.dispatch(ctx, signals, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newContest(nil, Options{Keep: true}, nil)
+			ctx, stop := context.WithCancel(t.Context())
+			c.stop = func() {} // Lead has not ended yet
+			c.finish(result{again: true})
+			c.stop = stop
+			signalled(c, ctx)
+			require.Equal(t, result{}, *c.outcome, "it does not contend again")
+			c.finish(result{again: true})
+			require.Equal(t, result{}, *c.outcome)
+		})
+	}
 }

@@ -17,6 +17,9 @@ var mutants = []mutation.Mutant{
 	{Rule: "and of its end when nothing is left of it", File: "term_linux.go",
 		Old: "		defer over()\n", New: "		over()\n",
 		Guard: "TestASentinelIsToldOfACommand", Want: "the command runs yet"},
+	{Rule: "a signal to end counts more than --keep", File: "job_linux.go",
+		Old: "c.outcome == nil || c.outcome.again && !r.again", New: "c.outcome == nil",
+		Guard: "TestASignalThatComesWhenTheCommandHasEnded", Want: "it does not contend again"},
 }
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }
