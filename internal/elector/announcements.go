@@ -162,10 +162,30 @@ func (c *channel) catchUp(now clock.Instant) {
 	if !c.announcements.catchUp(c.log.Offset()+1 >= c.end, c.set.T, now) {
 		return
 	}
+	c.caughtUpAt, c.history = now, now.Mono.Sub(c.announcements.begun)
+	c.link.caughtUp(now)
 	c.shard.vacancies.follow(c.shard.localRoles(), now) // they may begin to count
+	switch {
+	case c.meets():
+		c.timing.anew(now)
+		if c.link.hello.seq == 0 {
+			c.hello(c.wants(now), now)
+		}
+		c.timing.await(now) // then all is reviewed
+	case c.shard.claims.deferred && caughtUp(c.shard.logs):
+		c.shard.review(now)
+	}
 	if c.announcements.again {
 		c.offerSnapshot(c.turn(uint64(c.index), now), now) // others look for one too
 	}
+}
+
+// meets reports whether this process waits for others after the history. The wait for others that
+// start too began with its Hello; if reading the history took longer than that wait, their Hellos
+// lie behind the history, and an own Hello behind them shows when they are read. Reading from
+// farther back is no reason: the records behind the history are known by then.
+func (c *channel) meets() bool {
+	return c.history >= c.timing.startupWait() && !c.announcements.again && !c.set.Nominated && !c.set.Observer && !c.desired.Closing
 }
 
 // caughtUp reports whether enough logs are caught up to believe that a role is vacant: one log, or

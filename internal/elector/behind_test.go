@@ -211,3 +211,56 @@ func TestReleasesAreRepeatedMoreAndMoreSeldom(t *testing.T) {
 		require.InDelta(t, want, at[i+1]-at[i], float64(30*time.Millisecond), "pause %d", i)
 	}
 }
+
+// A partition is claimed when its own history is read, whatever the others' logs do.
+func TestVacanciesWaitForTheOwnLogOnly(t *testing.T) {
+	for _, nominated := range []bool{false, true} {
+		k := newRooms(2, 4, func(s *Settings) { s.Nominated = nominated })
+		s, c := k.shards[0], k.channels[0]
+		s.nomination.nominated = true
+		s.lease.Begin(0, Entry{Reset: true}, k.now)
+		c.restart(2, k.now)
+		s.begun = true // the other partition has no leader: its log never reports where it begins
+		history := []lease.Record{
+			{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}},
+			{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}},
+		}
+		for _, r := range history {
+			require.Empty(t, s.claims.vacant, "the rest of the history may show a holder")
+			k.read(0, k.from("b", 0, r))
+		}
+		require.Empty(t, s.claims.vacant)
+		require.True(t, s.claims.deferred)
+		k.pass(time.Second)
+		require.Equal(t, 2, s.holds.len(), "nominated: %v", nominated)
+	}
+}
+
+// The other way round: a partition whose history is not read yet waits, although others' are.
+func TestVacanciesWaitForTheOwnLog(t *testing.T) {
+	k := newRooms(3, 6, nil)
+	k.begin()
+	s, c := k.shards[0], k.channels[0]
+	s.lease.Begin(0, Entry{Reset: true}, k.now)
+	c.restart(9, k.now)
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}}))
+	require.Empty(t, s.claims.vacant)
+	require.True(t, s.claims.deferred)
+}
+
+// A gap at the end of a log delays that by at most T, even if this process has said nothing there.
+func TestVacanciesDoNotWaitForAGap(t *testing.T) {
+	k := newRooms(1, 2, nil)
+	s, c := k.shards[0], k.channels[0]
+	s.lease.Begin(0, Entry{Reset: true}, k.now)
+	c.restart(9, k.now)
+	s.begun = true
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}}))
+	require.Empty(t, s.claims.vacant)
+	k.now = k.now.Add(k.set.T)
+	k.pass(k.set.T)
+	require.Equal(t, 2, s.holds.len())
+	require.False(t, s.claims.deferred)
+}

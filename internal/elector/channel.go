@@ -19,6 +19,9 @@ type channel struct {
 	shallow bool   // no records lie farther back than the first ones read
 	end     int64  // where the log ended when reading began; records before it are of unknown age
 
+	caughtUpAt clock.Instant // when the records before end were read; zero: not yet
+	history    time.Duration // how long reading them took
+
 	link          link          // own records and their round trips
 	pacing        pacing        // of own Claims
 	announcements announcements // Hellos and Snapshots
@@ -37,7 +40,7 @@ func newChannel(k *common, index int, l *lease.Lease, s *shard, now clock.Instan
 
 // restart forgets the state of the log, which is read again and ends at end now.
 func (c *channel) restart(end int64, now clock.Instant) {
-	c.begun, c.end = true, end
+	c.begun, c.end, c.caughtUpAt, c.history = true, end, clock.Instant{}, 0
 	c.link.reset()
 	c.announcements.reset(now)
 }
@@ -177,6 +180,7 @@ func (c *channel) lookBackAt(now clock.Instant) clock.Mono {
 // long earlier ones took. If a log has stood still, the silence of other processes means nothing,
 // and no more records may be queued for it.
 type link struct {
+	reading bool // the records that were in the log when reading began are not read yet
 	trusted bool // no own record has to show that it works: a small log reports by itself that it can be reached
 
 	beat  flight
@@ -195,7 +199,19 @@ type flight struct {
 	at  clock.Mono
 }
 
-func (l *link) reset() { *l = link{trusted: l.trusted, recovered: l.recovered} }
+func (l *link) reset() { *l = link{trusted: l.trusted, recovered: l.recovered, reading: true} }
+
+// caughtUp notes that the records that were in the log when reading began are read. Own records
+// in flight lie behind them, so their round trips begin now: reading a million roles' history takes
+// a second or more, and says nothing about the log.
+func (l *link) caughtUp(now clock.Instant) {
+	l.reading = false
+	for _, f := range []*flight{&l.beat, &l.hello} {
+		if f.seq != 0 {
+			f.at = now.Mono
+		}
+	}
+}
 
 // sent notes that an own record is in flight.
 func (l *link) sent(k lease.Kind, seq uint64, now clock.Instant) {
@@ -260,7 +276,8 @@ func (l *link) probing(now clock.Instant, t time.Duration) bool {
 // check reports whether own records come back: none is overdue, and one came back within T/2.
 // Otherwise a probe must show it first.
 func (l *link) check(now clock.Instant, t time.Duration) bool {
-	if l.beat.seq != 0 && now.Mono.Sub(l.beat.at) >= clock.Stalled(t) || l.hello.seq != 0 && now.Mono.Sub(l.hello.at) >= clock.Stalled(t) {
+	overdue := l.beat.seq != 0 && now.Mono.Sub(l.beat.at) >= clock.Stalled(t) || l.hello.seq != 0 && now.Mono.Sub(l.hello.at) >= clock.Stalled(t)
+	if overdue && !l.reading {
 		l.stalled = true
 	}
 	return l.trusted || !l.stalled && l.good != 0 && now.Mono.Sub(l.good) < clock.Recent(t)
@@ -294,17 +311,36 @@ func (l *link) probedUntil(helloAt clock.Mono, now clock.Instant, t time.Duratio
 // clock. The holder's silence then means nothing.
 func (l *link) doubtful(heard clock.Instant) bool { return l.stalled || heard.Mono <= l.recovered }
 
+// othersRead is how much longer others that started with this process may read the history. If
+// reading took long, it may take them as long again, since processes that start together compete
+// for the machine and the broker. Their shares are theirs until then, but no longer than T/2.
+func (c *channel) othersRead(now clock.Instant) time.Duration {
+	if c.history < c.timing.startupWait() {
+		return 0
+	}
+	return max(0, c.caughtUpAt.Mono.Add(min(c.history, clock.Patience(c.set.T))).Sub(now.Mono))
+}
+
 // back handles an own record that was read back.
 func (c *channel) back(r *lease.Record, sent, now clock.Instant) {
 	if r.Kind == lease.Release {
 		return // it has no stamp, so the time that it took is unknown
 	}
+	if c.timing.awaits && !c.link.reading {
+		c.timing.anew(now)
+	}
+	switch {
+	case sent == (clock.Instant{}):
+	case c.link.reading:
+		sent = now
+	case sent.Mono < c.caughtUpAt.Mono:
+		sent = c.caughtUpAt // see link.caughtUp
+	}
 	stalled := c.link.stalled
 	c.link.back(r.Seq, sent, now, c.set.T)
 	if stalled && !c.link.stalled && r.Kind != lease.Pong { // a Pong answers one holder; no jitter is needed
 		c.pacing.notBefore = max(c.pacing.notBefore, now.Mono.Add(c.set.Random(clock.Behind(c.set.T)+1)))
-		c.timing.settles = 0 // all come back at the same time, and may have forgotten each other
-		c.timing.newcomer(now)
+		c.timing.anew(now) // all come back at the same time, and may have forgotten each other
 		c.shard.review(now)
 	}
 	c.timing.back(sent, now)

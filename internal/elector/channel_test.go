@@ -82,6 +82,7 @@ func TestAChannelRepeatsItsReleases(t *testing.T) {
 func TestAChannelThatWorksAgain(t *testing.T) {
 	k := newRooms(1, 2, func(s *Settings) { s.Random = func(d time.Duration) time.Duration { return d - 1 } })
 	k.begin()
+	k.now = k.now.Add(time.Minute)
 	c := k.channels[0]
 	back := func(kind lease.Kind, sent clock.Instant) {
 		r := c.word(kind, k.now)

@@ -20,6 +20,7 @@ type claims struct {
 	silent     map[lease.Session]clock.Raw // holders found silent: when each was last heard, or saidOnly
 	silentAt   clock.Raw                   // when the next holder's lease will be over
 	sharings   sharings                    // of vacant roles
+	deferred   bool                        // vacancies were passed over, since the log's end was not read yet
 	turns      uint64                      // how often a holder was found silent, or was heard again after that
 }
 

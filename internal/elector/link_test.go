@@ -103,3 +103,107 @@ func TestWoken(t *testing.T) {
 	}
 	require.False(t, (&timing{}).late(now), "the first step is never late")
 }
+
+// Reading the history of many roles may take longer than T/4. A process that says Hello first must
+// not conclude that the log is slow: it would claim nothing for as long again, and longer.
+func TestReadingTheHistoryIsNoRoundTrip(t *testing.T) {
+	k := newRooms(1, 2, nil)
+	s, c := k.shards[0], k.channels[0]
+	s.lease.Begin(0, Entry{Reset: true}, k.now)
+	c.restart(2, k.now)
+	s.begun = true
+	c.hello(nil, k.now)
+	hello := k.out()
+	history := []lease.Record{
+		{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}},
+		{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}},
+	}
+	for _, r := range history {
+		k.now = k.now.Add(400 * time.Millisecond)
+		k.read(0, k.from("b", 0, r))
+		require.Empty(t, s.claims.vacant, "the rest of the history may show a holder")
+		s.step(k.now)
+	}
+	k.now = k.now.Add(time.Millisecond)
+	k.read(0, hello[0])
+	require.False(t, c.link.stalled)
+	require.False(t, c.link.behind(k.now, k.set.T))
+	require.LessOrEqual(t, k.timing.roundTrip(), maxRoundTrip)
+	s.step(k.now)
+	require.NotContains(t, kinds(k.out()), lease.Claim, "others that start too have said Hello behind the history")
+	k.members.announced("c", "c", &lease.Announcement{Roles: 2, Period: helloEvery}, true, k.now)
+	k.planner.forget()
+	k.now = k.now.Add(settleFor)
+	s.step(k.now)
+	for _, r := range k.out() {
+		require.NotEqual(t, []int32{0, 1}, r.Roles, "they get their share")
+	}
+	k.now = k.now.Add(k.set.T)
+	s.step(k.now)
+	require.NotEmpty(t, s.claims.vacant)
+}
+
+// If reading the history took longer than the wait for others that start too, the first claims wait
+// until an own Hello behind it comes back, at most for T/2. Reading from farther back is no reason:
+// the records behind the history are known by then.
+func TestTheWaitForOthersBeginsAnewAfterALongHistory(t *testing.T) {
+	for _, c := range []struct {
+		took  time.Duration
+		again bool
+		want  bool
+	}{
+		{settleFor / 2, false, false}, {settleFor, false, true}, {time.Second, false, true}, {time.Second, true, false},
+	} {
+		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })
+		s, log := k.shards[0], k.channels[0]
+		s.lease.Begin(0, Entry{Reset: true}, k.now)
+		log.restart(1, k.now)
+		log.announcements.again, s.begun = c.again, true
+		log.hello(nil, k.now)
+		want := k.timing.settleAt
+		k.now = k.now.Add(c.took)
+		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
+		log.catchUp(k.now)
+		if c.want {
+			want = k.now.Mono.Add(k.set.T / 2)
+		}
+		require.Equal(t, want, k.timing.settleAt, "%+v", c)
+	}
+}
+
+// Others that start too say Hello when this process does, so that wait ends soon after the own Hello
+// has come back.
+func TestTheWaitForOthersBeginsAnewWithTheOwnHello(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{settleFor - time.Millisecond: settleFor, time.Second: time.Second + 50*time.Millisecond + settleFor} {
+		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })
+		s, log := k.shards[0], k.channels[0]
+		s.lease.Begin(0, Entry{Reset: true}, k.now)
+		log.restart(1, k.now)
+		s.begun = true
+		log.hello(nil, k.now)
+		hello, began := k.out()[0], k.now.Mono
+		k.now = k.now.Add(took)
+		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
+		log.catchUp(k.now)
+		k.now = k.now.Add(50 * time.Millisecond)
+		k.read(0, hello)
+		require.Equal(t, began.Add(want), k.timing.settleAt, "after %v", took)
+	}
+}
+
+// The rest of a log may have no records. Then the own Hello ends the history, and is not late.
+func TestAHelloEndsAHistoryWithGaps(t *testing.T) {
+	k := newRooms(1, 2, nil)
+	s, c := k.shards[0], k.channels[0]
+	s.lease.Begin(0, Entry{Reset: true}, k.now)
+	c.restart(9, k.now)
+	s.begun = true
+	c.hello(nil, k.now)
+	hello := k.out()[0]
+	k.ends[0], k.now = 9, k.now.Add(600*time.Millisecond)
+	require.False(t, c.link.check(k.now, k.set.T))
+	require.False(t, c.link.stalled, "nothing is overdue while the history is read")
+	k.read(0, hello)
+	require.False(t, c.link.stalled)
+	require.False(t, c.link.behind(k.now, k.set.T))
+}

@@ -236,6 +236,13 @@ var mutants = []mutation.Mutant{
 		Old: "min(settleFor, clock.StartupWait(t.t))", New: "t.t + 0*settleFor",
 		Guard: "TestWhoClosesLastLeavesASnapshot", Want: `within round trips`},
 
+	{Rule: "others that read a long history have time to claim their shares", File: "shard_claims.go",
+		Old: "	late := s.main.othersRead(now)\n", New: "	late := time.Duration(0)\n",
+		Guard: "TestAShardLeavesOthersTimeToRead", Want: `a history of 400ms`},
+	{Rule: "after a long history the first claims wait for the own Hello", File: "announcements.go",
+		Old: "		c.timing.await(now) // then all is reviewed\n", New: "",
+		Guard: "TestTheWaitForOthersBeginsAnewAfterALongHistory", Want: `again:false want:true`},
+
 	// Requests from outside.
 	{Rule: "who has not said that it takes requests takes none", File: "requests_inbox.go",
 		Old: "case !t.takes:", New: "case false:",

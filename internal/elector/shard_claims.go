@@ -129,6 +129,10 @@ func (s *shard) vacate(roles []int32, now clock.Instant) {
 	if len(roles) == 0 {
 		return
 	}
+	if !caughtUp(s.logs) { // most of them have holders by the end of the log
+		s.claims.deferred = true
+		return
+	}
 	if !s.willing(now) {
 		s.eager = s.eager && s.desired.Willing(now) && s.set.Alive(now)
 		return
@@ -172,7 +176,7 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 	plan, me := s.plan(true, now)
 	shares := s.shares(plan, roles, false, now)
 	recovering := s.main.link.recovered != 0 && now.Mono.Sub(s.main.link.recovered) < s.set.T
-	late := time.Duration(0)
+	late := s.main.othersRead(now)
 	if recovering || s.main.link.stalled {
 		// Those processes may still be recovering, as all are.
 		late = clock.Patience(s.set.T) + s.set.Random(clock.Stalled(s.set.T))
@@ -225,6 +229,7 @@ func (s *shard) overdue(now clock.Instant) {
 // review considers all roles without a holder.
 func (s *shard) review(now clock.Instant) {
 	s.claims.clear()
+	s.claims.deferred = false
 	clear(s.claims.silent)
 	s.claims.silentAt = 0 // look now
 	s.silence(now)

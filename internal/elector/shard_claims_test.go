@@ -87,6 +87,27 @@ func TestAShardLeavesOthersTimeToRecover(t *testing.T) {
 	}
 }
 
+// Those who start together and read a long history have as long again, but no longer than T/2 in all.
+func TestAShardLeavesOthersTimeToRead(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		50 * time.Millisecond: 0, 400 * time.Millisecond: 400 * time.Millisecond, time.Hour: 500 * time.Millisecond,
+	} {
+		k, s := vacantRooms(9)
+		s.main.caughtUpAt, s.main.history = k.now, took
+		for _, passed := range []time.Duration{0, 300 * time.Millisecond} {
+			s.claims.init()
+			now := k.now.Add(passed)
+			s.share([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, now)
+			l := listing(&s.claims)[toRank]
+			require.Len(t, l, 6)
+			for _, at := range l {
+				require.GreaterOrEqual(t, at, k.now.Mono.Add(want), "a history of %v", took)
+				require.Less(t, at, max(now.Mono, k.now.Mono.Add(want)).Add(200*time.Millisecond), "a history of %v", took)
+			}
+		}
+	}
+}
+
 // Of those who rank before this process each has a turn.
 func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 	k, s := vacantRooms(9)

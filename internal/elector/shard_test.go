@@ -43,6 +43,7 @@ func (k *rooms) begin() {
 		c.shard.lease.Begin(i, Entry{Reset: true, Whole: true}, k.now)
 		c.restart(0, k.now)
 		c.shard.begun = true
+		c.catchUp(k.now)
 	}
 }
 

@@ -44,6 +44,7 @@ type timing struct {
 	settleAt  clock.Mono // after a start, the first claims wait for other members until then
 	settles   int
 	settling  bool       // and are then reconsidered
+	awaits    bool       // settleAt is the latest end: the own Hello's return ends that wait earlier
 	farewells int        // Releases, Snapshots and last Hellos in flight
 	parted    clock.Mono // when something was last released
 	freeAt    clock.Mono // closing: since when nothing is held
@@ -89,8 +90,27 @@ func (t *timing) newcomer(now clock.Instant) {
 	if t.settles < 3 && (t.settles == 0 || now.Mono < t.settleAt) {
 		t.settles++
 		t.settling = true
-		t.settleAt = max(t.settleAt, now.Mono.Add(min(settleFor, clock.StartupWait(t.t))))
+		t.settleAt = max(t.settleAt, now.Mono.Add(t.startupWait()))
 	}
+}
+
+// startupWait is how long that wait is.
+func (t *timing) startupWait() time.Duration { return min(settleFor, clock.StartupWait(t.t)) }
+
+// anew begins that wait anew. It began with the own Hello, but if reading the history takes longer,
+// the Hellos of others that start too are read only after that.
+func (t *timing) anew(now clock.Instant) {
+	t.settles = 0
+	if t.awaits {
+		t.awaits, t.settleAt = false, 0
+	}
+	t.newcomer(now)
+}
+
+// await makes that wait last until the own Hello comes back and anew is called, but no longer than
+// T/2. By then the Hellos of others that were said before it are read.
+func (t *timing) await(now clock.Instant) {
+	t.awaits, t.settleAt = true, max(t.settleAt, now.Mono.Add(clock.Patience(t.t)))
 }
 
 // given ends that wait: a holder is already giving roles to this process, and knows which members
