@@ -162,6 +162,12 @@ func (s *shard) place(roles []int32, now clock.Instant) {
 	}
 }
 
+// sharingOut is how long members take to share out and claim many roles, if they do it at the same
+// time on one machine: for each of them, about a seventh of a microsecond for each role.
+func sharingOut(roles, members int, t time.Duration) time.Duration {
+	return min(clock.Patience(t), time.Duration(roles*members)*150*time.Nanosecond)
+}
+
 // share decides when this process will claim roles without a successor: at once those that are its
 // own share. The others are reconsidered after the time that their processes have for it: usually
 // none is left then, and ranking takes long for many roles. If two processes disagree, both claim,
@@ -193,7 +199,9 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 	jitter := s.set.Random(s.timing.roundTrip() + 1)
 	at := now.Mono
 	if len(ours) > stepRoles {
-		at = at.Add(1) // sharing out was enough for one step: the next one, which follows at once, claims
+		// Sharing out was enough for one step: the next one, which follows at once, claims.
+		at = at.Add(1)
+		late = max(late, sharingOut(len(roles), plan.Len(), s.set.T)) // others share out as slowly
 	}
 	s.claims.add(at, ours)
 	s.claims.list(&vacancy{at: now.Mono.Add(late + s.timing.claimTurn(s.lease.Reading()) + pause + jitter), roles: others, what: toRank})

@@ -108,6 +108,26 @@ func TestAShardLeavesOthersTimeToRead(t *testing.T) {
 	}
 }
 
+// Sharing out a million roles takes a tenth of a second, and others do it at the same time: a process
+// that ranks what they have not claimed before they can takes their shares, and gives them back for
+// half a minute.
+func TestAShardLeavesOthersTimeToShareOut(t *testing.T) {
+	const million = 1_000_000
+	k, s := vacantRooms(million)
+	all := make([]int32, million)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	s.share(all, k.now)
+	l := listing(&s.claims)[toRank]
+	require.Greater(t, len(l), million/2)
+	for _, at := range l {
+		if at < k.now.Mono.Add(400*time.Millisecond) {
+			require.Fail(t, "others have not shared out by then")
+		}
+	}
+}
+
 // Of those who rank before this process each has a turn.
 func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 	k, s := vacantRooms(9)
