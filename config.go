@@ -110,13 +110,14 @@ type Config struct {
 	// that it knows. SetRoles changes R at run time. At most 1,000,000.
 	//
 	// With a million roles, the longest step of one of three members takes 0.07 to 0.1 s of a
-	// processor when it starts or after a crash, and 0.05 s when it closes. Beside a broker and each
-	// other on two cores, 0.2 % of their steps took longer than 0.1 s, one in a run up to 1 s: let
-	// HeartbeatTimeout be 5 s or more, and look at Stats.Steps. Where many other processes are busy
-	// too, that is not enough: starts took 14 to 25 s, and joins and restarts about a minute or did
-	// not end within two. Give members processors of their own there, or fewer roles. A member that
-	// leads a third of the roles has 57 MB live on Go's heap and up to 230 MB resident. More than
-	// three members with a million roles have not been measured since. Default: 1.
+	// processor when it starts or after a crash, and 0.05 s when it closes. With a broker and all
+	// three on two cores, also beside two busy processes, all roles are led evenly 7 s after the
+	// start and 5 s after a crash, and are led 2 s after a clean restart, with HeartbeatTimeout 5 s.
+	// One step in a thousand takes longer than 0.1 s there, and one in a run up to 0.5 s: let
+	// HeartbeatTimeout be 5 s or more, and look at Stats.Steps. With twenty members on two cores all
+	// is led after 11 to 20 s, and after a clean restart of all in 12 s: give so many members more
+	// processors, or fewer roles. A member that leads a third of the roles has 60 MB live on Go's
+	// heap and up to 250 MB resident. Default: 1.
 	Roles int
 
 	// Partitions is M, the number of partitions with which a missing topic is created. An existing
