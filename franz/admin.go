@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/goneli/neli/internal/offsets"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -192,49 +193,22 @@ const (
 )
 
 func (a *admin) Offsets(ctx context.Context, topic string, n int) ([]kafka.OffsetRange, error) {
-	all := make([]int32, n)
-	for i := range all {
-		all[i] = int32(i)
-	}
-	extents, err := a.extents(ctx, topic, all)
-	if err != nil {
-		return nil, err
-	}
-	ranges := make([]kafka.OffsetRange, n)
-	for i, e := range extents {
-		ranges[i] = e.OffsetRange
-	}
-	return ranges, nil
+	return offsets.Of(ctx, topic, n, a.ends(logStart), a.ends(logEnd))
 }
 
 func (a *admin) Log(ctx context.Context, topic string, partition int) (kafka.LogInfo, error) {
-	extents, err := a.extents(ctx, topic, []int32{int32(partition)})
-	if err != nil {
-		return kafka.LogInfo{}, err
-	}
-	return extents[0], nil
+	return offsets.Log(ctx, topic, partition, a.ends(logStart), a.ends(logEnd))
 }
 
-func (a *admin) extents(ctx context.Context, topic string, partitions []int32) ([]kafka.LogInfo, error) {
-	// First the starts: they only grow, so no start comes out after its end. The epoch is the one
-	// returned with the end; with the start comes the epoch of the first record.
-	starts, err := a.ends(ctx, topic, partitions, logStart)
-	if err != nil {
-		return nil, err
-	}
-	ends, err := a.ends(ctx, topic, partitions, logEnd)
-	if err != nil {
-		return nil, err
-	}
-	for i := range ends {
-		ends[i].Start = min(starts[i].End, ends[i].End) // they differ only if the log was recreated in between
-	}
-	return ends, nil
-}
-
-// ends returns one end of the log of each given partition. Uncommitted records count, since the
+// ends asks for one end of the log of each given partition. Uncommitted records count, since the
 // reader sees them, too.
-func (a *admin) ends(ctx context.Context, topic string, partitions []int32, which int64) ([]kafka.LogInfo, error) {
+func (a *admin) ends(which int64) offsets.Ends {
+	return func(ctx context.Context, topic string, partitions []int32) ([]kafka.LogInfo, error) {
+		return a.endsAt(ctx, topic, partitions, which)
+	}
+}
+
+func (a *admin) endsAt(ctx context.Context, topic string, partitions []int32, which int64) ([]kafka.LogInfo, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	t := kmsg.NewListOffsetsRequestTopic()
 	t.Topic = topic

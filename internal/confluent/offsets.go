@@ -10,56 +10,30 @@ import (
 	"time"
 
 	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+
+	"github.com/goneli/neli/internal/offsets"
 	"github.com/goneli/neli/kafka"
 )
 
 func (a *confluentAdmin) Offsets(ctx context.Context, topic string, n int) ([]kafka.OffsetRange, error) {
-	all := make([]int32, n)
-	for i := range all {
-		all[i] = int32(i)
-	}
-	extents, err := a.extents(ctx, topic, all)
-	if err != nil {
-		return nil, err
-	}
-	ranges := make([]kafka.OffsetRange, n)
-	for i, e := range extents {
-		ranges[i] = e.OffsetRange
-	}
-	return ranges, nil
+	return offsets.Of(ctx, topic, n, a.ends(ck.OffsetBeginning), a.ends(ck.OffsetEnd))
 }
 
 func (a *confluentAdmin) Log(ctx context.Context, topic string, partition int) (kafka.LogInfo, error) {
-	extents, err := a.extents(ctx, topic, []int32{int32(partition)})
-	if err != nil {
-		return kafka.LogInfo{}, err
-	}
-	return extents[0], nil
+	return offsets.Log(ctx, topic, partition, a.ends(ck.OffsetBeginning), a.ends(ck.OffsetEnd))
 }
 
-func (a *confluentAdmin) extents(ctx context.Context, topic string, partitions []int32) ([]kafka.LogInfo, error) {
-	// First the starts: they only grow, so no start comes out after its end. The epoch is the one
-	// returned with the end; with the start comes the epoch of the first record.
-	starts, err := a.ends(ctx, topic, partitions, ck.OffsetBeginning)
-	if err != nil {
-		return nil, err
-	}
-	ends, err := a.ends(ctx, topic, partitions, ck.OffsetEnd)
-	if err != nil {
-		return nil, err
-	}
-	for i := range ends {
-		ends[i].Start = min(starts[i].End, ends[i].End) // they differ only if the log was recreated in between
-	}
-	return ends, nil
-}
-
-// ends returns one end of the log of each given partition. Uncommitted records count, since the
+// ends asks for one end of the log of each given partition. Uncommitted records count, since the
 // reader sees them, too.
-//
-// It must not call the admin client's ListOffsets: librdkafka 2.15.1 may free such a request twice
-// (docs/clients.md).
-func (a *confluentAdmin) ends(ctx context.Context, topic string, partitions []int32, which ck.Offset) ([]kafka.LogInfo, error) {
+func (a *confluentAdmin) ends(which ck.Offset) offsets.Ends {
+	return func(ctx context.Context, topic string, partitions []int32) ([]kafka.LogInfo, error) {
+		return a.endsAt(ctx, topic, partitions, which)
+	}
+}
+
+// endsAt must not call the admin client's ListOffsets: librdkafka 2.15.1 may free such a request
+// twice (docs/clients.md).
+func (a *confluentAdmin) endsAt(ctx context.Context, topic string, partitions []int32, which ck.Offset) ([]kafka.LogInfo, error) {
 	return confluentAsk(ctx, a, "list offsets of "+topic, func(ctx context.Context, _ ck.AdminOptionRequestTimeout) ([]kafka.LogInfo, error) {
 		asked := make([]ck.TopicPartition, len(partitions))
 		for i, p := range partitions {
