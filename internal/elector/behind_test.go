@@ -216,11 +216,8 @@ func TestReleasesAreRepeatedMoreAndMoreSeldom(t *testing.T) {
 func TestVacanciesWaitForTheOwnLogOnly(t *testing.T) {
 	for _, nominated := range []bool{false, true} {
 		k := newRooms(2, 4, func(s *Settings) { s.Nominated = nominated })
-		s, c := k.shards[0], k.channels[0]
+		s, _ := k.reading(2) // the other partition has no leader: its log never reports where it begins
 		s.nomination.nominated = true
-		s.lease.Begin(0, Entry{Reset: true}, k.now)
-		c.restart(2, k.now)
-		s.begun = true // the other partition has no leader: its log never reports where it begins
 		history := []lease.Record{
 			{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}},
 			{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}},
@@ -240,9 +237,7 @@ func TestVacanciesWaitForTheOwnLogOnly(t *testing.T) {
 func TestVacanciesWaitForTheOwnLog(t *testing.T) {
 	k := newRooms(3, 6, nil)
 	k.begin()
-	s, c := k.shards[0], k.channels[0]
-	s.lease.Begin(0, Entry{Reset: true}, k.now)
-	c.restart(9, k.now)
+	s, _ := k.reading(9)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}}))
 	require.Empty(t, s.claims.vacant)
@@ -252,10 +247,7 @@ func TestVacanciesWaitForTheOwnLog(t *testing.T) {
 // A gap at the end of a log delays that by at most T, even if this process has said nothing there.
 func TestVacanciesDoNotWaitForAGap(t *testing.T) {
 	k := newRooms(1, 2, nil)
-	s, c := k.shards[0], k.channels[0]
-	s.lease.Begin(0, Entry{Reset: true}, k.now)
-	c.restart(9, k.now)
-	s.begun = true
+	s, _ := k.reading(9)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}}))
 	require.Empty(t, s.claims.vacant)

@@ -108,10 +108,7 @@ func TestWoken(t *testing.T) {
 // not conclude that the log is slow: it would claim nothing for as long again, and longer.
 func TestReadingTheHistoryIsNoRoundTrip(t *testing.T) {
 	k := newRooms(1, 2, nil)
-	s, c := k.shards[0], k.channels[0]
-	s.lease.Begin(0, Entry{Reset: true}, k.now)
-	c.restart(2, k.now)
-	s.begun = true
+	s, c := k.reading(2)
 	c.hello(nil, k.now)
 	hello := k.out()
 	history := []lease.Record{
@@ -155,10 +152,8 @@ func TestTheWaitForOthersBeginsAnewAfterALongHistory(t *testing.T) {
 		{settleFor / 2, false, false}, {settleFor, false, true}, {time.Second, false, true}, {time.Second, true, false},
 	} {
 		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })
-		s, log := k.shards[0], k.channels[0]
-		s.lease.Begin(0, Entry{Reset: true}, k.now)
-		log.restart(1, k.now)
-		log.announcements.again, s.begun = c.again, true
+		_, log := k.reading(1)
+		log.announcements.again = c.again
 		log.hello(nil, k.now)
 		want := k.timing.settleAt
 		k.now = k.now.Add(c.took)
@@ -176,10 +171,7 @@ func TestTheWaitForOthersBeginsAnewAfterALongHistory(t *testing.T) {
 func TestTheWaitForOthersBeginsAnewWithTheOwnHello(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{settleFor - time.Millisecond: settleFor, time.Second: time.Second + 50*time.Millisecond + settleFor} {
 		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })
-		s, log := k.shards[0], k.channels[0]
-		s.lease.Begin(0, Entry{Reset: true}, k.now)
-		log.restart(1, k.now)
-		s.begun = true
+		_, log := k.reading(1)
 		log.hello(nil, k.now)
 		hello, began := k.out()[0], k.now.Mono
 		k.now = k.now.Add(took)
@@ -194,10 +186,7 @@ func TestTheWaitForOthersBeginsAnewWithTheOwnHello(t *testing.T) {
 // The rest of a log may have no records. Then the own Hello ends the history, and is not late.
 func TestAHelloEndsAHistoryWithGaps(t *testing.T) {
 	k := newRooms(1, 2, nil)
-	s, c := k.shards[0], k.channels[0]
-	s.lease.Begin(0, Entry{Reset: true}, k.now)
-	c.restart(9, k.now)
-	s.begun = true
+	_, c := k.reading(9)
 	c.hello(nil, k.now)
 	hello := k.out()[0]
 	k.ends[0], k.now = 9, k.now.Add(600*time.Millisecond)

@@ -37,6 +37,15 @@ func newRooms(logs, roles int, change func(*Settings)) *rooms {
 	return k
 }
 
+// reading begins the first log, which ends at end, but does not begin the others.
+func (k *rooms) reading(end int64) (*shard, *channel) {
+	s, c := k.shards[0], k.channels[0]
+	s.lease.Begin(0, Entry{Reset: true}, k.now)
+	c.restart(end, k.now)
+	s.begun = true
+	return s, c
+}
+
 // begin lets reading of all logs begin; they are empty.
 func (k *rooms) begin() {
 	for i, c := range k.channels {
