@@ -277,14 +277,21 @@ func (c *crowd) restart(ctx context.Context, o *Outcome) error {
 			return err
 		}
 	}
+	if err := c.phase(ctx, o, FirstAnew, began, c.size.T+patience, (*ledger).some); err != nil {
+		return err
+	}
 	if err := c.phase(ctx, o, LedAnew, began, c.size.T+patience, (*ledger).led); err != nil {
 		return err
 	}
-	_, err := c.until(ctx, patience, func(l *ledger) bool {
-		last, all := l.started()
-		o.Phases[len(o.Phases)-1].Started = (last - began).Seconds()
+	var last time.Duration
+	_, err := c.until(ctx, patience, func(l *ledger) (all bool) {
+		last, all = l.started()
 		return all
 	})
+	for i := len(o.Phases) - 2; i < len(o.Phases); i++ {
+		o.Phases[i].Started = (last - began).Seconds()
+	}
+	c.log("the last member had begun after %.2f s", (last - began).Seconds())
 	return err
 }
 

@@ -52,6 +52,7 @@ func TestLed(t *testing.T) {
 	l := newLedger(2)
 	l.anew(0)
 	lives, dead := l.open(1), l.open(1)
+	assert.False(t, l.some())
 	l.take(dead, Line{At: 1, Gained: []int{1}})
 	l.take(lives, Line{At: 2, Gained: []int{0}})
 	assert.True(t, l.led())
@@ -66,6 +67,7 @@ func TestLed(t *testing.T) {
 	l.take(lives, Line{At: 4 * time.Second, Lost: []int{0}})
 	l.take(lives, Line{At: 5*time.Second + 3, Gained: []int{1}})
 	assert.True(t, l.led(), "each role was led, and role 0 is being handed over")
+	assert.True(t, l.some())
 	assert.Equal(t, 5.0, l.seconds(3))
 	assert.Equal(t, []int{1}, l.shares())
 }

@@ -121,6 +121,9 @@ func (l *ledger) spread() (most, least float64) {
 // led reports whether a living member has led each role since the phase began.
 func (l *ledger) led() bool { return l.unseen == 0 }
 
+// some reports whether a living member leads a role.
+func (l *ledger) some() bool { return l.vacant < l.roles }
+
 // Roles are shared out if the largest share is at most Even times the mean, and the smallest at
 // least Least times.
 const (

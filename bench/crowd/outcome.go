@@ -49,6 +49,7 @@ const (
 	LedAgain    = "all have been led after %d died"
 	SharedAgain = "shared out after that"
 	SharedLast  = "shared out after %d joined"
+	FirstAnew   = "a first role led after a clean restart"
 	LedAnew     = "all led after a clean restart"
 )
 
@@ -60,7 +61,7 @@ type Phase struct {
 	Least   float64 // minimum over mean
 	Vacant  int     // roles without a leader at the end, mostly because they are being handed over
 	Unmet   bool    // this did not happen within that time
-	Started float64 `json:",omitempty"` // LedAnew: when the last member had begun
+	Started float64 `json:",omitempty"` // FirstAnew, LedAnew: when the last member had begun
 }
 
 // Outcome is the result of one size.

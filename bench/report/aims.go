@@ -185,6 +185,8 @@ func scaleAims(o crowd.Outcome) []Aim {
 			within(p, 10, 0)
 		case p.What == crowd.LedFirst && huge:
 			within(p, wait+2, 0)
+		case p.What == crowd.FirstAnew:
+			within(p, p.Started+1, 0)
 		case p.What == crowd.LedAnew && huge && o.Members() > 3:
 			within(p, p.Started+4, 0)
 		case p.What == crowd.LedAnew:

@@ -347,7 +347,7 @@ func TestResultsAreKept(t *testing.T) {
 func TestAimsForAMillionRoles(t *testing.T) {
 	of := func(processes, each int) crowd.Outcome {
 		o := crowd.Outcome{Size: crowd.Size{Processes: processes, Each: each, Partitions: 1, Roles: 1_000_000, T: 5 * time.Second}, Heap: 60e6,
-			Steps: &crowd.Steps{Over: 3}, Phases: []crowd.Phase{{What: crowd.LedFirst, Seconds: 8}, {What: crowd.LedAnew, Seconds: 4, Started: 1}}}
+			Steps: &crowd.Steps{Over: 3}, Phases: []crowd.Phase{{What: crowd.LedFirst, Seconds: 8}, {What: crowd.FirstAnew, Seconds: 1.5, Started: 1}, {What: crowd.LedAnew, Seconds: 4, Started: 1}}}
 		o.Steps.Count, o.Steps.Buckets[0], o.Steps.Buckets[5] = 9, 6, 3
 		return o
 	}
@@ -360,7 +360,7 @@ func TestAimsForAMillionRoles(t *testing.T) {
 		return all
 	}
 	three, twenty := met(of(3, 1)), met(of(4, 5))
-	for what, want := range map[string][2]bool{crowd.LedFirst: {false, true}, crowd.LedAnew: {false, true},
+	for what, want := range map[string][2]bool{crowd.LedFirst: {false, true}, crowd.FirstAnew: {true, true}, crowd.LedAnew: {false, true},
 		"steps of members": {false, false}, "memory of a member, live on the heap": {true, true}} {
 		assert.Equal(t, want, [2]bool{three[what], twenty[what]}, what)
 	}
