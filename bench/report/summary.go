@@ -214,7 +214,7 @@ type Miss struct {
 var why = map[string]string{
 	"steps of members":                           "work grows with R",
 	"memory of a member, live on the heap":       "bookkeeping of each role",
-	"all led after a clean restart":              "reading the history looks like a slow log",
+	"all led after a clean restart":              "a busy machine",
 	"crash":                                      "one slow round trip",
 	"crash with its log":                         "the target allows 0.3 ms beyond the lease",
 	"the only member is started again":           "a busy machine",
