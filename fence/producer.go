@@ -38,7 +38,8 @@ type Client[R any] interface {
 	// is committed.
 	Commit(ctx context.Context) error
 	// Close ends the client and everything that it does in the background. It does not
-	// abort.
+	// abort. A commit whose context has ended may go on after Close, for a limited time: it
+	// can succeed only before the next Init, as one that is still on its way to the broker.
 	Close()
 }
 

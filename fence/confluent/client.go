@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -20,9 +21,21 @@ import (
 // coordinator is busy, so it sends no more than a dozen within Transactions' longest wait.
 type client struct {
 	id    string
-	kafka *kafka.Producer
+	kafka transactional
 	*watcher
 	absent *absent.Topics
+	limit  time.Duration   // for a commit: transaction.timeout.ms
+	commit <-chan struct{} // closed when the client's call to commit has returned; nil: none was made
+}
+
+// transactional is what a client needs of a *kafka.Producer.
+type transactional interface {
+	InitTransactions(context.Context) error
+	BeginTransaction() error
+	Produce(*kafka.Message, chan kafka.Event) error
+	CommitTransaction(context.Context) error
+	Purge(flags int) error
+	Close()
 }
 
 func newClient(config kafka.ConfigMap, id string, topics *absent.Topics) (*client, error) {
@@ -33,7 +46,17 @@ func newClient(config kafka.ConfigMap, id string, topics *absent.Topics) (*clien
 	if err != nil {
 		return nil, err
 	}
-	return &client{id, p, w, topics}, nil
+	return &client{id: id, kafka: p, watcher: w, absent: topics, limit: commitLimit(config)}, nil
+}
+
+// commitLimit is transaction.timeout.ms, after which the coordinator aborts a transaction that
+// nothing has ended. librdkafka has accepted the value.
+func commitLimit(config kafka.ConfigMap) time.Duration {
+	ms, err := strconv.Atoi(fmt.Sprint(config["transaction.timeout.ms"]))
+	if err != nil || ms <= 0 {
+		ms = 60_000 // librdkafka's default
+	}
+	return time.Duration(ms) * time.Millisecond
 }
 
 // newProducer makes a client that is watched. The client calls it fatal, and prints it,
@@ -108,21 +131,53 @@ func (c *client) refused(at kafka.TopicPartition, err error, began time.Time) er
 
 var unknown = []kafka.ErrorCode{kafka.ErrUnknownTopic, kafka.ErrUnknownTopicOrPart, kafka.ErrUnknownPartition}
 
+// Commit calls the client once. librdkafka 2.15.1 aborts the process if a call to commit that
+// is resumed times out before librdkafka's main thread has looked at it, and the coordinator
+// then answers (docs/clients.md); a process that is suspended at that moment is enough. So when
+// ctx ends, the call goes on in the background, for as long as limit at most: by then the
+// coordinator has aborted the transaction, unless it has committed it.
 func (c *client) Commit(ctx context.Context) error {
-	return c.classify(resume(ctx, c.kafka.CommitTransaction))
+	done, returned := make(chan error, 1), make(chan struct{})
+	c.commit = returned
+	go func() {
+		defer close(returned)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limit)
+		defer cancel()
+		done <- c.kafka.CommitTransaction(limited)
+	}()
+	select {
+	case err := <-done:
+		return c.classify(err)
+	case <-ctx.Done():
+		return fmt.Errorf("no answer yet: %w", context.Cause(ctx))
+	}
 }
 
-// Close drops what has not been written: of a transaction that is not to be committed.
+// Close drops what has not been written: of a transaction that is not to be committed. While the
+// client still commits, it must not be closed: that happens in the background, when it has.
 func (c *client) Close() {
 	_ = c.kafka.Purge(kafka.PurgeQueue | kafka.PurgeInFlight | kafka.PurgeNonBlocking)
-	c.kafka.Close()
+	if c.commit == nil {
+		c.kafka.Close()
+		return
+	}
+	select {
+	case <-c.commit:
+		c.kafka.Close()
+	default:
+		go func() {
+			<-c.commit
+			c.kafka.Close()
+		}()
+	}
 }
 
 // slice is how long a call into the client may not see that its context was cancelled.
 const slice = 50 * time.Millisecond
 
 // resume calls a method again for as long as it says that its time was up: the client sees
-// a context's deadline, but not that it was cancelled. Calling again resumes.
+// a context's deadline, but not that it was cancelled. Calling again resumes. See Commit for
+// the method that must not be called again.
 func resume(ctx context.Context, call func(context.Context) error) error {
 	for {
 		part, cancel := context.WithTimeout(ctx, slice)

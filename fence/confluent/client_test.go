@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -42,6 +44,96 @@ func TestInitEndsWithItsContext(t *testing.T) {
 	gone := errors.New("gone")
 	time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
 	require.ErrorIs(t, c.Init(ctx), gone)
+}
+
+// slowCommit is a client whose commit takes until answer is closed, or its time is up.
+type slowCommit struct {
+	transactional
+	answer chan struct{}
+	calls  atomic.Int32
+	until  time.Time
+	purged atomic.Bool
+	closed chan struct{}
+}
+
+func newSlowCommit() *slowCommit {
+	return &slowCommit{answer: make(chan struct{}), closed: make(chan struct{})}
+}
+
+func (c *slowCommit) CommitTransaction(ctx context.Context) error {
+	c.calls.Add(1)
+	c.until, _ = ctx.Deadline()
+	select {
+	case <-c.answer:
+		return nil
+	case <-ctx.Done():
+		return kafka.NewError(kafka.ErrTimedOut, "", false)
+	}
+}
+
+func (c *slowCommit) Purge(int) error { c.purged.Store(true); return nil }
+
+func (c *slowCommit) Close() { close(c.closed) }
+
+// A commit is one call, however long the coordinator takes. It ends when the context does, but the
+// client is closed only when its call has returned.
+func TestCommitCallsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newSlowCommit()
+		c := &client{kafka: slow, limit: 15 * time.Second}
+		time.AfterFunc(14*time.Second, func() { close(slow.answer) })
+		require.NoError(t, c.Commit(t.Context()))
+		require.EqualValues(t, 1, slow.calls.Load())
+		c.Close()
+		<-slow.closed
+	})
+}
+
+func TestCommitIsGivenUpAfterTheTransactionsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, began := newSlowCommit(), time.Now()
+		c := &client{kafka: slow, limit: 15 * time.Second}
+		require.ErrorContains(t, c.Commit(t.Context()), kafka.ErrTimedOut.String())
+		require.Equal(t, 15*time.Second, time.Since(began))
+		require.EqualValues(t, 1, slow.calls.Load())
+		c.Close()
+		<-slow.closed
+	})
+}
+
+func TestCommitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, began, gone := newSlowCommit(), time.Now(), errors.New("gone")
+		c := &client{kafka: slow, limit: 15 * time.Second}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(gone) })
+		require.ErrorIs(t, c.Commit(ctx), gone)
+		c.Close()
+		require.Equal(t, time.Second, time.Since(began), "neither waits for the coordinator")
+		require.True(t, slow.purged.Load())
+		synctest.Wait()
+		select {
+		case <-slow.closed:
+			require.Fail(t, "closed during a call")
+		default:
+		}
+		<-slow.closed
+		require.Equal(t, 15*time.Second, time.Since(began))
+		require.EqualValues(t, 1, slow.calls.Load())
+	})
+}
+
+func TestCommitLimitIsTheTransactionsTimeout(t *testing.T) {
+	for _, c := range []struct {
+		value kafka.ConfigValue
+		want  time.Duration
+	}{{nil, time.Minute}, {15_000, 15 * time.Second}, {"7000", 7 * time.Second}} {
+		config := kafka.ConfigMap{}
+		if c.value != nil {
+			config["transaction.timeout.ms"] = c.value
+		}
+		require.Equal(t, c.want, commitLimit(config))
+	}
 }
 
 func TestClassifyNamesTheRight(t *testing.T) {
