@@ -210,7 +210,7 @@ func TestAChannelCatchesUp(t *testing.T) {
 		c.catchUp(k.now)
 		require.True(t, caughtUp(k.channels))
 		require.Equal(t, 1, c.shard.vacancies.count, "role 1")
-		require.Equal(t, again, c.announcements.snapshotAt != 0)
+		require.Equal(t, again, c.announcements.snapshotAt != 0, "who has looked back tells others")
 	}
 }
 

@@ -330,7 +330,7 @@ var mutants = []mutation.Mutant{
 
 	{Rule: "who has found one by that tells others", File: "announcements.go",
 		Old: "	if c.announcements.again {\n", New: "	if c.end < 0 {\n",
-		Package: "../scenario", Guard: "TestOneOfManyNewcomersLooksBack", Want: "all know who leads"},
+		Guard: "TestAChannelCatchesUp", Want: "who has looked back tells others"},
 
 	// Small logs; the rules of a majority are package quorum's.
 	{Rule: "lost records are noticed, whoever provides the log", File: "../quorum/quorum.go",
