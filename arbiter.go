@@ -112,9 +112,6 @@ func (u units) of(role int) int {
 	return partitionOf(role, u.partitions)
 }
 
-// partition returns the partition on which a unit is contended.
-func (u units) partition(unit int) int { return partitionOf(unit, u.partitions) }
-
 // roles yields the roles of a unit that are below a bound, ascending.
 func (u units) roles(unit, below int) iter.Seq[int] {
 	if !u.perRole {

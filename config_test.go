@@ -445,9 +445,7 @@ func TestTokenBase(t *testing.T) {
 				break
 			}
 		}
-		told, ok := events[0].(LeaderAcquired).Token(0)
-		require.True(t, ok)
-		require.Equal(t, token, told)
+		require.Equal(t, token, events[0].(LeaderAcquired).Terms[0].Token)
 	})
 	mocked(t, Config{TokenBase: base}, nothing, func(t *testing.T, _ *mockKafka, n *Neli) {
 		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)

@@ -51,16 +51,6 @@ func (c Change) Roles() []int {
 	return rs
 }
 
-// Token returns the fencing token of role's term. ok is false if the change does not include role.
-func (c Change) Token(role int) (token int64, ok bool) {
-	for _, t := range c.Terms {
-		if slices.Contains(t.Roles, role) {
-			return t.Token, true
-		}
-	}
-	return noToken, false
-}
-
 func (c Change) describe(what string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s):", what, c.Reason)

@@ -15,29 +15,14 @@ func TestChange(t *testing.T) {
 		{Partition: 3, Roles: []int{3, 7}, Token: 0},
 	}}
 	require.Equal(t, []int{0, 3, 4, 7, 8}, c.Roles())
-	for role, want := range map[int]int64{0: 70, 8: 70, 3: 0, 7: 0} {
-		token, ok := c.Token(role)
-		require.True(t, ok, "role %d", role)
-		require.Equal(t, want, token, "role %d", role)
-	}
-	for _, role := range []int{1, 5, 11, -1} {
-		token, ok := c.Token(role)
-		require.False(t, ok, "role %d", role)
-		require.Equal(t, noToken, token)
-	}
 	require.Equal(t, []int{0, 4, 8}, c.Terms[0].Roles, "asking changes nothing")
 
 	// One partition may have several terms: roles that were claimed apart.
 	c.Terms = append(c.Terms, Term{Partition: 3, Roles: []int{11}, Token: 80}, Term{Partition: 3, Roles: []int{15}, Token: 90})
 	require.Equal(t, []int{0, 3, 4, 7, 8, 11, 15}, c.Roles())
-	token, ok := c.Token(15)
-	require.True(t, ok)
-	require.Equal(t, int64(90), token)
 
 	var none Change
 	require.Empty(t, none.Roles())
-	_, ok = none.Token(0)
-	require.False(t, ok)
 }
 
 func TestEventsAreValues(t *testing.T) {

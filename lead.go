@@ -257,7 +257,7 @@ func (l *lead) start(unit int, u *leadUnit, role int) {
 	u.runs[role] = run
 	u.active++
 	l.total++
-	arg := Leadership{Role: role, Partition: l.n.units().partition(unit), Token: u.token, n: l.n, id: u.id}
+	arg := Leadership{Role: role, Token: u.token, n: l.n, id: u.id}
 	ctx := &leadContext{inner, arg, cancel}
 	// Lead does not return before it has received the result of each of these goroutines.
 	go func() {

@@ -71,8 +71,7 @@ func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) er
 
 // Leadership describes the term in which Lead runs a function.
 type Leadership struct {
-	Role      int
-	Partition int
+	Role int
 	// Token is the fencing token of this term; −1 in non-exclusive mode.
 	Token int64
 

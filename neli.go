@@ -226,9 +226,6 @@ func (n *Neli) SetRoles(r int) error {
 // State returns the stage of life of this Neli.
 func (n *Neli) State() State { return State(n.state.Load()) }
 
-// Name returns Config.Name, or its default.
-func (n *Neli) Name() string { return n.set.name }
-
 // Config returns the configuration that New was given, with defaults in place of zero values, but
 // without KafkaConfig and Token, which may hold secrets. Roles is R at the start.
 func (n *Neli) Config() Config { return n.set.config }

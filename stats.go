@@ -91,11 +91,10 @@ type Stats struct {
 	Roles int `json:"roles"`
 	// Led is how many roles this process leads at this instant.
 	Led int `json:"led"`
-	// Held, Vacant and Unknown are the numbers of roles with each Status. They add up to R.
+	// Held and Vacant are the numbers of roles with that Status; the rest of Roles are Unknown.
 	// Exclusive mode.
-	Held    int `json:"held"`
-	Vacant  int `json:"vacant"`
-	Unknown int `json:"unknown"`
+	Held   int `json:"held"`
+	Vacant int `json:"vacant"`
 	// OldestEvidence is the greatest age of V among the partitions on which this process holds a
 	// role, 0 if it holds none. Leadership is over when it reaches HeartbeatTimeout (nine tenths
 	// of it in exclusive mode). On a majority of logs, V is derived from the logs that sustain a
@@ -121,7 +120,7 @@ type Stats struct {
 
 // Stats returns the counters and the state of this process. The call takes time in proportion to R
 // (a few milliseconds for 100,000 roles). It looks at 4,096 roles at a time, so that it does not
-// delay this process's records; with more roles, Held, Vacant and Unknown count each role at some
+// delay this process's records; with more roles, Held and Vacant count each role at some
 // instant of the call. It uses no network.
 func (n *Neli) Stats() Stats {
 	s := n.core.stats()
@@ -129,7 +128,10 @@ func (n *Neli) Stats() Stats {
 	s.Reached = !n.set.contact.Lacking()
 	s.TokenFailures, s.RefusedSettings = n.set.tokenFailures.Load(), n.set.refusals.Meaning()
 	s.ReadersReplaced, s.Sentinel = n.set.replaced.Load(), n.set.watched.state()
-	s.Throttled, s.Roles = n.set.throttling.Total(), int(n.roles.Load())
+	s.Throttled = n.set.throttling.Total()
+	if n.core.elector == nil {
+		s.Roles = int(n.roles.Load())
+	}
 	if s.LastRecord < 0 {
 		s.LastRecord = now.Age(n.began)
 	}
@@ -149,7 +151,7 @@ func exclusiveStats(s elector.Stats) Stats {
 		RequestsAccepted: s.RequestsAccepted, RequestsRefused: s.RequestsRefused,
 		TermsStarted: s.Terms.Started, TermsEnded: byReason(s.Terms),
 		RoundTrips: Timing(s.RoundTrips), Drains: Timing(s.Drains), Steps: Timing(s.Steps), Vacancies: Timing(s.Vacancies), Leaderless: s.Leaderless,
-		Led: s.Led, Held: s.Held, Vacant: s.Vacant, Unknown: s.Unknown,
+		Roles: s.Held + s.Vacant + s.Unknown, Led: s.Led, Held: s.Held, Vacant: s.Vacant,
 		OldestEvidence: ageOf(s.Evidence, s.Now, 0), LastRecord: ageOf(s.Read, s.Now, never),
 	}
 }

@@ -76,7 +76,7 @@ func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
 	// nothing.
 	replaced := uint64(0)
 	for n := range well {
-		t.Log(n.Name(), "has replaced", n.Stats().ReadersReplaced)
+		t.Log(n.Config().Name, "has replaced", n.Stats().ReadersReplaced)
 		replaced += n.Stats().ReadersReplaced
 	}
 	require.Positive(t, replaced)

@@ -124,9 +124,9 @@ func (o *oversight) look() {
 		if k, ok := m.Token(0); ok {
 			if first != nil {
 				again, still := first.Token(0)
-				assert.False(o.t, still && again == token, "%s and %s lead", leader, m.Name())
+				assert.False(o.t, still && again == token, "%s and %s lead", leader, m.Config().Name)
 			}
-			first, leader, token = m, m.Name(), k
+			first, leader, token = m, m.Config().Name, k
 		}
 	}
 	o.mu.Lock()

@@ -127,9 +127,9 @@ func TestOutages(t *testing.T) {
 			for _, n := range still {
 				took[n.outageKind.name] = passed.Round(time.Millisecond)
 				if passed > n.within {
-					t.Logf("%s (%s) on %s:\n%s", n.Config().LeaderGroupID, n.outageKind.name, n.Name(), n.log.tail(200))
+					t.Logf("%s (%s) on %s:\n%s", n.Config().LeaderGroupID, n.outageKind.name, n.Config().Name, n.log.tail(200))
 					logGroup(t, members, n.Config().LeaderGroupID)
-					late = append(late, fmt.Sprintf("%s (%s) on %s, replaced %d", n.Config().LeaderGroupID, n.outageKind.name, n.Name(), n.Stats().ReadersReplaced))
+					late = append(late, fmt.Sprintf("%s (%s) on %s, replaced %d", n.Config().LeaderGroupID, n.outageKind.name, n.Config().Name, n.Stats().ReadersReplaced))
 				}
 			}
 			require.Empty(t, late, "outage %d: these are not well after %v with the brokers", o+1, passed)
@@ -138,7 +138,7 @@ func TestOutages(t *testing.T) {
 		}
 		replaced := map[string]uint64{}
 		for _, n := range members {
-			replaced[n.outageKind.name+" on "+n.Name()] += n.Stats().ReadersReplaced
+			replaced[n.outageKind.name+" on "+n.Config().Name] += n.Stats().ReadersReplaced
 		}
 		for who, n := range replaced {
 			if n -= before[who]; n > 0 {
@@ -177,7 +177,7 @@ func logGroup(t *testing.T, members []outageMember, group string) {
 		if n.Config().LeaderGroupID == group {
 			known, err := json.Marshal(map[string]any{"stats": n.Stats(), "standings": n.Standings(), "members": n.Members()})
 			require.NoError(t, err)
-			t.Logf("%s (%s) of %s: %s", n.Name(), n.outageKind.name, group, known)
+			t.Logf("%s (%s) of %s: %s", n.Config().Name, n.outageKind.name, group, known)
 		}
 	}
 }

@@ -192,7 +192,7 @@ func testObserverRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileA
 		if known = s.Status == neli.Held; known {
 			token, ok := leader.Token(0)
 			require.True(t, ok)
-			assert.Equal(t, leader.Name(), s.Holder.Name)
+			assert.Equal(t, leader.Config().Name, s.Holder.Name)
 			assert.Equal(t, token, s.Holder.Token)
 			break
 		}

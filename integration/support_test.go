@@ -103,7 +103,7 @@ func hostileStart(t *testing.T, cfg neli.Config, log *hostileLog, barrier ...nel
 		assert.NoError(t, n.Close())
 		<-m.ended
 		if t.Failed() {
-			t.Logf("log of %s:\n%s", n.Name(), log.tail(60))
+			t.Logf("log of %s:\n%s", n.Config().Name, log.tail(60))
 		}
 	})
 	return m

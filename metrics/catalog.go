@@ -38,7 +38,7 @@ var catalog = []metric{
 	{name: "neli_info", kind: gauge, labels: []string{"version", "mode", "nomination", "name"},
 		help: "Always 1; the labels name this process's version of the library and its configuration.",
 		values: func(s *sample, emit func(float64, ...string)) {
-			emit(1, s.version, text(s.n.Config().Mode), text(s.n.Config().Nomination), s.n.Name())
+			emit(1, s.version, text(s.n.Config().Mode), text(s.n.Config().Nomination), s.n.Config().Name)
 		}},
 	{name: "neli_state", kind: gauge, labels: []string{"state"},
 		help: "1 for the state of this process, else 0: live, closing, closed, failed.",
@@ -59,7 +59,7 @@ var catalog = []metric{
 		values: func(s *sample, emit func(float64, ...string)) {
 			emit(float64(s.Held), text(neli.Held))
 			emit(float64(s.Vacant), text(neli.Vacant))
-			emit(float64(s.Unknown), text(neli.Unknown))
+			emit(float64(s.Roles-s.Held-s.Vacant), text(neli.Unknown))
 		}},
 	{name: "neli_members", kind: gauge, exclusive: true,
 		help:   "Members of the group that this process has heard of, including itself unless it is an observer.",

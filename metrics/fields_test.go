@@ -36,11 +36,10 @@ var shows = map[string]map[string]float64{
 	"Steps":            {"neli_step_duration_seconds": 7},
 	"Vacancies":        {"neli_vacancy_duration_seconds": 7},
 	"Leaderless":       {"neli_leaderless_seconds_total": 7},
-	"Roles":            {"neli_role_leader 0": 0, "neli_role_leader 1": 0}, // as many as WithRoles names
+	"Roles":            {"neli_role_leader 0": 0, "neli_role_leader 1": 0, "neli_roles unknown": 7}, // as many as WithRoles names
 	"Led":              {"neli_roles_led": 7},
-	"Held":             {"neli_roles held": 7},
-	"Vacant":           {"neli_roles vacant": 7},
-	"Unknown":          {"neli_roles unknown": 7},
+	"Held":             {"neli_roles held": 7, "neli_roles unknown": -7},
+	"Vacant":           {"neli_roles vacant": 7, "neli_roles unknown": -7},
 	"OldestEvidence":   {"neli_evidence_age_seconds": 7},
 	"LastRecord":       {"neli_record_age_seconds": 7},
 	"LastPulse":        {"neli_pulse_age_seconds": 7},

@@ -62,7 +62,7 @@ func (h *handler) draw(g *glance) drawing {
 		name := names[i]
 		d.Lanes = append(d.Lanes, viewOf(name, l, at, classes))
 	}
-	d.Legend = legendOf(lanes, now, classes, h.src.Name())
+	d.Legend = legendOf(lanes, now, classes, h.src.Config().Name)
 	if total > 1 {
 		d.cells(g, total, classes)
 	}

@@ -19,7 +19,8 @@ type about struct {
 }
 
 func (h *handler) about() about {
-	return about{Group: h.src.Config().LeaderGroupID, Name: h.src.Name(), State: h.src.State().String()}
+	cfg := h.src.Config()
+	return about{Group: cfg.LeaderGroupID, Name: cfg.Name, State: h.src.State().String()}
 }
 
 // leading is the answer of /leader, and with a role that of /leader/{role}.

@@ -84,9 +84,8 @@ func (s *script) end(state neli.State) {
 }
 
 func (s *script) Config() neli.Config {
-	return neli.Config{LeaderGroupID: "carts", Mode: s.mode, HeartbeatTimeout: cmp.Or(s.timeout, 5*time.Second)}
+	return neli.Config{LeaderGroupID: "carts", Name: "a", Mode: s.mode, HeartbeatTimeout: cmp.Or(s.timeout, 5*time.Second)}
 }
-func (s *script) Name() string           { return "a" }
 func (s *script) Partitions() int        { return 1 }
 func (s *script) Members() []neli.Member { return s.members }
 func (s *script) Stats() neli.Stats      { return s.stats }

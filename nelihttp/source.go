@@ -9,7 +9,6 @@ import (
 
 // source has the methods of *neli.Neli that the routes need.
 type source interface {
-	Name() string
 	Config() neli.Config
 	State() neli.State
 	Partitions() int

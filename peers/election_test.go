@@ -233,7 +233,7 @@ func TestAnObserverHostsNothingAndSees(t *testing.T) {
 		}
 		for _, m := range members {
 			if m.IsLeader() {
-				return holder.Name == m.Name()
+				return holder.Name == m.Config().Name
 			}
 		}
 		return false

@@ -191,7 +191,7 @@ func watchTerms(ctx context.Context, n *neli.Neli) (all []*span) {
 			case s != nil && s.Token == token:
 				s.Until = before // it led at some instant between before and after
 			default:
-				open[role] = &span{n.Name(), role, token, after, after}
+				open[role] = &span{n.Config().Name, role, token, after, after}
 				all = append(all, open[role])
 			}
 		}

@@ -53,7 +53,7 @@ func run(ctx context.Context, cfg neli.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	imp.log.SetPrefix(n.Name() + ": ")
+	imp.log.SetPrefix(n.Config().Name + ": ")
 	// Close delivers LeaderRevoked on this goroutine. So the last batch is committed before another process
 	// becomes leader.
 	defer func() {
@@ -88,8 +88,7 @@ func (i *importer) barrier(e neli.Event) {
 	switch e := e.(type) {
 	case neli.LeaderAcquired:
 		// From now on no other process leads. Initialise what leading needs.
-		token, _ := e.Token(0)
-		i.log.Printf("leader, with token %d: opens a batch", token)
+		i.log.Printf("leader, with token %d: opens a batch", e.Terms[0].Token)
 		i.batch = []string{}
 	case neli.LeaderRevoked:
 		// This process still leads until barrier returns, at most until the deadline.

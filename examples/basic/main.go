@@ -51,7 +51,7 @@ func run(ctx context.Context, cfg neli.Config) error {
 	if err != nil {
 		return err
 	}
-	logger := log.New(os.Stdout, n.Name()+": ", log.Ltime|log.Lmsgprefix)
+	logger := log.New(os.Stdout, n.Config().Name+": ", log.Ltime|log.Lmsgprefix)
 	relay := &relay{log: logger, box: outbox{began: time.Now()}}
 
 	// The task is called again and again while this process leads. It does a small piece of work and

@@ -51,7 +51,7 @@ func run(ctx context.Context, cfg neli.Config, schedule string) error {
 	if err != nil {
 		return err
 	}
-	logger := log.New(os.Stdout, n.Name()+": ", log.Ltime|log.Lmsgprefix)
+	logger := log.New(os.Stdout, n.Config().Name+": ", log.Ltime|log.Lmsgprefix)
 	err = n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error { return lead(ctx, l, logger, schedule) })
 	return errors.Join(err, n.Close())
 }

@@ -62,7 +62,7 @@ func run(ctx context.Context, cfg neli.Config, symbols []string) error {
 	if err != nil {
 		return err
 	}
-	logger.SetPrefix(n.Name() + ": ")
+	logger.SetPrefix(n.Config().Name + ": ")
 	logger.Print("standing by")
 
 	// Close leaves the group, but this process goes on presuming for a while, until others have taken over.

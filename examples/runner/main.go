@@ -146,7 +146,7 @@ func (r *runner) job(client context.Context, t *term, job string, steps int) (do
 // redirect redirects a request to the leader that this process knows.
 func (r *runner) redirect(w http.ResponseWriter, q *http.Request) {
 	h, ok := r.n.Holder(0)
-	if !ok || h.Name == r.n.Name() {
+	if !ok || h.Name == r.n.Config().Name {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "no leader is known at present", http.StatusServiceUnavailable)
 		return

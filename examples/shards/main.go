@@ -62,7 +62,7 @@ func run(ctx context.Context, cfg neli.Config) error {
 		return err
 	}
 	s.n = n
-	s.log.SetPrefix(n.Name() + ": ")
+	s.log.SetPrefix(n.Config().Name + ": ")
 	s.log.Print("standing by")
 	pulser, err := n.Background(s.step)
 	if err != nil {

@@ -54,7 +54,7 @@ func run(ctx context.Context, group, name string, brokers []string) error {
 	if err != nil {
 		return err
 	}
-	logger := log.New(os.Stdout, n.Name()+": ", log.Ltime|log.Lmsgprefix)
+	logger := log.New(os.Stdout, n.Config().Name+": ", log.Ltime|log.Lmsgprefix)
 	err = n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
 		logger.Printf("runs the job, with token %d", l.Token)
 		<-ctx.Done() // a real job would work here, and check ctx.Err() before each thing it does

@@ -143,7 +143,7 @@ func picture(t *testing.T, browser context.Context) {
 		require.Eventually(t, func() bool {
 			for _, from := range []*member{a, b, c} {
 				if from != m.to && from.IsLeaderOf(m.role) {
-					_ = from.Transfer(t.Context(), m.role, m.to.Name())
+					_ = from.Transfer(t.Context(), m.role, m.to.Config().Name)
 				}
 			}
 			return m.to.IsLeaderOf(m.role)

@@ -63,7 +63,7 @@ func (c *crowd) join(n int) {
 // crash kills the first n members.
 func (c *crowd) crash(n int) {
 	for _, m := range c.members[:n] {
-		c.broker.Kill(m.Name())
+		c.broker.Kill(m.Config().Name)
 	}
 	c.dead = append(c.dead, c.members[:n]...)
 	c.members = slices.Clone(c.members[n:])

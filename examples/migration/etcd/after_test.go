@@ -24,7 +24,7 @@ func TestAfter(t *testing.T) {
 				last = token
 				name, ok := leaderAfter(n)
 				require.True(t, ok)
-				require.Equal(t, n.Name(), name)
+				require.Equal(t, n.Config().Name, name)
 			})
 		}))
 }

@@ -160,11 +160,11 @@ func environment(base []string, n *neli.Neli, topic string, l neli.Leadership) [
 	own := []string{
 		"NELI_TOKEN=" + strconv.FormatInt(l.Token, 10),
 		"NELI_ROLE=" + strconv.Itoa(l.Role),
-		"NELI_PARTITION=" + strconv.Itoa(l.Partition),
+		"NELI_PARTITION=" + strconv.Itoa(l.Role%n.Partitions()),
 		"NELI_GROUP=" + n.Config().LeaderGroupID,
 		"NELI_TOPIC=" + topic,
 		"NELI_MEMBER=" + member,
-		"NELI_NAME=" + n.Name(),
+		"NELI_NAME=" + n.Config().Name,
 	}
 	env := slices.DeleteFunc(slices.Clone(base), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
