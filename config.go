@@ -109,15 +109,15 @@ type Config struct {
 	// together. Processes may have different values of R for a while: each leads only the roles
 	// that it knows. SetRoles changes R at run time. At most 1,000,000.
 	//
-	// With a million roles, the longest step of one of three members takes 0.07 to 0.1 s of a
-	// processor when it starts or after a crash, and 0.05 s when it closes. With a broker and all
-	// three on two cores, also beside two busy processes, all roles are led evenly 7 s after the
-	// start and 5 s after a crash, and are led 2 s after a clean restart, with HeartbeatTimeout 5 s.
-	// One step in a thousand takes longer than 0.1 s there, and one in a run up to 0.5 s: let
-	// HeartbeatTimeout be 5 s or more, and look at Stats.Steps. With twenty members on two cores all
-	// is led after 11 to 20 s, and after a clean restart of all in 12 s: give so many members more
-	// processors, or fewer roles. A member that leads a third of the roles has 60 MB live on Go's
-	// heap and up to 250 MB resident. Default: 1.
+	// Measured with a broker and three members on two cores, with HeartbeatTimeout 5 s: up to 250,000
+	// roles no step of a member took longer than a fiftieth of HeartbeatTimeout (Stats.Steps); with
+	// 500,000 one step in two runs did. With a million one step in a thousand takes longer, and one in
+	// a run up to 0.5 s, so let HeartbeatTimeout be 5 s or more. All of the million are led evenly 7 s
+	// after the start and 6 s after a crash, and are led 2 s after a clean restart, also beside two
+	// busy processes. With twenty members on two cores a million roles are led after 11 to 20 s, and
+	// after a clean restart of all in 12 s: give so many members more processors, or fewer roles. A
+	// member that leads a third of a million roles has 60 MB live on Go's heap and up to 250 MB
+	// resident. Default: 1.
 	Roles int
 
 	// Partitions is M, the number of partitions with which a missing topic is created. An existing
