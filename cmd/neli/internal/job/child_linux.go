@@ -165,9 +165,17 @@ func (c *child) order(o []byte) {
 	}
 }
 
+// tell writes an order if it fits into the pipe. It tries at once: a write deadline would drop the
+// order, and a signal with it, if this process got no processor until the deadline was over.
 func tell(orders *os.File, o []byte) {
-	_ = orders.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-	_, _ = orders.Write(o)
+	pipe, err := orders.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = pipe.Write(func(fd uintptr) (done bool) {
+		_, _ = unix.Write(int(fd), o) // whole or not at all
+		return true
+	})
 }
 
 // kill kills the group, whatever state the guard is in, and returns when nothing is left of it.

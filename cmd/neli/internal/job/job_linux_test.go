@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -142,4 +143,26 @@ func TestASignalThatComesWhenTheCommandHasEnded(t *testing.T) {
 			require.Equal(t, result{}, *c.outcome)
 		})
 	}
+}
+
+// A guard that is stopped reads nothing. What fits into its pipe is there when it goes on; what does not is
+// dropped as a whole, and nobody waits for it. No deadline decides that: a process that gets no processor
+// for a while must not lose a signal.
+func TestAnOrderIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	defer in.Close()
+	conn, err := out.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, conn.Control(func(fd uintptr) { _, err = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, 4096) }))
+	require.NoError(t, err)
+	order := guard.Deliver(unix.SIGTSTP)
+	for range 1000 {
+		tell(out, order)
+	}
+	require.NoError(t, out.Close())
+	tell(out, order) // of a command that has ended
+	got, err := io.ReadAll(in)
+	require.NoError(t, err)
+	require.Equal(t, bytes.Repeat(order, 4096/len(order)), got)
 }
