@@ -156,10 +156,11 @@ func TestAnOrderIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, conn.Control(func(fd uintptr) { _, err = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, 4096) }))
 	require.NoError(t, err)
-	order := guard.Deliver(unix.SIGTSTP)
-	for range 1000 {
+	order, began := guard.Deliver(unix.SIGTSTP), time.Now()
+	for range 3000 {
 		tell(out, order)
 	}
+	require.Less(t, time.Since(began), soon, "it waits for room")
 	require.NoError(t, out.Close())
 	tell(out, order) // of a command that has ended
 	got, err := io.ReadAll(in)

@@ -20,6 +20,10 @@ var mutants = []mutation.Mutant{
 	{Rule: "a signal to end counts more than --keep", File: "job_linux.go",
 		Old: "c.outcome == nil || c.outcome.again && !r.again", New: "c.outcome == nil",
 		Guard: "TestASignalThatComesWhenTheCommandHasEnded", Want: "it does not contend again"},
+	{Rule: "an order is written at once or dropped", File: "child_linux.go",
+		Old:   "	_ = pipe.Write(func(fd uintptr) (done bool) {\n		_, _ = unix.Write(int(fd), o) // whole or not at all\n		return true\n",
+		New:   "	_ = orders.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))\n	_ = pipe.Write(func(fd uintptr) (done bool) {\n		n, _ := unix.Write(int(fd), o)\n		return n > 0\n",
+		Guard: "TestAnOrderIsWrittenAsAWholeOrNotAtAll", Want: "it waits for room"},
 }
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }
