@@ -32,7 +32,8 @@ type Client[R any] interface {
 	// Begin begins a transaction.
 	Begin() error
 	// Produce writes records to the transaction. It returns nil when the brokers have
-	// acknowledged every one of them.
+	// acknowledged every one of them. It returns when ctx ends, and may go on in the
+	// background only until Close.
 	Produce(ctx context.Context, records []R) error
 	// Commit commits. It returns nil only if the coordinator has said that the transaction
 	// is committed.

@@ -58,17 +58,27 @@ func (c *client) Begin() error { return c.classify(c.kafka.BeginTransaction()) }
 // if a broker refuses a batch for its epoch, and retention has removed what it wrote before.
 var errParted = errors.New("the client has begun another transaction with a part of the records")
 
+// Produce does not wait longer than its context. The client itself does, if it cannot know whether the brokers have a record.
+// It works on copies, since it may go on with them until Close.
 func (c *client) Produce(ctx context.Context, records []*kgo.Record) error {
 	began := time.Now()
-	results := c.kafka.ProduceSync(ctx, records...)
-	for _, result := range results {
-		if result.Err != nil {
-			return c.refused(result.Record, result.Err, began)
+	copies, results := make([]kgo.Record, len(records)), make(chan kgo.ProduceResult, len(records))
+	for i, r := range records {
+		copies[i] = *r
+		c.kafka.Produce(ctx, &copies[i], func(r *kgo.Record, err error) { results <- kgo.ProduceResult{Record: r, Err: err} })
+	}
+	for range records {
+		select {
+		case result := <-results:
+			if result.Err != nil {
+				return c.refused(result.Record, result.Err, began)
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
-	first := results[0].Record
-	for _, result := range results {
-		if r := result.Record; r.ProducerID != first.ProducerID || r.ProducerEpoch != first.ProducerEpoch {
+	for i := range copies {
+		if *records[i] = copies[i]; copies[i].ProducerID != copies[0].ProducerID || copies[i].ProducerEpoch != copies[0].ProducerEpoch {
 			return errParted
 		}
 	}
