@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,13 +30,16 @@ type headers struct {
 	store  *store
 	opts   []kgo.Opt
 	group  string
+	log    *slog.Logger
 	topics topicLimits
 }
 
-func newHeaders(s *store, group string, opts []kgo.Opt) *headers {
-	return &headers{store: s, group: group, opts: slices.Concat(opts, []kgo.Opt{
+func newHeaders(s *store, group string, opts []kgo.Opt, log *slog.Logger) *headers {
+	return &headers{store: s, group: group, log: log, opts: slices.Concat(opts, []kgo.Opt{
 		kgo.RecordPartitioner(byKey{}), kgo.ProducerLinger(0), kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.RecordDeliveryTimeout(0), // it counts from a record's timestamp, and rows may have waited for any time
+		// otherwise the end of a term waits for as long as the client cannot know whether the brokers have a record
+		kgo.AllowIdempotentProduceCancellation(),
 	})}
 }
 
@@ -44,7 +48,9 @@ func (h *headers) term(ctx context.Context, now term, work func(context.Context,
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := h.store.claim(ctx, key, now.token)
 		return struct{}{}, again(err, err != nil && passing(err))
-	}, patiently()...)
+	}, patiently(backoff.WithNotify(func(err error, after time.Duration) {
+		h.log.Warn("cannot claim the slot in the database, retrying", "slot", now.slot, "token", now.token, "error", err, "after", after)
+	}))...)
 	if err != nil {
 		return err
 	}

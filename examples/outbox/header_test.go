@@ -3,7 +3,10 @@
 package main
 
 import (
+	"context"
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -42,4 +45,50 @@ func TestSettingsThatABrokerDoesNotTellAreAskedForAgain(t *testing.T) {
 		require.ErrorIs(t, err, want, code.Message)
 		require.ErrorIs(t, err, code)
 	}
+}
+
+// franz-go does not give up a record of which it cannot know whether the brokers have it, unless it is told to. A term ends
+// only when publish has returned.
+func TestAPublicationEndsWithItsContext(t *testing.T) {
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	require.NoError(t, err)
+	defer broker.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	broker.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		time.AfterFunc(50*time.Millisecond, cancel)
+		return appendedToTooFew(req.(*kmsg.ProduceRequest)), nil, true
+	})
+	h := newHeaders(nil, "g", []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, slog.New(slog.DiscardHandler))
+	h.topics.learn("t", 1<<20)
+	client, err := kgo.NewClient(h.opts...)
+	require.NoError(t, err)
+	defer client.Close()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- (&stamped{headers: h, client: client}).publish(ctx, []row{{id: 1, topic: "t", key: "a"}}, nil)
+	}()
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, fence.ErrRefused)
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for the client, which waits for the brokers")
+	}
+}
+
+// appendedToTooFew is the answer of a broker whose followers do not have the records yet: the client must ask again.
+func appendedToTooFew(req *kmsg.ProduceRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.ProduceResponse)
+	for _, topic := range req.Topics {
+		to := kmsg.NewProduceResponseTopic()
+		to.Topic, to.TopicID = topic.Topic, topic.TopicID
+		for _, p := range topic.Partitions {
+			answer := kmsg.NewProduceResponseTopicPartition()
+			answer.Partition, answer.ErrorCode = p.Partition, kerr.NotEnoughReplicasAfterAppend.Code
+			to.Partitions = append(to.Partitions, answer)
+		}
+		resp.Topics = append(resp.Topics, to)
+	}
+	return resp
 }

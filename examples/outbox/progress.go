@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -30,8 +31,8 @@ func progressTopic(group string) string { return group + ".outbox" }
 // noteKey is the key of all records, so that compaction keeps the last one.
 var noteKey = []byte("published")
 
-// create creates the topic unless it exists.
-func (p *progress) create(ctx context.Context, slots int) error {
+// create creates the topic unless it exists. It warns of a topic with one replica.
+func (p *progress) create(ctx context.Context, slots int, log *slog.Logger) error {
 	client, err := kgo.NewClient(p.opts...)
 	if err != nil {
 		return err
@@ -53,6 +54,9 @@ func (p *progress) create(ctx context.Context, slots int) error {
 		return fmt.Errorf("the topic %s: %w", p.topic, err)
 	case n < slots:
 		return fmt.Errorf("%w: the topic %s has %d partitions, must have one for each of %d slots", fence.ErrPermanent, p.topic, n, slots)
+	}
+	if n := topics[p.topic].Partitions.NumReplicas(); n < 2 {
+		log.Warn("a failure of the only replica can lose rows, or halt slots (KAFKA-20734): use three replicas, or --fence=header", "topic", p.topic, "replicas", n)
 	}
 	return nil
 }

@@ -161,7 +161,7 @@ func testKilledBesideItsDeletion(t *testing.T, w *world) {
 }
 
 func testLateRecords(t *testing.T, w *world) {
-	p := newHeaders(w.store, w.topicName, w.opts())
+	p := newHeaders(w.store, w.topicName, w.opts(), slog.New(slog.DiscardHandler))
 	w.insert("b", "1")
 	w.insert("b", "2")
 	inTerm(t, p, 5, func(ctx context.Context, former writer, _ []int64) {
@@ -383,14 +383,16 @@ func testServes(t *testing.T, w *world) {
 // made creates the topic, and waits until all of Kafka knows it.
 func (p *progress) made(t *testing.T, slots int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return p.create(t.Context(), slots) == nil }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return p.create(t.Context(), slots, slog.New(slog.DiscardHandler)) == nil }, time.Minute, 10*time.Millisecond)
 }
 
 // The search for notes begins close to the end, and goes further back if transactions were aborted since.
 func testNotes(t *testing.T, w *world) {
 	p := &progress{opts: w.opts(), topic: progressTopic(w.topicName)}
 	p.made(t, 2)
-	require.NoError(t, p.create(t.Context(), 2), "it is there")
+	var said strings.Builder
+	require.NoError(t, p.create(t.Context(), 2, slog.New(slog.NewTextHandler(&said, nil))), "it is there")
+	require.Contains(t, said.String(), "the only replica")
 	ids, err := p.last(t.Context(), 1)
 	require.NoError(t, err)
 	require.Empty(t, ids)

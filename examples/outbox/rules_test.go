@@ -34,6 +34,9 @@ var rules = []mutation.Mutant{
 	{Rule: "no batch is begun before the next one is read and the former ones are deleted", File: "relay.go",
 		Old: "	err = <-read\n", New: "",
 		Guard: "TestReadingAheadLosesAndRepeatsNothing", Want: "is published twice|a call outlives the work|rows are lost|stay in the table"},
+	{Rule: "the end of a term does not wait for what the client cannot know", File: "header.go",
+		Old: "		kgo.AllowIdempotentProduceCancellation(),\n", New: "",
+		Guard: "TestAPublicationEndsWithItsContext", Want: "it waits for the client"},
 }
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, rules) }

@@ -83,7 +83,7 @@ func awaitSchema(ctx context.Context, s *store, log *slog.Logger) (int, error) {
 // publisher returns the publisher. It waits for Kafka if it needs to ask it anything.
 func (c *config) publisher(ctx context.Context, s *store, slots int, opts []kgo.Opt, log *slog.Logger) (publisher, error) {
 	if c.fence == "header" {
-		return newHeaders(s, c.group, opts), nil
+		return newHeaders(s, c.group, opts, log), nil
 	}
 	return backoff.Retry(ctx, func() (publisher, error) {
 		limited, cancel := context.WithTimeout(ctx, publishTimeout)

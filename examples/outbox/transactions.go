@@ -31,29 +31,62 @@ func newTransactions(ctx context.Context, s *store, group string, slots int, opt
 	if err != nil {
 		return nil, err
 	}
-	if err := p.create(ctx, slots); err != nil {
+	if err := p.create(ctx, slots, log); err != nil {
 		return nil, err
 	}
 	return &transactions{s, kafkas, p, group, log}, nil
 }
 
 func (t *transactions) term(ctx context.Context, now term, work func(context.Context, writer, []int64) error) error {
-	open := t.kafkas.Open(fence.TransactionalID(t.group, now.slot))
+	log := t.log.With("slot", now.slot, "token", now.token)
+	open := telling(t.kafkas.Open(fence.TransactionalID(t.group, now.slot)), log)
 	return fence.Transactions(ctx, now, open, func(ctx context.Context, p *franzfence.Producer) error {
 		published, err := t.progress.last(ctx, int32(now.slot))
 		if err != nil {
-			return t.unread(err)
+			return unread(err, log)
 		}
 		return work(ctx, &transactional{t, p, now.slot}, published)
 	})
 }
 
+// usualAttempts is how often a producer may fail to initialise before that is worth a line: the coordinator ends the former
+// leader's transaction first, and the first attempts are short.
+const usualAttempts = 5
+
+// telling logs why producers cannot initialise; fence.Transactions only tries again.
+func telling(open func() (fence.Client[*kgo.Record], error), log *slog.Logger) func() (fence.Client[*kgo.Record], error) {
+	failed := 0
+	return func() (fence.Client[*kgo.Record], error) {
+		client, err := open()
+		return told{client, log, &failed}, err
+	}
+}
+
+// told counts, over all producers of a term, the attempts that have failed since one succeeded.
+type told struct {
+	fence.Client[*kgo.Record]
+	log    *slog.Logger
+	failed *int
+}
+
+func (c told) Init(ctx context.Context) error {
+	err := c.Client.Init(ctx)
+	if err == nil {
+		*c.failed = 0
+		return nil
+	}
+	if *c.failed++; *c.failed > usualAttempts {
+		c.log.Warn("cannot initialise a producer, retrying", "attempts", *c.failed, "error", err)
+	}
+	return err
+}
+
 // unread is why a term cannot begin yet, or not at all.
-func (t *transactions) unread(err error) error {
+func unread(err error, log *slog.Logger) error {
 	if errors.Is(err, kerr.TopicAuthorizationFailed) {
 		return fmt.Errorf("%w; the principal needs DESCRIBE and READ on the topic", err)
 	}
-	t.log.Warn("cannot read what was published last, retrying", "error", err)
+	log.Warn("cannot read what was published last, retrying", "error", err)
 	return fmt.Errorf("%w: %w", fence.ErrRefused, err)
 }
 
