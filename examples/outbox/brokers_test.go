@@ -26,7 +26,7 @@ func TestNothingIsLostOnThreeBrokers(t *testing.T) {
 		span, err = time.ParseDuration(text)
 		require.NoError(t, err)
 	}
-	r := newTrial(t, kafkatest.Options{Brokers: 3}, 10_000)
+	r := newTrial(t, kafkatest.Options{Brokers: 3}, 10_000, "transactions", "header")
 	b := &brokersInTurn{trial: r}
 	ctx, cancel := context.WithCancel(t.Context())
 	var turns sync.WaitGroup

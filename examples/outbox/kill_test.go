@@ -23,20 +23,33 @@ import (
 	"github.com/goneli/neli/testkit/pause"
 )
 
-// Relays are killed and suspended, the broker crashes and hangs, and the database crashes, while sessions insert rows. Each row whose
+// Relays are killed and suspended, the broker hangs, and the database crashes, while sessions insert rows. Each row whose
 // commit has returned is published once, and rows of one key in the order of their commits. NELI_OUTBOX_ROWS=1000000
 // inserts more rows.
+//
+// Partitions always have a leader, as transactions need it (KAFKA-20734): a hanging broker is not given up.
 func TestNothingIsLostOrReordered(t *testing.T) {
-	rows := int64(10_000)
-	if n, err := strconv.ParseInt(os.Getenv("NELI_OUTBOX_ROWS"), 10, 64); err == nil {
-		rows = n
-	}
-	r := newTrial(t, kafkatest.Options{}, rows)
-	r.disturb(r.inserted, r.kill, r.suspend, r.failOver, r.hang, r.kill, r.crash)
+	r := newTrial(t, kafkatest.Options{BrokerProps: map[string]string{"broker.session.timeout.ms": "120000"}}, rowsWanted(), "transactions", "header")
+	r.disturb(r.inserted, r.kill, r.suspend, r.failOver, r.hang, r.kill)
+	r.check()
+	require.Zero(t, r.unwritten(), "each partition had a leader")
+}
+
+// The same for relays by headers, and the only broker crashes as well.
+func TestHeadersLoseNothingWithTheOnlyBroker(t *testing.T) {
+	r := newTrial(t, kafkatest.Options{}, rowsWanted(), "header")
+	r.disturb(r.inserted, r.crash, r.kill, r.hang, r.crash)
 	r.check()
 }
 
-// trial is two worlds on the same servers, one for each fence, with their relays and what their sessions have inserted.
+func rowsWanted() int64 {
+	if n, err := strconv.ParseInt(os.Getenv("NELI_OUTBOX_ROWS"), 10, 64); err == nil {
+		return n
+	}
+	return 10_000
+}
+
+// trial has a world for each fence, all on the same servers, with their relays and what their sessions have inserted.
 type trial struct {
 	*world // for the servers
 	worlds []*world
@@ -53,11 +66,12 @@ type trial struct {
 	crashes int
 }
 
-func newTrial(t *testing.T, options kafkatest.Options, rows int64) *trial {
-	w := newWorld(t, options, 1)
-	r := &trial{world: w, rows: rows, random: rand.New(rand.NewPCG(2, 3)), began: time.Now(), enough: make(chan struct{}),
-		worlds: []*world{w.beside("transactions", 6, "--fence", "transactions"), w.beside("header", 6, "--fence", "header")}}
-	for _, w := range r.worlds {
+func newTrial(t *testing.T, options kafkatest.Options, rows int64, fences ...string) *trial {
+	servers := newWorld(t, options, 1)
+	r := &trial{world: servers, rows: rows, random: rand.New(rand.NewPCG(2, 3)), began: time.Now(), enough: make(chan struct{})}
+	for _, fence := range fences {
+		w := servers.beside(fence, 6, "--fence", fence)
+		r.worlds = append(r.worlds, w)
 		c := &commits{asked: map[string]time.Time{}, returned: map[string]time.Time{}, places: map[string]place{}, open: map[string]bool{}}
 		r.all = append(r.all, c)
 		for i := range 4 {
