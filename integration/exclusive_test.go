@@ -133,15 +133,17 @@ func leaderKilled(t *testing.T, e *env, nomination neli.Nomination) {
 func leaderSuspended(t *testing.T, e *env, nomination neli.Nomination) {
 	el := exclusive(t, e, nomination, time.Second)
 	el.start("first")
-	old := el.leader(0, firstLeader)
+	el.leader(0, firstLeader)
 	el.follow("second")
-	asleep := old.suspend()
+	old, asleep := el.suspendLeader(0)
+	before := len(old.events("fenced"))
 	next := el.leader(0, el.bound+patience, old.member)
 	assert.Less(t, next.since-asleep, el.bound)
 	waitPast(t, asleep+el.longEnough())
 
 	woken := old.wake()
-	fenced := old.awaits("fenced", patience)
+	waitUntil(t, patience, "the woken leader is told", func() bool { return len(old.events("fenced")) > before })
+	fenced := old.events("fenced")[before]
 	assert.Greater(t, fenced.At, woken)
 	assert.Equal(t, old.token, fenced.Terms[0].Token)
 	old.sampledMore(300)
@@ -162,7 +164,7 @@ func leaderSuspended(t *testing.T, e *env, nomination neli.Nomination) {
 // that it held the lease when it sent them, not now.
 func leaderWithBacklog(t *testing.T, e *env, nomination neli.Nomination) {
 	p := e.proxy(t)
-	el := exclusive(t, e, nomination, 2*time.Second)
+	el := exclusive(t, e, nomination, 4*time.Second)
 	el.start("first", through(p))
 	old := el.leader(0, firstLeader)
 	second := el.follow("second")[0]
@@ -190,7 +192,7 @@ func leaderWithBacklog(t *testing.T, e *env, nomination neli.Nomination) {
 // While LeaderRevoked runs, the lease is kept. If the process is suspended meanwhile, the lease ends, and the barrier that
 // continues afterwards does not lead.
 func leaderSuspendedInRevoke(t *testing.T, e *env, nomination neli.Nomination) {
-	el := exclusive(t, e, nomination, time.Second, func(c *contenderParams) { c.Drain = time.Minute })
+	el := exclusive(t, e, nomination, 4*time.Second, func(c *contenderParams) { c.Drain = time.Minute })
 	el.bound += el.params.Timeout // a term that is being revoked may end by itself
 	first := el.start("first", func(m *memberParams) { m.Contenders[0].HoldRevoked = true })
 	old := el.leader(0, firstLeader)

@@ -125,7 +125,7 @@ func staticMembership(t *testing.T, e *env) {
 	instance := func(id string) func(*memberParams) {
 		return func(m *memberParams) { m.Contenders[0].Kafka = static(m.Contenders[0].Kafka, id, session) }
 	}
-	el := exclusive(t, e, neli.Assigned, time.Second)
+	el := exclusive(t, e, neli.Assigned, 3*time.Second)
 	el.bound = openBound(el.params.Timeout) + busyMachine // the process has to start, too
 	el.start("first", instance("one"))
 	old := el.leader(0, firstLeader)

@@ -156,6 +156,22 @@ func (e *election) leader(role int, within time.Duration, except ...*member) hel
 	return h
 }
 
+// suspendLeader suspends a role's leader while it leads, and returns when that began. A leader that gets no processor for T
+// loses its lease by itself: then it waits for the next one.
+func (e *election) suspendLeader(role int) (h held, at time.Duration) {
+	e.t.Helper()
+	waitUntil(e.t, patience, fmt.Sprintf("the leader of role %d is suspended", role), func() bool {
+		h = e.leader(role, patience)
+		at = h.suspend()
+		if r, ok := h.samples.Latest(0, role); ok && r.Answer == h.token {
+			return true
+		}
+		h.wake()
+		return false
+	})
+	return h, at
+}
+
 // allLed waits until every role has a leader.
 func (e *election) allLed(within time.Duration) {
 	e.t.Helper()
