@@ -164,7 +164,7 @@ func leaderSuspended(t *testing.T, e *env, nomination neli.Nomination) {
 // that it held the lease when it sent them, not now.
 func leaderWithBacklog(t *testing.T, e *env, nomination neli.Nomination) {
 	p := e.proxy(t)
-	el := exclusive(t, e, nomination, 4*time.Second)
+	el := exclusive(t, e, nomination, 2*time.Second)
 	el.start("first", through(p))
 	old := el.leader(0, firstLeader)
 	second := el.follow("second")[0]
