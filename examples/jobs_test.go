@@ -12,6 +12,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/goneli/neli/testkit/pause"
 )
 
 func testCron(t *testing.T, f flags) {
@@ -81,7 +83,7 @@ func testRunner(t *testing.T, f flags) {
 	leader, m := s.await(nil, `leads, with token (\d+)$`)
 	next := other(leader, anna, boris)
 	for _, url := range urls {
-		status, body := ask(t, url+"/jobs/invoices?steps=2")
+		status, body := askLed(t, url+"/jobs/invoices?steps=2")
 		require.Equal(t, http.StatusOK, status, body)
 		require.Equal(t, "invoices: 2 steps with token "+m[0]+"\n", body)
 	}
@@ -97,6 +99,17 @@ func testRunner(t *testing.T, f flags) {
 	require.Equal(t, "invoices: 1 steps with token "+later[0]+"\n", body)
 	next.signal(syscall.SIGTERM)
 	next.ends()
+}
+
+// askLed is ask, but waits until the process knows who leads: it reads that from the log, as the leader did.
+func askLed(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); ; require.NoError(t, pause.For(t.Context(), 50*time.Millisecond)) {
+		status, body = ask(t, url)
+		if status != http.StatusServiceUnavailable || time.Now().After(deadline) {
+			return status, body
+		}
+	}
 }
 
 // ask sends a POST to a URL, follows redirects, and returns the answer.
