@@ -47,8 +47,8 @@ func TestSettingsThatABrokerDoesNotTellAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// franz-go does not give up a record of which it cannot know whether the brokers have it, unless it is told to. A term ends
-// only when publish has returned.
+// By default, if franz-go cannot know whether the brokers have a record, it retries for any time. publish must not wait for
+// that, since the term ends only when it has returned.
 func TestAPublicationEndsWithItsContext(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	require.NoError(t, err)

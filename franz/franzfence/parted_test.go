@@ -41,7 +41,7 @@ func TestATransactionThatTheClientHasBegunAnewIsNotCommitted(t *testing.T) {
 		}
 		committed++
 		broker.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
-			return partly(req.(*kmsg.ProduceRequest)), nil, true
+			return answered(req.(*kmsg.ProduceRequest), partly), nil, true
 		})
 		err := p.Commit(ctx, record("2")...)
 		require.ErrorIs(t, err, fence.ErrRefused)
@@ -51,8 +51,8 @@ func TestATransactionThatTheClientHasBegunAnewIsNotCommitted(t *testing.T) {
 	require.Equal(t, 1, ends, "the second one is left to the next producer's init")
 }
 
-// partly acknowledges partition 0, and refuses partition 1 for its epoch.
-func partly(req *kmsg.ProduceRequest) kmsg.Response {
+// answered answers each partition with an error, or with nil.
+func answered(req *kmsg.ProduceRequest, errs func(partition int32) *kerr.Error) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.ProduceResponse)
 	for _, topic := range req.Topics {
 		to := kmsg.NewProduceResponseTopic()
@@ -60,12 +60,20 @@ func partly(req *kmsg.ProduceRequest) kmsg.Response {
 		for _, p := range topic.Partitions {
 			answer := kmsg.NewProduceResponseTopicPartition()
 			answer.Partition, answer.BaseOffset, answer.LogStartOffset = p.Partition, 100, 100
-			if p.Partition == 1 {
-				answer.ErrorCode = kerr.InvalidProducerEpoch.Code
+			if err := errs(p.Partition); err != nil {
+				answer.ErrorCode = err.Code
 			}
 			to.Partitions = append(to.Partitions, answer)
 		}
 		resp.Topics = append(resp.Topics, to)
 	}
 	return resp
+}
+
+// partly acknowledges partition 0, and refuses partition 1 for its epoch.
+func partly(partition int32) *kerr.Error {
+	if partition == 1 {
+		return kerr.InvalidProducerEpoch
+	}
+	return nil
 }

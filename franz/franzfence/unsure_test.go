@@ -14,8 +14,8 @@ import (
 	"github.com/goneli/neli/franz/franzfence"
 )
 
-// franz-go does not give up a record of which it cannot know whether the brokers have it, however long that takes. Commit
-// must not wait for that: the term could not be given up.
+// If franz-go cannot know whether the brokers have a record, it retries for any time. Commit must not wait for that, since
+// the term could not end.
 func TestACommitEndsWithItsContextWhateverTheClientCannotKnow(t *testing.T) {
 	broker := cluster("t", verifies, 0)
 	defer broker.Close()
@@ -28,7 +28,7 @@ func TestACommitEndsWithItsContextWhateverTheClientCannotKnow(t *testing.T) {
 		case unsure <- struct{}{}:
 		default:
 		}
-		return appendedToTooFew(req.(*kmsg.ProduceRequest)), nil, true
+		return answered(req.(*kmsg.ProduceRequest), appendedToTooFew), nil, true
 	})
 	ended := make(chan error, 1)
 	go func() {
@@ -53,17 +53,4 @@ func TestACommitEndsWithItsContextWhateverTheClientCannotKnow(t *testing.T) {
 }
 
 // appendedToTooFew is the answer of a broker whose followers do not have the records yet: the client must ask again.
-func appendedToTooFew(req *kmsg.ProduceRequest) kmsg.Response {
-	resp := req.ResponseKind().(*kmsg.ProduceResponse)
-	for _, topic := range req.Topics {
-		to := kmsg.NewProduceResponseTopic()
-		to.Topic, to.TopicID = topic.Topic, topic.TopicID
-		for _, p := range topic.Partitions {
-			answer := kmsg.NewProduceResponseTopicPartition()
-			answer.Partition, answer.ErrorCode = p.Partition, kerr.NotEnoughReplicasAfterAppend.Code
-			to.Partitions = append(to.Partitions, answer)
-		}
-		resp.Topics = append(resp.Topics, to)
-	}
-	return resp
-}
+func appendedToTooFew(int32) *kerr.Error { return kerr.NotEnoughReplicasAfterAppend }
