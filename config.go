@@ -179,7 +179,7 @@ type Config struct {
 	GroupsOnTopic int
 
 	// TokenBase is added to every fencing token that this process returns: Token, Term.Token,
-	// Leadership.Token, Holder.Token. Tokens are offsets. They start again from 0 when the leader
+	// Leadership.Token, Holder.Token. On one replicated log tokens are offsets: they start again from 0 when the leader
 	// topic is created anew or moved to another cluster, and they may go back when it is given
 	// more partitions while all members are stopped, since roles then move to other logs. A
 	// resource that remembers the highest token would refuse the rightful leader from then on. In

@@ -39,7 +39,8 @@ Exclusive mode depends on these conditions, and on nothing else:
   - The topic acknowledges a record when all in-sync replicas have it (the library asks for that),
     and unclean leader election is off.
   - The topic is not deleted, recreated or given more partitions while members live. Members notice
-    each of these within ten seconds and fail. But a member that starts before the others have
+    a recreated topic and added partitions within about ten seconds, a deleted topic after a
+    minute, and fail. But a member that starts before the others have
     noticed may look for a role in another log, and lead beside its holder.
   - Only trusted principals may write to the topic.
   - Clocks run at the same rate within bounds: the clocks that measure silence within MaxClockDrift

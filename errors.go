@@ -8,8 +8,8 @@ import (
 	"github.com/goneli/neli/internal/kafkalog"
 )
 
-// Errors that end a Neli. Pulse, Lead and Await return them, wrapped with the operation
-// that failed. All other errors are retried and logged.
+// Errors that end a Neli. Pulse, Lead and Await return them, wrapped with the operation that
+// failed; Neli.Await returns nil after Close. All other errors are retried and logged.
 var (
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("neli: closed")

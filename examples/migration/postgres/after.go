@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/goneli/neli"
@@ -14,11 +13,11 @@ func after(ctx context.Context, n *neli.Neli, db *sql.DB, invoice string) error 
 	return n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
 		for l.Valid() {
 			err := fenced(ctx, db, l.Token, invoice)
-			if ctx.Err() != nil || errors.Is(err, fence.ErrStale) {
+			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
 			if err != nil {
-				return err
+				return err // ErrStale, too: tokens went back, or two roles share a key
 			}
 			_ = wait(ctx, time.Second)
 		}
