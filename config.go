@@ -179,13 +179,13 @@ type Config struct {
 	GroupsOnTopic int
 
 	// TokenBase is added to every fencing token that this process returns: Token, Term.Token,
-	// Leadership.Token, Holder.Token. On one replicated log tokens are offsets: they start again from 0 when the leader
-	// topic is created anew or moved to another cluster, and they may go back when it is given
-	// more partitions while all members are stopped, since roles then move to other logs. A
-	// resource that remembers the highest token would refuse the rightful leader from then on. In
-	// each of these cases raise TokenBase above the highest token ever returned, before the first
-	// member starts. All members of a group must use the same value. Exclusive mode only. Between
-	// 0 and 2^62. Default: 0.
+	// Leadership.Token, Holder.Token. On one replicated log tokens are offsets: they start again
+	// from 0 when the leader topic is created anew or moved to another cluster, and they may go
+	// back when it is given more partitions while all members are stopped, since roles then move to
+	// other logs. A resource that remembers the highest token would refuse the rightful leader from
+	// then on. In each of these cases raise TokenBase above the highest token ever returned, before
+	// the first member starts. All members of a group must use the same value. Exclusive mode only.
+	// Between 0 and 2^62. Default: 0.
 	TokenBase int64
 
 	// MaxClockDrift is ρ: the largest rate error, as a fraction, of the hardware clock of any
