@@ -152,7 +152,8 @@ func backoff(k int, set *Settings) time.Duration {
 // show the holders: a Snapshot may lie before, or the Snapshot found may describe a time before
 // reading began. Other members have a chance first, since any of them answers a Hello with a
 // Snapshot. If none answers, there is none, and waiting for the longest possible lease would take
-// longer than reading. Each Reset restarts that wait, by a few seconds in all.
+// longer than reading. Each Reset restarts that wait, by a few seconds in all. The first wait is
+// short, since few records were read so far and few more are read next.
 func (c *channel) lookBack(now clock.Instant) {
 	if c.shallow || c.log.Known() {
 		return
@@ -173,7 +174,11 @@ func (c *channel) lookBackAt(now clock.Instant) clock.Mono {
 	if c.shallow || c.announcements.read == 0 || c.announcements.back || c.log.Known() {
 		return clock.Never
 	}
-	return c.announcements.read.Add(clock.Behind(c.set.T) + c.turn(uint64(c.index), now))
+	wait := clock.Behind(c.set.T)
+	if !c.announcements.again {
+		wait = clock.StartupWait(c.set.T)
+	}
+	return c.announcements.read.Add(wait + c.turn(uint64(c.index), now))
 }
 
 // link is what a process knows about its way to one log and back: own records in flight, and how

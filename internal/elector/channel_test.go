@@ -123,7 +123,10 @@ func TestAChannelLooksBackOnce(t *testing.T) {
 	c.lookBack(k.now)
 	require.Empty(t, k.ready.Back, "others may answer")
 	due := c.lookBackAt(k.now)
-	require.Equal(t, k.now.Mono.Add(clock.Behind(k.set.T)), due)
+	require.Equal(t, k.now.Mono.Add(clock.StartupWait(k.set.T)), due)
+	c.announcements.again = true
+	require.Equal(t, k.now.Mono.Add(clock.Behind(k.set.T)), c.lookBackAt(k.now), "the next time there is more to read")
+	c.announcements.again = false
 	k.joined("b", 1)
 	k.joined("c", 1)
 	k.joined("d", 1)

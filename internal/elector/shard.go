@@ -10,8 +10,8 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// History is K, the approximate number of records between two Snapshots. Reading begins 2K records
-// before a log's end.
+// History is K, about the largest number of records between two Snapshots: a reader that begins 2K records
+// before a log's end finds one.
 const History = 1000
 
 // shard is the roles that have the same logs: the roles of a partition with its one log, or all

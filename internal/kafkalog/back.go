@@ -9,14 +9,17 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// farther is the factor by which reading goes back farther each time nothing useful was found. The
-// end of a topic can have many records that do not help a newcomer, for example after a large
-// group was closed in disorder.
-const farther = 4
+// reaches says how many records before a log's end reading begins: the first number after a start,
+// the next one each time that the records read so far do not show the holders. Most groups have a
+// Snapshot among the newest 200 records, and a member that is up writes one for a newcomer, so
+// 2K records are rarely needed: a hundred members that start at once would read 200,000 of them
+// before the first one leads. The end of a topic can have many records that do not help a newcomer,
+// for example after a large group was closed in disorder. 128K records take a second or two; without
+// a limit a topic full of rubbish would be read from its start.
+var reaches = [...]int64{200, history, 8 * history, 64 * history}
 
-// maxFarther is how often reading goes back. It reaches 128,000 records, which take a second or
-// two. Without this limit a topic full of rubbish would be read from its start.
-const maxFarther = 3
+// history is 2K: enough to find a Snapshot and the records written while that was on its way.
+const history = 2 * elector.History
 
 // lookBack lets reading of a partition begin again, farther back. Only ask may be called
 // concurrently.
@@ -31,7 +34,7 @@ type lookBack struct {
 type backPart struct {
 	begun int64             // the offset
 	at    kafka.OffsetRange // the extent of the log then
-	times int               // how often reading has gone back
+	times int               // how often reading has gone back: reaches[times] was reached
 }
 
 // begin notes that reading of p begins at an offset near the end.
@@ -67,19 +70,15 @@ func (b *lookBack) take() (wanted []int) {
 	return wanted
 }
 
-// next returns where reading of p begins again. ok is false if nothing lies before, or after
-// maxFarther times.
+// next returns where reading of p begins again. ok is false if nothing lies before, or if that would
+// be too far.
 func (b *lookBack) next(p int) (offset int64, ok bool) {
-	if p >= len(b.parts) || b.parts[p].times >= maxFarther {
+	if p >= len(b.parts) || b.parts[p].times+1 >= len(reaches) {
 		return 0, false
 	}
 	part := &b.parts[p]
 	part.times++
-	reach := int64(history)
-	for range part.times {
-		reach *= farther
-	}
-	offset = max(part.at.Start, part.at.End-reach)
+	offset = max(part.at.Start, part.at.End-reaches[part.times])
 	return offset, offset < part.begun
 }
 

@@ -16,10 +16,6 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// history is how many records before the end reading begins after a start: enough to find a
-// snapshot and the records written while that was on its way.
-const history = 2 * elector.History
-
 // kafkaLog is the ordered log in a Kafka topic: a consumer that follows all partitions, a
 // producer, and the topic's identity.
 type kafkaLog struct {
@@ -84,7 +80,7 @@ func (k *kafkaLog) ends(ctx context.Context, m int) ([]kafka.OffsetRange, error)
 
 // jump begins to read p a little before its end.
 func (k *kafkaLog) jump(p int, e kafka.OffsetRange) {
-	offset := max(e.Start, e.End-history)
+	offset := max(e.Start, e.End-reaches[0])
 	k.back.begin(p, offset, e)
 	k.begin(p, offset, e)
 }

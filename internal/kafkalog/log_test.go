@@ -113,13 +113,12 @@ func entries(t *testing.T, k *kafkaLog, d time.Duration) (out []elector.Entry) {
 	return out
 }
 
-// Reading begins 2,000 records before the end, where a snapshot is to be found, but
-// not before the beginning; and what nobody has ever written to is told from what
-// has been deleted.
+// Reading begins 200 records before the end, but not before the beginning; and what nobody has ever
+// written to is told from what has been deleted.
 func TestReadingBeginsBeforeTheEnd(t *testing.T) {
-	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 0}, {Start: 0, End: 7}, {Start: 0, End: 5000}, {Start: 4000, End: 5000}, {Start: 5000, End: 5000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
+	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 0}, {Start: 0, End: 7}, {Start: 0, End: 5000}, {Start: 4900, End: 5000}, {Start: 5000, End: 5000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
 		k.untouched = untouched{}
-		require.Equal(t, []int64{0, 0, 3000, 4000, 5000}, r.assigned)
+		require.Equal(t, []int64{0, 0, 4800, 4900, 5000}, r.assigned)
 	})
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 0}, {Start: 0, End: 7}, {Start: 7, End: 7}}, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
 		got := entries(t, k, time.Second)
@@ -139,8 +138,8 @@ func TestTruncationIsAJump(t *testing.T) {
 		}
 		got := entries(t, k, 3*time.Second)
 		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000}, {Partition: 1, Offset: 10},
-			{Partition: 0, Offset: 1020, Reset: true, End: 3020}, {Partition: 1, Offset: 0, Reset: true, End: 12, Whole: true}}, got)
-		require.Equal(t, []int64{1020, 0}, r.assigned)
+			{Partition: 0, Offset: 2820, Reset: true, End: 3020}, {Partition: 1, Offset: 0, Reset: true, End: 12, Whole: true}}, got)
+		require.Equal(t, []int64{2820, 0}, r.assigned)
 	})
 	// One below what was read is another log in all but name.
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 3000}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
@@ -162,7 +161,7 @@ func TestUntouchedLogBesideUsedOnes(t *testing.T) {
 	logs := []kafka.OffsetRange{{Start: 0, End: 5000}, {Start: 0, End: 0}, {Start: 0, End: 0}}
 	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
 		opened := time.Now()
-		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}}, entries(t, k, 5*time.Second))
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 4800, Reset: true, End: 5000}}, entries(t, k, 5*time.Second))
 		r.polls = []polled{{rec: kafka.Record{Partition: 0, Offset: 3000}}, {rec: kafka.Record{Partition: 2, Offset: 0}}}
 		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000}, {Partition: 2, Reset: true, Whole: true}, {Partition: 2}},
 			entries(t, k, time.Second), "others are read, and whoever writes there knows of it")
@@ -188,7 +187,7 @@ func TestUntouchedLogBesideUsedOnes(t *testing.T) {
 		require.Len(t, entries(t, k, time.Second), 1)
 		e.set([]kafka.OffsetRange{{Start: 0, End: 5000}, {Start: 0, End: 0}, {Start: 0, End: 3}}...)
 		r.polls = []polled{{err: kafka.ErrClientFatal}}
-		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}, {Partition: 2, Reset: true, End: 3, Whole: true}},
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 4800, Reset: true, End: 5000}, {Partition: 2, Reset: true, End: 3, Whole: true}},
 			entries(t, k, time.Second))
 		require.EqualValues(t, 1, r.closed.Load())
 		require.Equal(t, []elector.Entry{{Partition: 1, Reset: true, Whole: true}}, entries(t, k, 10*time.Second))
