@@ -136,10 +136,13 @@ func (l *Lease) foldRecord(o int64, r *Record, now, sent clock.Instant) (evidenc
 func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 	j := l.join
 	j.keep(entry{o, r, e.Stamp})
+	believed := l.believes(r.Session.Process, now)
+	if believed { // one whose fold is wrong does not know the longest lease either
+		j.limit(r)
+	}
 	switch {
 	case r.Kind == Snapshot:
-		j.limit(r)
-		if !l.believes(r.Session.Process, now) || r.Read < j.since-1 { // since is never before from
+		if !believed || r.Read < j.since-1 { // since is never before from
 			return
 		}
 		if s, whole := j.snapshot(r); whole {
@@ -159,10 +162,7 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 		l.trail.add(o, l.fold.hash, l.rules.History)
 		e.Known, e.Evidence = true, true
 	case r.Kind.evidential():
-		j.limit(r)
 		j.hear(o, now, r.T, l.rules.Rho)
-	default:
-		j.limit(r)
 	}
 }
 

@@ -117,6 +117,32 @@ func TestATieMakesBeginAnew(t *testing.T) {
 	require.True(t, d.next(&late).Known, "refuses the other's Snapshot for ever")
 }
 
+// A process whose Snapshots are not believed does not shorten the wait of one that began anew
+// because of it: with a wrong fold it does not know the longest lease.
+func TestWhoIsNotBelievedSaysNothingOfLeases(t *testing.T) {
+	s := newScript(t) // x leads role 0
+	beat, _ := s.x.Beat(s.now)
+	s.put(&beat)
+	s.read(s.x, s.z)
+	wrong := New(Rules{Process: "wrong", T: time.Second, History: 10}) // it has misread x's Claim
+	wrong.Begin(0, true, s.now)
+	wrong.join, wrong.fold, wrong.read = nil, newFold(), s.z.Offset()
+	s.put(&wrong.Snapshot(s.now)[0])
+	s.read(s.z)
+	s.wait(time.Second / 2)
+	e := s.z.Read(3, &Record{Kind: Hello, Session: Session{"other", 1}, Read: 2, Longest: Unsaid, Seq: 1}, s.now)
+	require.True(t, e.Tied, "one vote against one")
+	wrong.read = s.z.Offset()
+	word := wrong.Word(Hello, s.now)
+	require.Zero(t, word.Longest)
+	s.z.Read(4, &word, s.now)
+	s.wait(2 * time.Millisecond)
+	_, leads := s.x.Leads(0, s.now)
+	require.True(t, leads)
+	_, ok := s.z.Claim([]int32{0}, s.now)
+	require.False(t, ok, "claims what another process leads")
+}
+
 // A process that now has the same fold as this one has begun again, so the doubt is over.
 func TestOneThatDiffersNoMoreEndsTheDoubt(t *testing.T) {
 	d := newDoubting()

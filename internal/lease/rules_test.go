@@ -147,8 +147,11 @@ var rules = []mutation.Mutant{
 		Guard: "TestVoicesAreBounded", Want: "counts the votes of more processes than a group has"},
 
 	// Before the fold is known.
+	{Rule: "who is not believed says nothing of leases", File: "consume.go",
+		Old: "	if believed { //", New: "	if true { //",
+		Guard: "TestWhoIsNotBelievedSaysNothingOfLeases", Want: "claims what another process leads"},
 	{Rule: "a Snapshot reaches back to the beginning", File: "consume.go",
-		Old: "!l.believes(r.Session.Process, now) || r.Read < j.since-1", New: "!l.believes(r.Session.Process, now)",
+		Old: "!believed || r.Read < j.since-1", New: "!believed",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two leaders)`, Seeds: plainSeeds},
 	{Rule: "records after a Snapshot's read are folded", File: "consume.go",
 		Old: "case e.offset <= read:", New: "case e.offset <= o:",
