@@ -70,14 +70,17 @@ type fate struct {
 }
 
 // placed is what a look for roles to hand over depends on, beside the plan and the time. It is
-// different whenever a role may have another holder, or is kept after all.
+// different whenever a role may have another holder, is kept after all, or may be handed over since
+// the application was told of its term.
 type placed struct {
 	holders   uint64
 	calledOff uint64
+	told      uint64
 }
 
 // placed returns the present state.
 func (k *common) placed() (is placed) {
+	is.told = k.terms.Counts().Told
 	for _, s := range k.shards {
 		is.holders += s.lease.Turns()
 		is.calledOff += s.hands.calledOff

@@ -321,3 +321,54 @@ func TestSharingOutIsMoreAndMoreSeldom(t *testing.T) {
 		require.Equal(t, now.Mono.Add(1250*time.Microsecond), last.at, "an eighth of 100,000 roles × 2 members × 50 ns")
 	})
 }
+
+// A process that was cut off claims its share as soon as it knows that the log works, even if its
+// probe took so long that it is behind. It must not put its share off when it has settled.
+func TestOwnShareAtOnceAfterAStall(t *testing.T) {
+	w, a, b := pair(t, 4, nil)
+	a.cut, b.cut = true, true
+	w.pass(7 * time.Second)
+	w.lag = 400 * time.Millisecond
+	a.cut = false
+	healed := w.now
+	w.pass(12 * time.Second)
+	probe := a.since(healed, lease.Hello)[0].at
+	works := probe + w.lag + 2*time.Millisecond
+	require.LessOrEqual(t, a.since(healed, lease.Claim)[0].at-works, 300*time.Millisecond, "its share waits")
+}
+
+// The only survivor soon leads all roles, even if each of its round trips takes another part of T/4
+// and its log seems to stand still now and then.
+func TestTheLastOneLeadsAllThoughRoundTripsVary(t *testing.T) {
+	w := newWorld(1)
+	a, b, c := w.start("a", 9, nil), w.start("b", 9, nil), w.start("c", 9, nil)
+	w.pass(90 * time.Second)
+	require.Len(t, a.leads(9), 3)
+	lags := []time.Duration{time.Second, 1400 * time.Millisecond, 900 * time.Millisecond}
+	var vary func(i int)
+	vary = func(i int) {
+		w.lag = lags[i%len(lags)]
+		w.after(1130*time.Millisecond, func() { vary(i + 1) })
+	}
+	vary(0)
+	w.pass(10 * time.Second)
+	b.dead, c.dead = true, true
+	w.pass(30 * time.Second)
+	require.Len(t, a.leads(9), 9)
+}
+
+// An application may ask for news only every half minute. Roles of which it was not told yet are not
+// handed over, but they are when it was told.
+func TestRolesThatWereNotToldYetAreSharedOutLater(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 4, nil)
+	a.unasked = true
+	w.pass(8 * time.Second)
+	b := w.start("b", 4, nil)
+	w.pass(25 * time.Second)
+	require.Empty(t, b.leads(4))
+	a.unasked = false
+	a.do(a.Tick)
+	w.pass(time.Minute)
+	require.Len(t, b.leads(4), 2)
+}

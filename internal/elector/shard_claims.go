@@ -234,9 +234,12 @@ func (s *shard) overdue(now clock.Instant) {
 	}
 }
 
-// review considers all roles without a holder.
+// review considers all roles without a holder. It drops what was shared out before, so the next
+// sharing out need not wait: a process that is behind would otherwise put its own share off by T/2,
+// again and again while its round trips vary.
 func (s *shard) review(now clock.Instant) {
 	s.claims.clear()
+	s.claims.sharings.next = min(s.claims.sharings.next, now.Mono)
 	s.claims.deferred = false
 	clear(s.claims.silent)
 	s.claims.silentAt = 0 // look now

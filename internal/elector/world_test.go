@@ -54,6 +54,7 @@ type actor struct {
 	misread *lease.Record // the next record of this kind and name is taken for one that plays no part
 	older   bool          // it is of a version that knows no requests
 	work    time.Duration // how long its application takes to finish
+	unasked bool          // its application asks for no news
 	tick    int           // the wake-up that counts
 	alive   bool
 	ends    []Outcome
@@ -224,6 +225,9 @@ func (w *world) append(a *actor, x Append) {
 
 // tell delivers what the application is to be told. It finishes at once, or after work.
 func (a *actor) tell(now clock.Instant) {
+	if a.unasked {
+		return
+	}
 	for _, c := range a.table.Collect(now) {
 		if !a.w.mute {
 			a.w.say("%s is told: %s %s (%s)", a.set.Name, map[term.Kind]string{term.Acquired: "leads", term.Revoked: "is to give up",

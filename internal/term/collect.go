@@ -152,6 +152,7 @@ func (t *Table) deliver(e *entry, kind Kind) {
 	case Revoked:
 		e.asked = true
 	case Acquired:
+		t.counts.Told++
 		e.delivered = e.held
 		t.publish(e)
 	}
