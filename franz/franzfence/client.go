@@ -25,7 +25,7 @@ type client struct {
 }
 
 func newClient(opts []kgo.Opt, id string, topics *absent.Topics) (*client, error) {
-	c := &client{id: id, inits: &initCounter{enough: make(chan struct{})}, absent: topics}
+	c := &client{id: id, inits: &initCounter{}, absent: topics}
 	opts = slices.Concat([]kgo.Opt{kgo.TransactionTimeout(timeout)}, opts, []kgo.Opt{kgo.TransactionalID(id), kgo.WithHooks(c.inits)})
 	var err error
 	if c.kafka, err = kgo.NewClient(opts...); err != nil {
@@ -37,13 +37,7 @@ func newClient(opts []kgo.Opt, id string, topics *absent.Topics) (*client, error
 func (c *client) Init(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() {
-		select {
-		case <-c.inits.enough:
-			cancel(errBusy)
-		case <-ctx.Done():
-		}
-	}()
+	c.inits.enough = func() { cancel(errBusy) }
 	_, _, err := c.kafka.ProducerID(ctx)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
@@ -140,14 +134,15 @@ var errBusy = errors.New("the coordinator was busy with another transaction each
 // initCounter counts the answers to an Init.
 type initCounter struct {
 	read   atomic.Int32
-	enough chan struct{} // closed when no more requests may be sent
+	enough func() // ends the Init; set before its first request
 }
 
 var _ kgo.HookBrokerRead = (*initCounter)(nil)
 
-// OnBrokerRead is called by the client after each answer.
+// OnBrokerRead is called by the client after each answer, before it may repeat the request. So it ends the Init itself: another
+// goroutine that is to do that may run too late.
 func (c *initCounter) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	if key == int16(kmsg.InitProducerID) && err == nil && c.read.Add(1) == mostInits {
-		close(c.enough)
+		c.enough()
 	}
 }
