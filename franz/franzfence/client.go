@@ -87,8 +87,12 @@ func (c *client) Produce(ctx context.Context, records []*kgo.Record) error {
 }
 
 // refused is the error of a record. The client gives a topic up within a second or some
-// (kgo.UnknownTopicRetries).
+// (kgo.UnknownTopicRetries). It refuses a record without a topic itself, by an error that it does not export; a record that gets
+// the default topic (kgo.DefaultProduceTopic) has it by now.
 func (c *client) refused(r *kgo.Record, err error, began time.Time) error {
+	if r.Topic == "" {
+		return c.classify(fmt.Errorf("%w: %w", kerr.InvalidTopicException, err))
+	}
 	if errors.Is(err, kerr.UnknownTopicOrPartition) && c.absent.Missing(r.Topic, began, time.Now()) {
 		err = fmt.Errorf("%w: %w", fence.ErrPermanent, err)
 	}

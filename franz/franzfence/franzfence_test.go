@@ -224,6 +224,27 @@ func TestErrorsNameTheRight(t *testing.T) {
 	}
 }
 
+// The client refuses such a record itself, and would refuse it from each producer.
+func TestARecordWithoutATopicIsRefusedForGood(t *testing.T) {
+	broker := cluster("t", verifies, 0)
+	defer broker.Close()
+	commit := func(opts ...kgo.Opt) error {
+		kafkas, err := franzfence.New(t.Context(), append(opts, kgo.SeedBrokers(broker.ListenAddrs()...))...)
+		require.NoError(t, err)
+		attempts := 0
+		return fence.Transactions(t.Context(), always{}, kafkas.Open("neli/g/0"), func(ctx context.Context, p *franzfence.Producer) error {
+			if attempts++; attempts > 1 {
+				return errors.New("it is tried again")
+			}
+			return p.Commit(ctx, &kgo.Record{Topic: "t", Value: []byte("a")}, &kgo.Record{Value: []byte("b")})
+		})
+	}
+	err := commit()
+	require.ErrorIs(t, err, fence.ErrPermanent)
+	require.ErrorIs(t, err, kerr.InvalidTopicException)
+	require.NoError(t, commit(kgo.DefaultProduceTopic("t")))
+}
+
 // A broker that was just started, or has just got a partition, may not know of a topic yet. That
 // must not end a term's work.
 func TestATopicThatIsUnknownForAMomentEndsNothing(t *testing.T) {
