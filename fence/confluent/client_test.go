@@ -34,6 +34,15 @@ func TestNewWaitsAsLongAsItsContext(t *testing.T) {
 	require.ErrorIs(t, err, gone)
 }
 
+// Without properties there is no broker to ask, so New waits for one. nil is the same as an empty map.
+func TestNewTakesNilForNoProperties(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("gone")
+	time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
+	_, err := New(ctx, nil)
+	require.ErrorIs(t, err, gone)
+}
+
 // The client sees no cancellation; resume does.
 func TestInitEndsWithItsContext(t *testing.T) {
 	o := &Opener{config: kafka.ConfigMap{"bootstrap.servers": "127.0.0.1:1", "log_level": 0}}

@@ -42,7 +42,8 @@ type Opener struct {
 // transaction blocks readers for as long. transactional.id is set by Open. What the client
 // logs is dropped, as it calls each fenced producer fatal; config["go.logs.channel"] takes it.
 func New(ctx context.Context, config kafka.ConfigMap) (*Opener, error) {
-	o := &Opener{config: maps.Clone(config)}
+	o := &Opener{config: kafka.ConfigMap{}} // of its own, also if config is nil
+	maps.Copy(o.config, config)
 	if _, chosen := o.config["transaction.timeout.ms"]; !chosen {
 		o.config["transaction.timeout.ms"] = 15_000
 	}
