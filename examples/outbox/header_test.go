@@ -57,7 +57,8 @@ func TestAPublicationEndsWithItsContext(t *testing.T) {
 	broker.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		broker.KeepControl()
 		time.AfterFunc(50*time.Millisecond, cancel)
-		return appendedToTooFew(req.(*kmsg.ProduceRequest)), nil, true
+		// Followers do not have the records yet: the client must ask again.
+		return answered(req.(*kmsg.ProduceRequest), kerr.NotEnoughReplicasAfterAppend), nil, true
 	})
 	h := newHeaders(nil, "g", []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, slog.New(slog.DiscardHandler))
 	h.topics.learn("t", 1<<20)
@@ -77,15 +78,15 @@ func TestAPublicationEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// appendedToTooFew is the answer of a broker whose followers do not have the records yet: the client must ask again.
-func appendedToTooFew(req *kmsg.ProduceRequest) kmsg.Response {
+// answered answers each partition with an error.
+func answered(req *kmsg.ProduceRequest, err *kerr.Error) kmsg.Response {
 	resp := req.ResponseKind().(*kmsg.ProduceResponse)
 	for _, topic := range req.Topics {
 		to := kmsg.NewProduceResponseTopic()
 		to.Topic, to.TopicID = topic.Topic, topic.TopicID
 		for _, p := range topic.Partitions {
 			answer := kmsg.NewProduceResponseTopicPartition()
-			answer.Partition, answer.ErrorCode = p.Partition, kerr.NotEnoughReplicasAfterAppend.Code
+			answer.Partition, answer.ErrorCode = p.Partition, err.Code
 			to.Partitions = append(to.Partitions, answer)
 		}
 		resp.Topics = append(resp.Topics, to)

@@ -52,8 +52,9 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.why }
 
-// unfit lists the errors that a row itself causes: its size, or the name of its topic.
-var unfit = []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.UnknownTopicOrPartition, kerr.InvalidTopicException}
+// unfit lists the errors that a row itself causes: its size, the name of its topic, or its time. PolicyViolation is not one of them:
+// brokers refuse by it what creates or changes topics, and other rows would be refused as well.
+var unfit = []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.UnknownTopicOrPartition, kerr.InvalidTopicException, kerr.InvalidTimestamp}
 
 func isUnfit(err error) bool {
 	for _, kind := range unfit {

@@ -107,7 +107,10 @@ func (t *transactional) publish(ctx context.Context, rows []row, published []int
 	for _, r := range rows {
 		records = append(records, recordOf(r))
 	}
-	err := t.producer.Commit(ctx, append(records, t.progress.note(int32(t.slot), slices.Concat(published, idsOf(rows))))...)
+	note := t.progress.note(int32(t.slot), slices.Concat(published, idsOf(rows)))
+	// If the client stamped the note, and this process's clock were wrong, brokers could refuse the note, and rows would be set aside.
+	note.Timestamp = rows[len(rows)-1].created
+	err := t.producer.Commit(ctx, append(records, note)...)
 	if isUnfit(err) && errors.Is(err, fence.ErrPermanent) { // a topic may be unknown for a moment
 		return &refusal{rows, len(published) > 0, err}
 	}
