@@ -5,7 +5,7 @@ CREATE SEQUENCE IF NOT EXISTS outbox_id;
 CREATE TABLE IF NOT EXISTS outbox (
 	slot    int         NOT NULL, -- the role that publishes it; set by the trigger
 	id      bigint      NOT NULL, -- the place in its key's order; set by the trigger
-	topic   text        NOT NULL,
+	topic   text        NOT NULL CHECK (topic <> ''),
 	key     text        NOT NULL,
 	payload bytea,                -- NULL is a tombstone
 	headers jsonb CHECK (jsonb_typeof(headers) = 'object'),

@@ -59,6 +59,7 @@ func TestStore(t *testing.T) {
 		"a former leader deletes nothing":                     s.testAFormerLeaderDeletesNothing,
 		"many keys in one transaction fill no table of locks": s.testManyKeysInOneTransactionFillNoTableOfLocks,
 		"a schema that is not whole is named":                 s.testASchemaThatIsNotWholeIsNamed,
+		"rows that nobody could publish are not inserted":     s.testRowsThatNobodyCouldPublishAreNotInserted,
 	} {
 		t.Run(name, test)
 	}
@@ -373,6 +374,16 @@ func (s server) testASchemaThatIsNotWholeIsNamed(t *testing.T) {
 		require.ErrorIs(t, err, errSchema)
 		require.ErrorContains(t, err, c.want)
 		require.False(t, passing(err))
+	}
+}
+
+func (s server) testRowsThatNobodyCouldPublishAreNotInserted(t *testing.T) {
+	table := s.store(t, 1)
+	for constraint, insert := range map[string]string{
+		"outbox_topic_check": "INSERT INTO outbox (topic, key) VALUES ('', 'k')",
+	} {
+		_, err := table.pool.Exec(t.Context(), insert)
+		require.ErrorContains(t, err, constraint)
 	}
 }
 
