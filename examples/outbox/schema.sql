@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS outbox (
 	key     text        NOT NULL,
 	payload bytea,                -- NULL is a tombstone
 	headers jsonb CHECK (jsonb_typeof(headers) = 'object'),
-	created timestamptz NOT NULL DEFAULT now(),
+	created timestamptz NOT NULL DEFAULT now() CHECK (isfinite(created)), -- the time of the record
 	failed  text,                 -- why it was set aside, and its key waits
 	PRIMARY KEY (slot, id)
 );

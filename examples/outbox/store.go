@@ -95,9 +95,10 @@ func (s *store) slots(ctx context.Context) (int, error) {
 
 // If a row of a key was set aside, the key's later rows wait, since they must not overtake it. (NOT EXISTS would mean the
 // same, but the planner makes it a join with the whole table.) A batch that is under way is left out by its ids, not by the
-// highest of them: a row with a lower id may have become visible since, and must precede later rows of its key.
+// highest of them: a row with a lower id may have become visible since, and must precede later rows of its key. A time that is
+// not finite, which tables of earlier versions accept, is none that a record can have.
 const nextRows = `
-SELECT id, topic, key, payload, headers, created FROM (
+SELECT id, topic, key, payload, headers, CASE WHEN isfinite(created) THEN created ELSE now() END FROM (
 	SELECT *, sum(bytes) OVER (ORDER BY id) - bytes AS before FROM (
 		SELECT *, coalesce(octet_length(payload), 0) + octet_length(key) AS bytes FROM outbox o
 		WHERE slot = $1 AND failed IS NULL AND id NOT IN (SELECT unnest($4::bigint[])) AND (
@@ -162,8 +163,11 @@ func (s *store) setAside(ctx context.Context, slot int, id int64, why string) er
 }
 
 // passing reports whether an error of the database may be over soon: the database is not there, is starting or was replaced,
-// or another transaction was in the way. Any other error needs a person to fix it.
+// or another transaction was in the way. Any other error needs a person to fix it, such as a value that this program cannot read.
 func passing(err error) bool {
+	if _, unreadable := errors.AsType[pgx.ScanArgError](err); unreadable {
+		return false
+	}
 	refusal, answered := errors.AsType[*pgconn.PgError](err)
 	if !answered {
 		return !errors.Is(err, fence.ErrStale) && !errors.Is(err, errSchema)

@@ -60,6 +60,7 @@ func TestStore(t *testing.T) {
 		"many keys in one transaction fill no table of locks": s.testManyKeysInOneTransactionFillNoTableOfLocks,
 		"a schema that is not whole is named":                 s.testASchemaThatIsNotWholeIsNamed,
 		"rows that nobody could publish are not inserted":     s.testRowsThatNobodyCouldPublishAreNotInserted,
+		"a row without a finite time is read":                 s.testARowWithoutAFiniteTimeIsRead,
 	} {
 		t.Run(name, test)
 	}
@@ -380,11 +381,25 @@ func (s server) testASchemaThatIsNotWholeIsNamed(t *testing.T) {
 func (s server) testRowsThatNobodyCouldPublishAreNotInserted(t *testing.T) {
 	table := s.store(t, 1)
 	for constraint, insert := range map[string]string{
-		"outbox_topic_check": "INSERT INTO outbox (topic, key) VALUES ('', 'k')",
+		"outbox_topic_check":   "INSERT INTO outbox (topic, key) VALUES ('', 'k')",
+		"outbox_created_check": "INSERT INTO outbox (topic, key, created) VALUES ('t', 'k', 'infinity')",
 	} {
 		_, err := table.pool.Exec(t.Context(), insert)
 		require.ErrorContains(t, err, constraint)
 	}
+}
+
+// Tables of earlier versions have no constraint for it.
+func (s server) testARowWithoutAFiniteTimeIsRead(t *testing.T) {
+	table := s.store(t, 1, " CHECK (isfinite(created))")
+	_, err := table.pool.Exec(t.Context(), "INSERT INTO outbox (topic, key, created) VALUES ('t', 'a', 'infinity'), ('t', 'b', '-infinity'), ('t', 'c', '2026-01-02Z')")
+	require.NoError(t, err)
+	rows, err := table.next(t.Context(), 0, nil, nil, plenty)
+	require.NoError(t, err)
+	require.Len(t, rows, 3)
+	require.WithinDuration(t, time.Now(), rows[0].created, time.Hour)
+	require.WithinDuration(t, time.Now(), rows[1].created, time.Hour)
+	require.Equal(t, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), rows[2].created.UTC())
 }
 
 func TestWhatPasses(t *testing.T) {
@@ -396,13 +411,17 @@ func TestWhatPasses(t *testing.T) {
 		return err
 	}
 	require.False(t, passing(ask("SELECT FROM nothing")))
+	var at time.Time
+	err := s.pool.QueryRow(t.Context(), "SELECT timestamptz 'infinity'").Scan(&at)
+	require.ErrorContains(t, err, "cannot scan Infinity")
+	require.False(t, passing(err), "the same value comes again")
 	require.True(t, passing(ask("SELECT pg_terminate_backend(pg_backend_pid())")))
 	require.True(t, passing(ask("BEGIN READ ONLY; CREATE TABLE x ()")))
 	p.Kill()
 	require.True(t, passing(ask("SELECT")))
 	p.Start()
 	require.Eventually(t, func() bool { return ask("SELECT") == nil }, time.Minute, time.Millisecond)
-	_, err := pgxpool.New(context.Background(), "postgres://u:secret@h:port/x")
+	_, err = pgxpool.New(context.Background(), "postgres://u:secret@h:port/x")
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "secret")
 }
