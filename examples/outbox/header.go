@@ -46,7 +46,9 @@ func newHeaders(s *store, group string, opts []kgo.Opt, log *slog.Logger) *heade
 func (h *headers) term(ctx context.Context, now term, work func(context.Context, writer, []int64) error) error {
 	key := fence.TransactionalID(h.group, now.slot)
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		err := h.store.claim(ctx, key, now.token)
+		limited, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
+		err := h.store.claim(limited, key, now.token)
 		return struct{}{}, again(err, err != nil && passing(err))
 	}, patiently(backoff.WithNotify(func(err error, after time.Duration) {
 		h.log.Warn("cannot claim the slot in the database, retrying", "slot", now.slot, "token", now.token, "error", err, "after", after)

@@ -206,7 +206,9 @@ func (t *turn) refused(ctx context.Context, r *refusal) error {
 	t.metrics.setAside.Inc()
 	t.log.Error("a row cannot be published and is set aside; its key waits", "id", bad.id, "topic", bad.topic, "error", r.why)
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		err := t.store.setAside(ctx, t.now.slot, bad.id, r.why.Error())
+		limited, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
+		err := t.store.setAside(limited, t.now.slot, bad.id, r.why.Error())
 		return struct{}{}, again(err, err != nil && passing(err))
 	}, patiently(backoff.WithNotify(t.unreachable))...)
 	return err
