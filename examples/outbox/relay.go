@@ -136,7 +136,7 @@ func (t *turn) publishAndRead(ctx context.Context, w writer, rows []row, publish
 func (t *turn) full(rows []row) bool {
 	bytes := 0
 	for _, r := range rows {
-		bytes += len(r.key) + len(r.payload)
+		bytes += r.bytes
 	}
 	return len(rows) >= t.rows || bytes >= t.most.bytes
 }

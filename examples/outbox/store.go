@@ -25,6 +25,7 @@ type row struct {
 	payload []byte
 	headers []header
 	created time.Time
+	bytes   int // what counts for the limit of a batch
 }
 
 // size returns its approximate size in a record.
@@ -98,9 +99,9 @@ func (s *store) slots(ctx context.Context) (int, error) {
 // highest of them: a row with a lower id may have become visible since, and must precede later rows of its key. A time that is
 // not finite, which tables of earlier versions accept, is none that a record can have.
 const nextRows = `
-SELECT id, topic, key, payload, headers, CASE WHEN isfinite(created) THEN created ELSE now() END FROM (
+SELECT id, topic, key, payload, headers, CASE WHEN isfinite(created) THEN created ELSE now() END, bytes FROM (
 	SELECT *, sum(bytes) OVER (ORDER BY id) - bytes AS before FROM (
-		SELECT *, coalesce(octet_length(payload), 0) + octet_length(key) AS bytes FROM outbox o
+		SELECT *, octet_length(key) + coalesce(octet_length(payload), 0) + coalesce(octet_length(headers::text), 0) AS bytes FROM outbox o
 		WHERE slot = $1 AND failed IS NULL AND id NOT IN (SELECT unnest($4::bigint[])) AND (
 			key <> ALL (ARRAY(SELECT f.key FROM outbox f WHERE f.slot = $1 AND f.failed IS NOT NULL)) OR
 			(SELECT bool_and(f.id > o.id) FROM outbox f WHERE f.slot = $1 AND f.key = o.key AND f.failed IS NOT NULL))
@@ -120,7 +121,7 @@ func (s *store) next(ctx context.Context, slot int, published, underway []int64,
 	batch.Queue(nextRows, slot, most.rows, most.bytes, slices.Concat(published, underway)).Query(func(found pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (out row, err error) {
 			var headers map[string]json.RawMessage
-			if err = r.Scan(&out.id, &out.topic, &out.key, &out.payload, &headers, &out.created); err == nil {
+			if err = r.Scan(&out.id, &out.topic, &out.key, &out.payload, &headers, &out.created, &out.bytes); err == nil {
 				out.headers, err = headersOf(headers)
 			}
 			return out, err

@@ -52,6 +52,7 @@ func TestStore(t *testing.T) {
 		"slots are those of neli":                             s.testSlotsAreThoseOfNeli,
 		"a batch reads no more of a long table":               s.testABatchReadsNoMoreOfALongTable,
 		"a batch is bounded":                                  s.testABatchIsBounded,
+		"headers count for the size of a batch":               s.testHeadersCountForTheSizeOfABatch,
 		"published rows are deleted":                          s.testPublishedRowsAreDeleted,
 		"rows under way are not read":                         s.testRowsUnderWayAreNotRead,
 		"a suspended relay keeps no locks":                    s.testASuspendedRelayKeepsNoLocks,
@@ -256,6 +257,19 @@ func (s server) testABatchIsBounded(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, rows, want, "%+v", most)
 	}
+}
+
+func (s server) testHeadersCountForTheSizeOfABatch(t *testing.T) {
+	table := s.store(t, 1)
+	_, err := table.pool.Exec(t.Context(), `INSERT INTO outbox (topic, key, headers) SELECT 't', 'k', '{"a":"12345678"}' FROM generate_series(1, 5)`)
+	require.NoError(t, err)
+	most := limits{5, 30}
+	rows, err := table.next(t.Context(), 0, nil, nil, most)
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	full := &turn{relay: &relay{most: most}, rows: most.rows}
+	require.True(t, full.full(rows), "the next batch is not read ahead")
+	require.False(t, full.full(rows[:1]))
 }
 
 func (s server) testPublishedRowsAreDeleted(t *testing.T) {
