@@ -47,7 +47,7 @@ func TestARowIsNotSetAsideForItsNote(t *testing.T) {
 	t.Parallel()
 	turn := &turn{relay: &relay{log: slog.New(slog.DiscardHandler), metrics: newMeters(prometheus.NewRegistry())}, rows: 8}
 	turn.log = turn.relay.log
-	turn.store = &store{} // has no database: setting a row aside would panic
+	turn.publisher = &headers{store: &store{}} // has no database: setting a row aside would panic
 	require.NoError(t, turn.refused(t.Context(), &refusal{rows: []row{{id: 1}}, more: true, why: errFake}))
 	require.Equal(t, 1, turn.rows)
 	require.Panics(t, func() { _ = turn.refused(t.Context(), &refusal{rows: []row{{id: 1}}, why: errFake}) }, "the test sees nothing")

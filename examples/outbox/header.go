@@ -69,6 +69,10 @@ func (h *headers) term(ctx context.Context, now term, work func(context.Context,
 	return err
 }
 
+func (h *headers) setAside(ctx context.Context, now term, id int64, why string) error {
+	return h.store.setAsideClaimed(ctx, fence.TransactionalID(h.group, now.slot), now.token, now.slot, id, why)
+}
+
 // stamped is the writer of one client.
 type stamped struct {
 	*headers

@@ -26,6 +26,8 @@ type publisher interface {
 	// term calls work with a writer, and again with another one whenever Kafka refused the writer while the term lasts.
 	// published are rows that an earlier writer has published and perhaps not deleted.
 	term(ctx context.Context, now term, work func(ctx context.Context, w writer, published []int64) error) error
+	// setAside records why a row cannot be published. Its key waits until a person corrects or deletes the row.
+	setAside(ctx context.Context, now term, id int64, why string) error
 }
 
 // writer writes the rows of a term. publish and next may be called at the same time, but neither twice at once.

@@ -14,7 +14,6 @@ import (
 
 // relay publishes the rows of the slots that this process leads.
 type relay struct {
-	store     *store
 	publisher publisher
 	wake      *wakeups
 	most      limits        // of a batch
@@ -37,18 +36,17 @@ func (r *relay) lead(ctx context.Context, l neli.Leadership) error {
 	t.log.Info("publishes")
 	for {
 		err := r.publisher.term(ctx, t.now, t.work)
+		if refused, ok := errors.AsType[*refusal](err); ok && ctx.Err() == nil {
+			if err = t.refused(ctx, refused); err == nil {
+				continue
+			}
+		}
 		if ctx.Err() != nil {
 			t.log.Info("publishes no more", "because", context.Cause(ctx))
 			t.ended(errors.Is(context.Cause(ctx), neli.ErrFenced))
 			return context.Cause(ctx)
 		}
-		refused, ok := errors.AsType[*refusal](err)
-		if !ok {
-			return err
-		}
-		if err := t.refused(ctx, refused); err != nil {
-			return err
-		}
+		return err
 	}
 }
 
@@ -208,7 +206,7 @@ func (t *turn) refused(ctx context.Context, r *refusal) error {
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
-		err := t.store.setAside(limited, t.now.slot, bad.id, r.why.Error())
+		err := t.publisher.setAside(limited, t.now, bad.id, r.why.Error())
 		return struct{}{}, again(err, err != nil && passing(err))
 	}, patiently(backoff.WithNotify(t.unreachable))...)
 	return err

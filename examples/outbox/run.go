@@ -61,7 +61,7 @@ func run(ctx context.Context, c *config) error {
 		defer close(listening)
 		wake.listen(ctx, cfg.ConnConfig, log)
 	}()
-	r := &relay{store: s, publisher: p, wake: wake, most: c.most, poll: c.poll, log: log, metrics: newMeters(registry)}
+	r := &relay{publisher: p, wake: wake, most: c.most, poll: c.poll, log: log, metrics: newMeters(registry)}
 	err = contend(ctx, c, slots, opts, registry, r)
 	cancel()
 	<-listening

@@ -12,8 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/fence"
 )
 
 func TestShortTerms(t *testing.T) {
@@ -44,8 +46,32 @@ func TestARelayTellsThatItsTermsAreTooShort(t *testing.T) {
 }
 
 // neverReady is a publisher whose terms end before they can begin to work.
-type neverReady struct{}
+type neverReady struct{ publisher }
 
 func (neverReady) term(ctx context.Context, _ term, _ func(context.Context, writer, []int64) error) error {
 	return context.Cause(ctx)
+}
+
+// A relay that sets a row aside when its term is over, as after a suspension, is told that a later term has claimed. That ends
+// its term, not the process.
+func TestALateRefusalEndsTheTerm(t *testing.T) {
+	ctx, lose := context.WithCancelCause(t.Context())
+	log := slog.New(slog.DiscardHandler)
+	r := &relay{publisher: late{lose: lose}, log: log, metrics: newMeters(prometheus.NewRegistry())}
+	require.ErrorIs(t, r.lead(ctx, neli.Leadership{}), neli.ErrFenced)
+}
+
+// late is a publisher whose term ends before it can set the refused row aside.
+type late struct {
+	publisher
+	lose context.CancelCauseFunc
+}
+
+func (late) term(context.Context, term, func(context.Context, writer, []int64) error) error {
+	return &refusal{rows: []row{{id: 1}}, why: kerr.MessageTooLarge}
+}
+
+func (l late) setAside(context.Context, term, int64, string) error {
+	l.lose(neli.ErrFenced)
+	return fence.ErrStale
 }

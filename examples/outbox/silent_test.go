@@ -30,7 +30,7 @@ func TestADatabaseThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 			return newHeaders(s, "g", nil, log).term(ctx, term{always{}, 0, 1}, nil)
 		}, "cannot claim the slot in the database, retrying"},
 		"to set a row aside": {func(ctx context.Context, s *store) error {
-			r := &relay{store: s, log: log, metrics: newMeters(prometheus.NewRegistry())}
+			r := &relay{publisher: newHeaders(s, "g", nil, log), log: log, metrics: newMeters(prometheus.NewRegistry())}
 			return (&turn{relay: r, log: log, rows: 1}).refused(ctx, &refusal{rows: []row{{id: 1}}, why: kerr.MessageTooLarge})
 		}, "cannot read the table, retrying"},
 	} {

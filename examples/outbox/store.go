@@ -147,11 +147,26 @@ func (s *store) claim(ctx context.Context, key string, token int64) error {
 
 // deleteClaimed deletes rows if no later term has claimed. It returns fence.ErrStale if one has.
 func (s *store) deleteClaimed(ctx context.Context, key string, token int64, slot int, ids []int64) error {
-	var claimed int
-	if err := s.pool.QueryRow(ctx, claimAndDelete, key, token, slot, ids).Scan(&claimed); err != nil {
+	return s.claimed(ctx, key, token, claimAndDelete, slot, ids)
+}
+
+// claimAndSetAside claims first, and sets no row aside if that fails.
+const claimAndSetAside = `WITH claim AS (` + fence.Claim + ` RETURNING token),
+	aside AS (UPDATE outbox SET failed = $5 WHERE slot = $3 AND id = $4 AND EXISTS (SELECT FROM claim))
+SELECT count(*) FROM claim`
+
+// setAsideClaimed is setAside if no later term has claimed. It returns fence.ErrStale if one has.
+func (s *store) setAsideClaimed(ctx context.Context, key string, token int64, slot int, id int64, why string) error {
+	return s.claimed(ctx, key, token, claimAndSetAside, slot, id, why)
+}
+
+// claimed executes a statement that begins with a claim, and returns whether that succeeded.
+func (s *store) claimed(ctx context.Context, key string, token int64, statement string, args ...any) error {
+	var claims int
+	if err := s.pool.QueryRow(ctx, statement, slices.Concat([]any{key, token}, args)...).Scan(&claims); err != nil {
 		return err
 	}
-	if claimed == 0 {
+	if claims == 0 {
 		return fmt.Errorf("%w: key %q, token %d", fence.ErrStale, key, token)
 	}
 	return nil

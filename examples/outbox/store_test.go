@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -58,6 +59,7 @@ func TestStore(t *testing.T) {
 		"a suspended relay keeps no locks":                    s.testASuspendedRelayKeepsNoLocks,
 		"a key waits for its row that was set aside":          s.testAKeyWaitsForItsRowThatWasSetAside,
 		"a former leader deletes nothing":                     s.testAFormerLeaderDeletesNothing,
+		"a former leader sets nothing aside":                  s.testAFormerLeaderSetsNothingAside,
 		"many keys in one transaction fill no table of locks": s.testManyKeysInOneTransactionFillNoTableOfLocks,
 		"a schema that is not whole is named":                 s.testASchemaThatIsNotWholeIsNamed,
 		"rows that nobody could publish are not inserted":     s.testRowsThatNobodyCouldPublishAreNotInserted,
@@ -362,6 +364,24 @@ func (s server) testAFormerLeaderDeletesNothing(t *testing.T) {
 	rows, err = table.next(t.Context(), 0, nil, nil, plenty)
 	require.NoError(t, err)
 	require.Empty(t, rows)
+}
+
+// A relay was suspended before it set a row aside. Meanwhile somebody may have corrected the row.
+func (s server) testAFormerLeaderSetsNothingAside(t *testing.T) {
+	table := s.store(t, 1)
+	_, err := table.pool.Exec(t.Context(), insertRow, "t", "k", "v")
+	require.NoError(t, err)
+	p := newHeaders(table, "g", nil, slog.New(slog.DiscardHandler))
+	ids := func() []int64 {
+		rows, err := table.next(t.Context(), 0, nil, nil, plenty)
+		require.NoError(t, err)
+		return idsOf(rows)
+	}
+	require.NoError(t, table.claim(t.Context(), fence.TransactionalID("g", 0), 9))
+	require.ErrorIs(t, p.setAside(t.Context(), term{slot: 0, token: 5}, 1, "too large"), fence.ErrStale)
+	require.Equal(t, []int64{1}, ids())
+	require.NoError(t, p.setAside(t.Context(), term{slot: 0, token: 9}, 1, "too large"))
+	require.Empty(t, ids())
 }
 
 func (s server) testManyKeysInOneTransactionFillNoTableOfLocks(t *testing.T) {

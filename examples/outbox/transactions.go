@@ -49,6 +49,12 @@ func (t *transactions) term(ctx context.Context, now term, work func(context.Con
 	})
 }
 
+// setAside has no fence: the relay may be suspended before it, and mark a row late. Then the key waits for a person who looks at
+// the row again, and nothing is lost.
+func (t *transactions) setAside(ctx context.Context, now term, id int64, why string) error {
+	return t.store.setAside(ctx, now.slot, id, why)
+}
+
 // usualAttempts is how often a producer may fail to initialise before that is worth a line: the coordinator ends the former
 // leader's transaction first, and the first attempts are short.
 const usualAttempts = 5
