@@ -302,3 +302,38 @@ func TestGuide(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", file).CombinedOutput()
 	require.NoError(t, err, "%s\n%s", out, source)
 }
+
+// The leader of the page about fences ends with its term, also if nothing is due.
+func TestTheFencedLeaderEndsWithItsTerm(t *testing.T) {
+	source := `package fencing
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/fence"
+)
+
+` + snippets(t, "docs/fencing.md")[0] + `
+func TestLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		due = make(chan int)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if err := lead(ctx, neli.Leadership{}, nil); err != context.Canceled {
+			t.Fatal(err)
+		}
+	})
+}
+
+var due chan int
+`
+	file := filepath.Join(t.TempDir(), "fencing_test.go")
+	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", file).CombinedOutput()
+	require.NoError(t, err, "%s\n%s", out, source)
+}
