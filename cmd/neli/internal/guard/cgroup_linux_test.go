@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,6 +33,14 @@ func helper() (code int, ok bool) {
 		for {
 			_ = unix.Pause()
 		}
+	case "__refuse": // becomes a guard some of whose system calls are refused
+		runtime.LockOSThread() // a filter is a thread's, and stays with the program that it becomes
+		err := refuse(os.Args[2])
+		if err == nil {
+			err = unix.Exec(Self, append(os.Args[:1], os.Args[3:]...), os.Environ())
+		}
+		fmt.Fprintln(os.Stderr, err)
+		return 1, true
 	case "__clock": // in a namespace whose CLOCK_BOOTTIME is ahead
 		fmt.Println(int64(Now() / time.Second))
 		a, err := newAlarm()

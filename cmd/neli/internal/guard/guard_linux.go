@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -59,7 +58,10 @@ func Main(args []string) (code int, ok bool) {
 func keep(pipe, reports *os.File, command []string) int {
 	outliveSignals()
 	// The command must not get the elector's own files. Libraries do not mark all of theirs to be closed.
-	_ = unix.CloseRange(firstFile, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux has it since 5.11
+	if err := closeOnExec(firstFile); err != nil {
+		_ = Report{Error: err.Error(), Code: codeOwn, Ended: true}.write(reports) // fails if the elector is gone
+		return codeOwn
+	}
 	adoptOrphans()
 	told := socket(firstFile + 3)
 

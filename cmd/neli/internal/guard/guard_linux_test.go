@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -297,6 +298,9 @@ func TestCommandWaitsForTheReport(t *testing.T) {
 	require.Eventually(t, started, soon, time.Millisecond, "the command runs")
 }
 
+// filesOf is a command that fails if it has files besides the standard ones.
+var filesOf = []string{"sh", "-c", `for f in /proc/$$/fd/*; do case $f in */0|*/1|*/2|*/10) ;; *) [ -e $f ] && exit 3;; esac; done; exit 0`}
+
 // The command has no files but the standard ones.
 func TestFilesOfTheCommand(t *testing.T) {
 	extra, err := os.Open("/dev/null")
@@ -304,10 +308,61 @@ func TestFilesOfTheCommand(t *testing.T) {
 	_, err = unix.FcntlInt(extra.Fd(), unix.F_SETFD, 0) // not close-on-exec, as a C library may leave it
 	require.NoError(t, err)
 	defer extra.Close()
-	e := guarded(t, "sh", "-c", `for f in /proc/$$/fd/*; do case $f in */0|*/1|*/2|*/10) ;; *) [ -e $f ] && exit 3;; esac; done; exit 0`)
+	e := guarded(t, filesOf...)
 	e.lease(time.Minute)
 	e.started()
 	require.Zero(t, e.last().Code)
+}
+
+// refused starts a guard whose system calls a filter refuses.
+func refused(t *testing.T, calls string, command ...string) *elector {
+	t.Helper()
+	return guardedBy(t, func(cmd *exec.Cmd) {
+		cmd.Args = append([]string{cmd.Args[0], "__refuse", calls}, cmd.Args[1:]...)
+	}, command...)
+}
+
+// Before Linux 5.11, or where a filter refuses close_range, the files are marked one by one.
+func TestFilesOfTheCommandWithoutCloseRange(t *testing.T) {
+	e := refused(t, refuseCloseRange, filesOf...)
+	e.lease(time.Minute)
+	e.started()
+	require.Zero(t, e.last().Code)
+}
+
+// Without its files marked, the guard starts nothing and says why.
+func TestNoCommandThatWouldGetTheFiles(t *testing.T) {
+	e := refused(t, refuseBoth, "true")
+	_, _ = e.orders.Write(Until(Now() + time.Minute)) // the guard may have ended
+	r, ok := e.report()
+	require.True(t, ok && r.Ended && r.Group == 0, "nothing was started")
+	require.Contains(t, r.Error, "cannot keep this process's files from the command: close_range: ", "it says why nothing was started")
+	require.Equal(t, codeOwn, r.Code)
+}
+
+func TestEachFileIsClosedOnExec(t *testing.T) {
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	defer in.Close()
+	defer out.Close()
+	low, high := min(int(in.Fd()), int(out.Fd())), max(int(in.Fd()), int(out.Fd()))
+	flags := func(fd int) int {
+		got, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		require.NoError(t, err)
+		return got
+	}
+	dir := t.TempDir() // lists the two files only, and one that is closed
+	for _, fd := range []int{low, high, math.MaxInt32} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, strconv.Itoa(fd)), nil, 0o600))
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0)
+	}
+	require.NoError(t, closeEachOnExec(dir, high))
+	require.Equal(t, []int{0, unix.FD_CLOEXEC}, []int{flags(low), flags(high)}, "from the given number on")
+	require.NoError(t, closeEachOnExec(dir, low))
+	require.Equal(t, unix.FD_CLOEXEC, flags(low))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "x"), nil, 0o600))
+	require.Error(t, closeEachOnExec(dir, low), "not a list of files")
+	require.ErrorIs(t, closeEachOnExec(filepath.Join(dir, "none"), low), os.ErrNotExist)
 }
 
 func TestOrdersAreReadAsWritten(t *testing.T) {
