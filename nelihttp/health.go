@@ -8,9 +8,10 @@ import (
 	"github.com/goneli/neli"
 )
 
-// silenceLimit is the longest time for which a healthy process may read nothing. Each member announces
+// silenceLimit is the longest time for which a healthy member may read nothing. Each member announces
 // itself every five seconds, and reads its own announcements. Three times HeartbeatTimeout are allowed
-// if that is longer, for non-exclusive mode, where beats are rarer.
+// if that is longer, for non-exclusive mode, where beats are rarer. There is no limit for an observer: it
+// announces nothing, so it reads nothing while the group has no member.
 const silenceLimit = 15 * time.Second
 
 // health is the answer of /healthz.
@@ -20,8 +21,8 @@ type health struct {
 	about
 }
 
-// healthz reports whether this process is able to take part: whether it is live and reads the log. A
-// follower is healthy.
+// healthz reports whether this process is able to take part: whether it is live and, unless it is an
+// observer, reads the log. A follower is healthy.
 func (h *handler) healthz(w http.ResponseWriter, _ *http.Request) {
 	a := health{about: h.about(), Reason: h.unwell()}
 	a.Healthy = a.Reason == ""
@@ -36,7 +37,11 @@ func (h *handler) unwell() string {
 	if s := h.src.State(); s != neli.StateLive {
 		return "this process is " + s.String()
 	}
-	limit := max(3*h.src.Config().HeartbeatTimeout, silenceLimit)
+	cfg := h.src.Config()
+	if cfg.Observer {
+		return ""
+	}
+	limit := max(3*cfg.HeartbeatTimeout, silenceLimit)
 	if age := h.src.Stats().LastRecord; age >= limit {
 		return fmt.Sprintf("nothing was read from the leader topic for %v; the limit is %v", age.Round(time.Millisecond), limit)
 	}

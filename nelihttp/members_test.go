@@ -84,6 +84,23 @@ func TestMembersAnswer(t *testing.T) {
 	})
 }
 
+// An observer announces nothing. It is healthy even if no member is left whose records it could read.
+func TestAnObserverOfAGroupWithoutMembersIsHealthy(t *testing.T) {
+	scenario.Simulate(t, nelitest.Options{}, nil, func(c *scenario.Cluster) {
+		a := c.Work("a", scenario.Open)
+		c.Leader(0, 15*time.Second)
+		o := c.Join("o", func(cfg *neli.Config) { cfg.Observer = true })
+		c.Pass(10 * time.Second)
+		require.Equal(c, "200", statuses(c, o, "/healthz"))
+		require.NoError(c, a.Close())
+		c.Pass(time.Minute)
+		status, body := get(c, o, "/healthz")
+		require.Equal(c, 200, status, body)
+		require.NoError(c, o.Close())
+		require.Equal(c, "503", statuses(c, o, "/healthz"))
+	})
+}
+
 // In non-exclusive mode only the check of leadership is available.
 func TestMembersAnswerInNonExclusiveMode(t *testing.T) {
 	scenario.Simulate(t, nelitest.Options{}, scenario.Overlapping, func(c *scenario.Cluster) {
