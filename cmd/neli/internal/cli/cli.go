@@ -85,11 +85,11 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// fromEnvironment sets flags that were not given from NELI_<FLAG>. Inside a command of neli run it
-// ignores the variables that neli run set: an inner neli run would wait forever for the outer one's
-// group.
+// fromEnvironment sets flags that were not given from NELI_<FLAG>. Inside a command of neli run, or a
+// program of neli watch --exec, it ignores the variables that the outer neli set: an inner neli run would
+// wait forever for the outer one's group, and watch's NELI_ROLES is a list of roles.
 func fromEnvironment(flags *pflag.FlagSet) error {
-	_, inside := os.LookupEnv("NELI_TOKEN")
+	inside := inside()
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := variable(f.Name)
@@ -104,8 +104,15 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// told lists the variables that neli run sets for its command and that are names of flags as well.
-var told = []string{"NELI_GROUP", "NELI_TOPIC", "NELI_NAME", "NELI_ROLE"}
+// inside reports whether another neli has started this process.
+func inside() bool {
+	_, ok := os.LookupEnv("NELI_TOKEN") // both verbs set it
+	return ok
+}
+
+// told lists the variables that neli run or neli watch sets for what it runs and that are names of flags
+// as well.
+var told = []string{"NELI_GROUP", "NELI_TOPIC", "NELI_NAME", "NELI_ROLE", "NELI_ROLES"}
 
 // variable returns the environment variable of a flag.
 func variable(flag string) string {

@@ -45,7 +45,11 @@ func (c *common) register(f *pflag.FlagSet) {
 func (c *common) resolve(cmd *cobra.Command) (neli.Config, error) {
 	logger, err := c.logger(cmd)
 	errs := []error{err}
-	if c.group == "" {
+	switch {
+	case c.group != "":
+	case inside():
+		errs = append(errs, errors.New(`--group is missing: NELI_GROUP does not count inside neli run and neli watch --exec; use --group "$NELI_GROUP"`))
+	default:
 		errs = append(errs, errors.New("--group (or NELI_GROUP) is missing"))
 	}
 	props, err := c.kafka(cmd)

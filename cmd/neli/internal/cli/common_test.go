@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,11 +75,24 @@ func TestBadConfiguration(t *testing.T) {
 	require.ErrorContains(t, err, "NELI_TIMEOUT: ")
 }
 
-// Inside a command of neli run, the variables that the outer neli set do not count as flags.
+// Inside a command of neli run or neli watch --exec, the variables that the outer neli set do not count as
+// flags.
 func TestEnvironmentWithinRun(t *testing.T) {
+	t.Run("status in a program of watch", func(t *testing.T) {
+		for _, v := range changed(neli.Standing{Status: neli.Held, Holder: neli.Holder{Token: 1}}, "jobs") {
+			name, value, _ := strings.Cut(v, "=")
+			t.Setenv(name, value)
+		}
+		t.Setenv("NELI_ROLES", "0-3")
+		var errs strings.Builder
+		require.Equal(t, codeFailure, Main([]string{"status"}, io.Discard, &errs))
+		require.NotContains(t, errs.String(), "NELI_ROLES")
+		require.Contains(t, errs.String(), `--group is missing: NELI_GROUP does not count inside neli run and neli watch --exec; use --group "$NELI_GROUP"`)
+	})
 	for _, name := range told {
 		t.Setenv(name, "outer")
 	}
+	t.Setenv("NELI_ROLES", "4")
 	cfg, err := resolved(t)
 	require.NoError(t, err)
 	require.Equal(t, "outer", cfg.LeaderGroupID)

@@ -45,8 +45,9 @@ Use one group for each kind of job: all processes with the same group contend fo
 
 ## Flags of all subcommands
 
-An environment variable can set each flag: ` + "`NELI_LOG_LEVEL`" + ` sets ` + "`--log-level`" + `. Inside a command that ` + "`neli run`" + ` runs,
-` + "`NELI_GROUP`, `NELI_TOPIC`, `NELI_NAME` and `NELI_ROLE`" + ` do not set flags.
+An environment variable can set each flag: ` + "`NELI_LOG_LEVEL`" + ` sets ` + "`--log-level`" + `. Inside a command that ` + "`neli run`" + `
+or ` + "`neli watch --exec`" + ` runs, ` + "`NELI_GROUP`, `NELI_TOPIC`, `NELI_NAME`, `NELI_ROLE` and `NELI_ROLES`" + ` do not set flags, even
+if you have set them yourself. Pass them as arguments: ` + "`neli status --group \"$NELI_GROUP\"`" + `.
 
 `
 

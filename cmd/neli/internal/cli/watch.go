@@ -20,7 +20,8 @@ const watchLong = `Print who leads, one line now and one for each change. It onl
 --exec runs a program for each line, one at a time, with NELI_STATUS (unknown, vacant or held),
 NELI_HOLDER, NELI_MEMBER, NELI_TOKEN, NELI_ROLES, NELI_PARTITION and NELI_GROUP in its environment.
 Changes while the program runs are not reported one by one: afterwards it runs once for the state of
-that time. When the program fails, neli watch ends.
+that time. When the program fails, neli watch ends. A neli that the program runs needs its group,
+topic and roles as arguments, like --group "$NELI_GROUP".
 
 Exit codes: 0 a signal ended it; 3 the topic is missing; 5 no broker was reached; 125 neli itself or
 the program of --exec failed.`
