@@ -73,7 +73,32 @@ func TestRevokedCommandIsKilledInTime(t *testing.T) {
 	require.Contains(t, one.output(), "asked")
 	require.Equal(t, 122, one.code())
 	one.logs("the command has not finished in time: killed")
+	one.logs(`cause="it did not finish in time"`)
 	require.NotContains(t, one.errors.String(), "leadership lost", "killed before that")
+}
+
+// The command's time to finish counts from TERM. A revocation that comes later does not extend it.
+func TestARevocationAfterTERMExtendsNothing(t *testing.T) {
+	c := broker(t)
+	one := neli(t, c, "run", "--allow-requests", "--drain", "8s", "--name", "one", "--", "sh", "-c",
+		`trap 'echo asked now' TERM; echo child $$; while :; do sleep 0.05; done`)
+	child := one.pid("child", 1)
+	neli(t, c, "run", "--name", "two", "--", "sleep", "1000")
+	require.Eventually(t, func() bool { // until the holder knows of the other member
+		p := neli(t, c, "status")
+		p.code()
+		return strings.Contains(strings.Join(p.output(), "\n"), "two")
+	}, soon, 100*time.Millisecond)
+	began := time.Now()
+	one.signal(15)
+	one.says("asked", 1)
+	require.Never(t, func() bool { return !alive(child) }, 3*time.Second, 10*time.Millisecond, "it has eight seconds")
+	neli(t, c, "transfer", "two")
+	one.logs("leadership revoked: the command is told to finish")
+	dead(t, soon, child)
+	require.Less(t, time.Since(began), 9500*time.Millisecond, "--drain is 8 s")
+	one.logs(`cause="it did not finish in time"`)
+	require.Equal(t, 137, one.code())
 }
 
 func TestRequestsAreRefusedByDefault(t *testing.T) {

@@ -22,6 +22,8 @@ type term struct {
 	l       neli.Leadership
 	child   *child
 	kill    <-chan time.Time // fires when the command's time to finish is over
+	killAt  time.Time        // when kill fires; zero: the command has not been told to finish
+	overdue bool             // it was killed because that time was over
 	asked   bool             // a signal asked for the end: this is the last run
 	revoked bool             // leadership must be given up
 	lost    bool             // leadership is over
@@ -57,6 +59,7 @@ func (c *contest) term(ctx context.Context, l neli.Leadership, signals <-chan os
 			t.withdrawn(context.Cause(ctx))
 		case <-t.kill:
 			c.Log.Warn("the command has not finished in time: killed")
+			t.overdue = true
 			t.child.kill()
 		case <-t.child.ended:
 			t.child.work.Wait()
@@ -84,9 +87,15 @@ func (t *term) signalled(s os.Signal) {
 	t.child.signal(number)
 	if ends(s) && !t.asked {
 		t.asked = true
-		if t.kill == nil {
-			t.kill = time.After(t.Drain)
-		}
+		t.finishWithin(t.Drain)
+	}
+}
+
+// finishWithin has the command killed after d, or earlier if it was given less time before.
+func (t *term) finishWithin(d time.Duration) {
+	at := time.Now().Add(d)
+	if t.killAt.IsZero() || at.Before(t.killAt) {
+		t.killAt, t.kill = at, time.After(d)
 	}
 }
 
@@ -101,7 +110,7 @@ func (t *term) withdrawn(cause error) {
 	t.revoked = true
 	t.Log.Info("leadership revoked: the command is told to finish")
 	t.child.signal(syscall.SIGTERM)
-	t.kill = time.After(t.Drain - min(killBefore, t.Drain/4))
+	t.finishWithin(t.Drain - min(killBefore, t.Drain/4))
 }
 
 // ended decides what comes after the command.
@@ -132,6 +141,8 @@ func (t *term) tell(r guard.Report) {
 		log, cause = t.Log.Error, r.Error
 	case t.lost:
 		log, cause = t.Log.Warn, "leadership was lost"
+	case t.overdue:
+		log, cause = t.Log.Warn, "it did not finish in time"
 	case r.Late:
 		log, cause = t.Log.Warn, "the lease was over"
 	case t.asked:
