@@ -72,6 +72,16 @@ func TestCheck(t *testing.T) {
 	require.Regexp(t, `(?m)^broker: Apache Kafka, or a broker that does not say what it is; protocol of Kafka .*v\d\.\d.*; brokers up: 1; cluster \S+$`, text)
 }
 
+// The members of check do without the sentinel of the environment.
+func TestCheckNeedsNoSentinel(t *testing.T) {
+	c := broker(t)
+	require.Equal(t, 0, neli(t, c, "run", "--", "true").code())
+	with := neliWith(t, append(environment(c), "NELI_SENTINEL=/run/neli/none.sock"), "check", "--for", "6s")
+	without := neli(t, c, "check", "--for", "6s")
+	require.Equal(t, without.code(), with.code(), with.output())
+	require.NotContains(t, strings.Join(with.output(), "\n")+with.errors.String(), "sentinel")
+}
+
 // Check refuses settings that acknowledge records before they are safe, unless --known names them. It
 // only reports other differences.
 func TestCheckRefusesWhatIsNotSafe(t *testing.T) {
