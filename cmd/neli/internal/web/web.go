@@ -31,11 +31,12 @@ type limits struct {
 	// idle is how long a connection without a request is kept open.
 	idle time.Duration
 	// connections is how many there may be at a time, including those of streams. Further ones wait.
-	// Without a limit a stranger could take all file descriptors, and no command could be started.
+	// Without a limit a stranger could take all file descriptors, and no command could be started. There
+	// are more than the 256 streams that a handler serves: health checks need connections, too.
 	connections int
 }
 
-var usual = limits{header: 5 * time.Second, idle: 30 * time.Second, connections: 256}
+var usual = limits{header: 5 * time.Second, idle: 30 * time.Second, connections: 300}
 
 // Serve serves the routes of [nelihttp.Handler] for n and /metrics at l, which it closes in any case.
 // There is no authentication. stop ends it and returns when no request is pending. Call stop after n

@@ -88,7 +88,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	most.header, most.idle = time.Hour, time.Hour
 	address := served(t, most)
 	var first *connection
-	for range 256 {
+	for range 300 {
 		c := connect(t, address)
 		c.ask()
 		require.NoError(t, c.answer(soon), "a client within the limit is answered")
@@ -105,5 +105,5 @@ func TestConnectionsAreLimited(t *testing.T) {
 
 // The limits of neli run --listen.
 func TestUsualLimits(t *testing.T) {
-	require.Equal(t, limits{header: 5 * time.Second, idle: 30 * time.Second, connections: 256}, usual)
+	require.Equal(t, limits{header: 5 * time.Second, idle: 30 * time.Second, connections: 300}, usual)
 }
