@@ -270,17 +270,30 @@ func (h *Hub) Goodbye(process string) {
 	delete(h.notify, process)
 }
 
-// guard registers a command that may outlive its member.
-func (h *Hub) guard(process, secret string) error {
+// left notes a goodbye that came on tell's connection. It does nothing and returns false unless that
+// connection is the one of the member's present registration.
+func (h *Hub) left(process string, tell *Teller) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.notify[process] != tell {
+		return false
+	}
+	h.registry.Goodbye(process)
+	delete(h.notify, process)
+	return true
+}
+
+// guard registers a command that may outlive its member. It returns the serial of the command's guard.
+func (h *Hub) guard(process, secret string) (serial uint64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.registry.Guard(process, secret)
 }
 
-// clear notes that nothing is left of one command of a member.
-func (h *Hub) clear(process string) {
+// clear notes that nothing is left of the command of a member's guard.
+func (h *Hub) clear(process string, serial uint64) {
 	h.mu.Lock()
-	d, over := h.registry.Clear(process)
+	d, over := h.registry.Clear(process, serial)
 	h.mu.Unlock()
 	if over {
 		h.died(d)

@@ -17,6 +17,7 @@ const (
 type Registry struct {
 	members map[string]*member
 	limit   int
+	serial  uint64 // of the newest guard
 }
 
 // member is a registered process.
@@ -26,6 +27,7 @@ type member struct {
 	fired  bool       // its pidfd has fired: the process is dead
 	at     clock.Mono // when its death was noted
 	guards int        // commands that may still run
+	since  uint64     // guards up to this serial registered before the member's present registration
 }
 
 // Death is the death of a member. None of its commands still runs.
@@ -65,10 +67,11 @@ func (r *Registry) Register(reg Registration, proof Proof) (fresh bool, err erro
 		return false, errAnother // a dead process does not register
 	}
 	m.Registration = reg
+	// Commands are counted anew. A guard of an earlier registration may still be about to clear its command,
+	// and it must not clear another one.
+	m.guards, m.since = 0, r.serial
 	if reg.Running {
-		m.guards = max(m.guards, 1) // the guard may have no connection here: then only the member can clear it
-	} else {
-		m.guards = 0
+		m.guards = 1 // its guard may have no connection here: only the member can clear it
 	}
 	return fresh, nil
 }
@@ -81,27 +84,29 @@ func (r *Registry) Goodbye(process string) bool {
 	return known
 }
 
-// Guard notes a command that may outlive its member.
-func (r *Registry) Guard(process, secret string) error {
+// Guard notes a command that may outlive its member. It returns the serial of the command's guard.
+func (r *Registry) Guard(process, secret string) (serial uint64, err error) {
 	if err := checkSecret(process, secret); err != nil {
-		return err
+		return 0, err
 	}
 	m := r.members[process]
 	switch {
 	case m == nil || m.fired:
-		return errNoMember
+		return 0, errNoMember
 	case m.guards >= maxGuards:
-		return errFull
+		return 0, errFull
 	}
 	m.guards++
-	return nil
+	r.serial++
+	return r.serial, nil
 }
 
-// Clear notes that nothing is left of one command of a member. If the member is dead and this was
-// its last command, Clear returns the death.
-func (r *Registry) Clear(process string) (Death, bool) {
+// Clear notes that nothing is left of the command of a guard. If the member is dead and this was its
+// last command, Clear returns the death. It does nothing if the member has registered since the guard
+// did. Call it at most once for each guard.
+func (r *Registry) Clear(process string, serial uint64) (Death, bool) {
 	m := r.members[process]
-	if m == nil || m.guards == 0 {
+	if m == nil || serial <= m.since {
 		return Death{}, false
 	}
 	m.guards--

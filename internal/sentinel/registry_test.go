@@ -123,17 +123,21 @@ func TestNobodyDiesAfterAGoodbye(t *testing.T) {
 func TestACommandMustBeOverToo(t *testing.T) {
 	r := NewRegistry(10)
 	id := ProcessID("s")
-	require.ErrorIs(t, r.Guard(id, "s"), errNoMember)
-	_, err := r.Register(registration("s"), sound)
+	_, err := r.Guard(id, "s")
+	require.ErrorIs(t, err, errNoMember)
+	_, err = r.Register(registration("s"), sound)
 	require.NoError(t, err)
-	require.ErrorIs(t, r.Guard(id, "another"), errNotItsSecret)
-	require.NoError(t, r.Guard(id, "s"))
-	require.NoError(t, r.Guard(id, "s"))
+	_, err = r.Guard(id, "another")
+	require.ErrorIs(t, err, errNotItsSecret)
+	one, err := r.Guard(id, "s")
+	require.NoError(t, err)
+	two, err := r.Guard(id, "s")
+	require.NoError(t, err)
 	_, over := r.Fired(id, 1)
 	require.False(t, over, "two commands may run yet")
-	_, over = r.Clear(id)
+	_, over = r.Clear(id, two)
 	require.False(t, over, "one command may run yet")
-	d, over := r.Clear(id)
+	d, over := r.Clear(id, one)
 	require.True(t, over, "the guards have said that nothing is left")
 	require.Equal(t, id, d.Process)
 }
@@ -160,12 +164,54 @@ func TestACommandWhoseGuardIsUnknownIsNeverOver(t *testing.T) {
 	require.True(t, over, "the member had said itself that nothing is left")
 }
 
+// A guard's last word may be read late. By then the member may have registered again, and another command
+// may run.
+func TestAGuardOfAFormerRegistrationClearsNothing(t *testing.T) {
+	id := ProcessID("s")
+	running := registration("s")
+	running.Running = true
+	for what, again := range map[string]func(r *Registry){
+		"forgotten and registered anew": func(r *Registry) {
+			r.Goodbye(id)
+			_, err := r.Register(registration("s"), sound)
+			require.NoError(t, err)
+			_, err = r.Guard(id, "s")
+			require.NoError(t, err)
+		},
+		"registered anew": func(r *Registry) {
+			_, err := r.Register(registration("s"), sound)
+			require.NoError(t, err)
+			_, err = r.Guard(id, "s")
+			require.NoError(t, err)
+		},
+		"registered anew with a command": func(r *Registry) {
+			_, err := r.Register(running, sound)
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := NewRegistry(10)
+			_, err := r.Register(registration("s"), sound)
+			require.NoError(t, err)
+			former, err := r.Guard(id, "s")
+			require.NoError(t, err)
+			again(r)
+			_, over := r.Clear(id, former)
+			require.False(t, over)
+			_, over = r.Fired(id, 0)
+			require.False(t, over, "the present command may run yet")
+		})
+	}
+}
+
 func TestAMemberHasSoManyCommandsAtMost(t *testing.T) {
 	r := NewRegistry(10)
 	_, err := r.Register(registration("s"), sound)
 	require.NoError(t, err)
 	for range maxGuards {
-		require.NoError(t, r.Guard(ProcessID("s"), "s"))
+		_, err = r.Guard(ProcessID("s"), "s")
+		require.NoError(t, err)
 	}
-	require.ErrorIs(t, r.Guard(ProcessID("s"), "s"), errFull)
+	_, err = r.Guard(ProcessID("s"), "s")
+	require.ErrorIs(t, err, errFull)
 }

@@ -83,7 +83,7 @@ func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	s := &Server{hub: hub, listener: l, logger: logger, open: map[*net.UnixConn]bool{}, members: map[string]registered{}}
-	hub.forgotten = s.forget
+	hub.forgotten = func(process string) { s.forget(process, nil) }
 	return s, nil
 }
 
@@ -211,12 +211,13 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 		switch {
 		case err != nil:
 			if !s.hub.lost(reg.Process, tell) {
-				s.forget(reg.Process) // the hub no longer has the member
+				s.forget(reg.Process, c) // the hub no longer has the member
 			}
 			return
 		case q.Goodbye:
-			s.hub.Goodbye(reg.Process)
-			s.forget(reg.Process)
+			if s.hub.left(reg.Process, tell) { // false: it is late, and the member has connected again
+				s.forget(reg.Process, c)
+			}
 			tell.Tell(Answer{State: Gone})
 			return
 		}
@@ -226,7 +227,8 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 // guard serves a guard's connection until it ends. The end alone clears nothing: the guard must say
 // that nothing is left of its command.
 func (s *Server) guard(c *net.UnixConn, g guardian) {
-	if err := s.hub.guard(g.Process, g.Secret); err != nil {
+	serial, err := s.hub.guard(g.Process, g.Secret)
+	if err != nil {
 		_ = send(c, Answer{State: Refused, Reason: err.Error()}, nil)
 		return
 	}
@@ -239,7 +241,7 @@ func (s *Server) guard(c *net.UnixConn, g guardian) {
 			return
 		}
 		if q.Clear {
-			s.hub.clear(g.Process)
+			s.hub.clear(g.Process, serial)
 			return
 		}
 	}
@@ -267,7 +269,7 @@ func (s *Server) await(process string, f *os.File) {
 		<-l.done
 	}
 	s.hub.Fired(process)
-	s.forget(process)
+	s.forget(process, nil)
 }
 
 // link is a member's newest connection.
@@ -308,11 +310,16 @@ func (s *Server) watch(process string, f *os.File) bool {
 	return true
 }
 
-// forget closes a member's pidfd, which ends await for it.
-func (s *Server) forget(process string) {
+// forget closes a member's pidfd, which ends await for it. If c is not nil, it does so only while c is the
+// member's newest connection: a newer one may have brought a pidfd of its own.
+func (s *Server) forget(process string, c *net.UnixConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := s.members[process]; m.pidfd != nil {
+	m := s.members[process]
+	if c != nil && m.link.c != c {
+		return
+	}
+	if m.pidfd != nil {
 		_ = m.pidfd.Close()
 	}
 	delete(s.members, process)

@@ -200,6 +200,76 @@ func TestASentinelThatComesLaterHearsOfTheCommand(t *testing.T) {
 	p.dies(m.id)
 }
 
+// registers registers a member, and returns its connection.
+func registers(t *testing.T, p *post, reg Registration) *net.UnixConn {
+	t.Helper()
+	c := dialRaw(t, p)
+	a, err := exchange(c, request{Register: &reg}, []int{own(t)})
+	require.NoError(t, err)
+	require.NotEqual(t, Refused, a.State, a.Reason)
+	return c
+}
+
+// saysGoodbye says goodbye on a member's connection, and returns when the sentinel has heard it.
+func saysGoodbye(t *testing.T, c *net.UnixConn) {
+	t.Helper()
+	require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, send(c, request{Goodbye: true}, nil))
+	for {
+		a, err := hear(c)
+		require.NoError(t, err)
+		if a.State == Gone {
+			return
+		}
+	}
+}
+
+// A member whose sentinel did not answer in time has connected again before the sentinel reads its
+// goodbye on the former connection.
+func TestALateGoodbyeEndsNothing(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	reg := registration(NewSecret())
+	former := registers(t, p, reg)
+	registers(t, p, reg)
+	saysGoodbye(t, former)
+	require.Equal(t, 1, p.members(), "the member has connected again")
+	p.server.mu.Lock()
+	require.NotNil(t, p.server.members[reg.Process].pidfd, "its pidfd was kept")
+	p.server.mu.Unlock()
+}
+
+// The guard of a former command is heard late, when the guard of another command has registered.
+func TestALateGuardClearsNoOtherCommand(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	reg := registration(NewSecret())
+	guard := func() *net.UnixConn {
+		c := dialRaw(t, p)
+		a, err := exchange(c, request{Guard: &guardian{reg.Process, reg.Secret}}, nil)
+		require.NoError(t, err)
+		require.Equal(t, Registered, a.State)
+		return c
+	}
+	member := registers(t, p, reg)
+	former := guard()
+	saysGoodbye(t, member)
+	registers(t, p, reg)
+	present := guard()
+	commands := func() int {
+		p.hub.mu.Lock()
+		defer p.hub.mu.Unlock()
+		return p.hub.registry.members[reg.Process].guards
+	}
+	clears := func(c *net.UnixConn) {
+		require.NoError(t, send(c, request{Clear: true}, nil))
+		_, err := hear(c)
+		require.Error(t, err, "the sentinel has heard it, and has closed the connection")
+	}
+	clears(former)
+	require.Equal(t, 1, commands(), "the present command may run yet")
+	clears(present)
+	require.Zero(t, commands())
+}
+
 // dialRaw connects without a Client, as a process that knows the wire form.
 func dialRaw(t *testing.T, p *post) *net.UnixConn {
 	t.Helper()
