@@ -47,6 +47,8 @@ type connection interface {
 	guard(process, secret string) (guardConnection, *os.File, error)
 	// goodbye tells the sentinel to forget this member, waits for the answer, and closes.
 	goodbye()
+	// leave does the same without waiting for the answer.
+	leave()
 	close()
 }
 
@@ -169,7 +171,7 @@ func (c *Client) drop(goodbye bool) {
 // Guard tells the sentinel about a command that may outlive this process. If this process dies, the
 // sentinel releases nothing until the command's guard has called SayClear on file. file is nil if no
 // sentinel is connected. The caller must call over when nothing is left of the command. Guard waits at
-// most two seconds for the sentinel.
+// most two seconds for the sentinel, and as long for a registration that is under way.
 func (c *Client) Guard() (file *os.File, over func()) {
 	a := &ask{done: make(chan struct{})}
 	if !c.ask(a) {
@@ -197,7 +199,8 @@ func (c *Client) serve(a *ask, retry *time.Timer) {
 			a.conn.clear()
 		}
 		if c.running == 0 && c.conn != nil && c.reg.Running {
-			c.again(retry) // the registration says that a command runs
+			c.leave() // the registration says that a command runs
+			c.register(retry)
 		}
 		return
 	}
@@ -208,14 +211,18 @@ func (c *Client) serve(a *ask, retry *time.Timer) {
 	var err error
 	if a.conn, a.file, err = c.conn.guard(c.reg.Process, c.reg.Secret); err != nil {
 		c.logger.Warn("the sentinel does not know of a command: a crash costs the whole lease", "error", err)
-		c.again(retry)
+		// Without the goodbye the sentinel would release this process's roles if it died now, though the
+		// command may run. The command waits for this answer, so registering again must not hold it up.
+		c.leave()
+		c.state.Store(&Answer{State: Refused, Reason: err.Error()})
+		retry.Reset(c.pause.NextBackOff())
 	}
 }
 
-// again registers again, because whether a command runs has changed.
-func (c *Client) again(retry *time.Timer) {
-	c.drop(true)
-	c.register(retry)
+// leave ends the connection with a goodbye, and does not wait for the sentinel.
+func (c *Client) leave() {
+	c.conn.leave()
+	c.conn = nil
 }
 
 // SayClear tells the sentinel, on the file of a guard, that nothing is left of the command. A nil file

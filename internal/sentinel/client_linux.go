@@ -147,8 +147,7 @@ func (u *unixConnection) guard(process, secret string) (guardConnection, *os.Fil
 }
 
 func (u *unixConnection) goodbye() {
-	_ = u.c.SetWriteDeadline(time.Now().Add(answerWithin))
-	if send(u.c, request{Goodbye: true}, nil) == nil {
+	if u.sayGoodbye() == nil {
 		_ = u.c.SetReadDeadline(time.Now().Add(answerWithin))
 		for a := range u.said {
 			if a.State == Gone {
@@ -157,6 +156,16 @@ func (u *unixConnection) goodbye() {
 		}
 	}
 	u.close()
+}
+
+func (u *unixConnection) leave() {
+	_ = u.sayGoodbye() // the sentinel reads it before the end of the connection
+	u.close()
+}
+
+func (u *unixConnection) sayGoodbye() error {
+	_ = u.c.SetWriteDeadline(time.Now().Add(answerWithin))
+	return send(u.c, request{Goodbye: true}, nil)
 }
 
 func (u *unixConnection) close() {

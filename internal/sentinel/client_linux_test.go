@@ -125,6 +125,60 @@ func TestASentinelThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
 	<-ended
 }
 
+// A command does not wait longer than answerWithin for a sentinel that was suspended after it had registered
+// the member. The sentinel is told to forget the member, which then registers again with its command.
+func TestGuardWaitsForOneAnswerOnly(t *testing.T) {
+	dir := directory(t)
+	l, err := net.ListenUnix(network, &net.UnixAddr{Name: socketIn(dir), Net: network})
+	require.NoError(t, err)
+	defer l.Close()
+	next := func() (*net.UnixConn, request) {
+		require.NoError(t, l.SetDeadline(time.Now().Add(20*time.Second)))
+		c, err := l.AcceptUnix()
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		q, files, err := receive(c)
+		closeAll(files)
+		require.NoError(t, err)
+		return c, q
+	}
+	c := NewClient(socketIn(dir), slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { c.Run(ctx); close(ended) }()
+	c.Opened(registration(NewSecret()))
+	first, q := next()
+	require.False(t, q.Register.Running)
+	require.NoError(t, send(first, Answer{State: Watching}, nil))
+	require.Eventually(t, func() bool { return c.State() == Watching }, 20*time.Second, time.Millisecond)
+
+	began := time.Now()
+	file, over := c.Guard()
+	require.Less(t, time.Since(began), answerWithin+answerWithin/2, "it waits for one answer")
+	require.Nil(t, file)
+	require.Equal(t, Refused, c.State())
+	q, _, err = receive(first)
+	require.NoError(t, err, "the sentinel must not release anything while the command runs")
+	require.True(t, q.Goodbye)
+	_, q = next()
+	require.NotNil(t, q.Guard)
+	second, q := next()
+	require.True(t, q.Register.Running, "it says that a command runs")
+	require.NoError(t, send(second, Answer{State: Watching}, nil))
+	require.Eventually(t, func() bool { return c.State() == Watching }, 20*time.Second, time.Millisecond)
+
+	go over() // it waits for the answer to the registration
+	q, _, err = receive(second)
+	require.NoError(t, err)
+	require.True(t, q.Goodbye)
+	third, q := next()
+	require.False(t, q.Register.Running, "the command has ended")
+	require.NoError(t, send(third, Answer{State: Watching}, nil))
+	cancel()
+	require.NoError(t, third.Close())
+	<-ended
+}
+
 // A sentinel keeps nothing on disk, so a restarted one knows only the members that connect again.
 func TestARefusedMemberTriesAgain(t *testing.T) {
 	c := NewClient(socketIn(directory(t)), slog.New(slog.DiscardHandler))

@@ -51,7 +51,8 @@ Release:
 
 A command started by neli run outlives the process that elects. The guard of the command registers
 before the command starts. The sentinel then releases the member's roles only when its pidfd has
-fired and the guard has said that nothing of the command is left.
+fired and the guard has said that nothing of the command is left. When the member registers again, it
+says whether a command runs; a guard that registered before that is not listened to any more.
 
 # What it does not promise
 

@@ -39,8 +39,14 @@ var kernelRules = []mutation.Mutant{
 		Old: "	if h.notify[process] != tell {\n		return false\n	}\n	h.registry", New: "	h.registry",
 		Guard: "TestALateGoodbyeEndsNothing", Want: "the member has connected again"},
 	{Rule: "13: a restarted sentinel is told again", File: "client.go",
-		Old: "		retry.Reset(c.pause.NextBackOff())\n", New: "",
+		Old: "		c.drop(false)\n		retry.Reset(c.pause.NextBackOff())\n", New: "		c.drop(false)\n",
 		Guard: "TestARefusedMemberTriesAgain", Want: "it will try again"},
+	{Rule: "a sentinel that may not know of a command forgets the member", File: "client.go",
+		Old: "		c.leave()\n		c.state", New: "		c.drop(false)\n		c.state",
+		Guard: "TestGuardWaitsForOneAnswerOnly", Want: "must not release anything while the command runs"},
+	{Rule: "the command does not wait for that", File: "client.go",
+		Old: "		c.leave()\n		c.state", New: "		c.drop(true)\n		c.state",
+		Guard: "TestGuardWaitsForOneAnswerOnly", Want: "it waits for one answer"},
 }
 
 func TestKernelRulesAreGuarded(t *testing.T) { mutation.Run(t, kernelRules) }
