@@ -82,15 +82,13 @@ var token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z
 // redact everything.
 const minSecretLine = 8
 
-// Of returns the secrets among Kafka properties: their values, and the long lines of values with
-// several lines.
+// Of returns the secrets among Kafka properties: their values, the long lines of values with
+// several lines, and the secrets in URLs.
 func Of(props map[string]string) Secrets {
 	var s Secrets
 	for name, value := range props {
-		if u, err := url.Parse(value); strings.HasSuffix(name, ".url") && err == nil {
-			if password, _ := u.User.Password(); password != "" { // the rest of the URL is not secret
-				s = append(s, password)
-			}
+		if strings.HasSuffix(strings.ToLower(name), ".url") {
+			s = append(s, ofURL(value)...)
 		}
 		if strings.HasPrefix(name, "sasl.mechanism") && strings.EqualFold(value, "OAUTHBEARER") && s == nil {
 			s = Secrets{} // the client's tokens are unknown here; Text finds them by their shape
@@ -106,6 +104,37 @@ func Of(props map[string]string) Secrets {
 			line = strings.TrimSpace(line)
 			if len(line) >= minSecretLine && !strings.HasPrefix(line, "-----") {
 				s = append(s, line)
+			}
+		}
+	}
+	return s
+}
+
+// ofURL returns the secrets in a URL: its password, its whole query, and the values in the query
+// whose names show that they are secret. It cuts the text, because a URL that is not valid is
+// shown, too: in the error of the client that refuses it. Passwords and values are returned as
+// they are written and decoded, since an error may have either.
+func ofURL(text string) (s Secrets) {
+	text, _, _ = strings.Cut(text, "#")
+	text, query, _ := strings.Cut(text, "?")
+	_, rest, _ := strings.Cut(text, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	if at := strings.LastIndex(authority, "@"); at >= 0 {
+		if _, password, _ := strings.Cut(authority[:at], ":"); password != "" {
+			s = append(s, password)
+			if decoded, err := url.PathUnescape(password); err == nil {
+				s = append(s, decoded)
+			}
+		}
+	}
+	if query != "" {
+		s = append(s, "?"+query) // with its mark: a query as short as "1" would be cut out of every line
+	}
+	for pair := range strings.SplitSeq(query, "&") {
+		if name, value, _ := strings.Cut(pair, "="); hidden(name, value) {
+			s = append(s, value)
+			if decoded, err := url.QueryUnescape(value); err == nil {
+				s = append(s, decoded)
 			}
 		}
 	}

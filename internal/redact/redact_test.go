@@ -93,6 +93,34 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// A password or query of a URL is hidden as it is written, also where it is not a valid URL.
+func TestSecretsOfURLs(t *testing.T) {
+	for value, secret := range map[string]string{
+		"https://u:p%40ssw0rd@h/t":               "p%40ssw0rd",
+		"https://u:pass%word1@h/t":               "pass%word1",
+		"https://u:pa ssword@h/t":                "pa ssword",
+		"https://u:pa@ss:word@h/t?x=a@b":         "pa@ss:word",
+		"https://h/t?client_secret=abcdef":       "abcdef",
+		"https://h/t?v=1&client_secret=abcdef#x": "abcdef",
+	} {
+		const name = "sasl.oauthbearer.token.endpoint.url"
+		shown := Properties(map[string]string{name: value})[name]
+		if !strings.Contains(shown, Mark) || strings.Contains(shown, secret) {
+			t.Errorf("%q is shown as %q", value, shown)
+		}
+	}
+	s := Of(map[string]string{"sasl.oauthbearer.token.endpoint.url": "https://u:p%40ssw0rd@h/t?v=1&client_secret=a%2Fbcdef"})
+	for in, want := range map[string]string{
+		"v=1, 401 for p@ssw0rd":            "v=1, 401 for [redacted]",
+		"a%2Fbcdef is not a/bcdef":         "[redacted] is not [redacted]",
+		"https://u:p%40ssw0rd@h/t refuses": "https://u:[redacted]@h/t refuses",
+	} {
+		if got := s.Text(in); got != want {
+			t.Errorf("redact(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestRedactProps(t *testing.T) {
 	props := map[string]string{
 		"sasl.username":     "alice",
