@@ -263,6 +263,9 @@ func (l *lead) start(unit int, u *leadUnit, role int) {
 	go func() {
 		err := errGoexit
 		defer func() {
+			if r := recover(); r != nil {
+				panic(r) // it ends the process at once: the send waits while the barrier runs
+			}
 			fenced := errors.Is(context.Cause(inner), ErrFenced)
 			cancel(nil)
 			l.results <- leadResult{unit, role, run, fenced, err}
