@@ -35,8 +35,8 @@ const (
 // takes at most DrainTimeout, plus the wait for a successor (1 s, or a HeartbeatInterval if that
 // is longer; 4 s or more with Assigned nomination), plus 12 s if the broker cannot be reached (16
 // s if this process is still reading far behind the log's end). If a task, a barrier on another
-// goroutine, Config.Healthy, Config.Requests or a client has not returned by then, the error says
-// so. Close has no limit for a barrier that it runs itself. It must not be called from a barrier,
+// goroutine, Config.Healthy, Config.Requests, Config.Token or a client has not returned by then, the
+// error says so. Close has no limit for a barrier that it runs itself. It must not be called from a barrier,
 // a task or a function of Lead: it would wait for itself up to that limit.
 func (n *Neli) Close() error {
 	n.closeOnce.Do(func() {
@@ -69,6 +69,6 @@ func (n *Neli) Close() error {
 	case <-n.idle:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("neli: Close: Config.Requests or Config.Healthy has not returned within %v", bound)
+		return fmt.Errorf("neli: Close: Config.Requests, Config.Token or Config.Healthy has not returned within %v", bound)
 	}
 }

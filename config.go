@@ -216,7 +216,8 @@ type Config struct {
 	// Token supplies tokens for SASL/OAUTHBEARER where the properties sasl.oauthbearer.* cannot
 	// (docs/security.md). It returns a token and when that expires. The library asks for the next
 	// one when four fifths of the token's lifetime have passed, one call at a time, with 10 s to
-	// answer. All clients of a Neli share the token.
+	// answer. All clients of a Neli share the token. Close ends the context of a call in progress,
+	// and waits for the call.
 	//
 	// An error is logged, counted (Stats.TokenFailures) and retried, while the former token stays
 	// in use. Before the first login, an error that is ErrAccess, an expired token, and a token

@@ -72,6 +72,7 @@ const (
 func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	set, f := cfg.check()
 	if len(f.list) > 0 {
+		defer set.endTokensSoon()
 		f.properties(cfg.Provider, set)
 		return nil, set.secrets.Err(f.err())
 	}
@@ -81,6 +82,7 @@ func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	n := newNeli(set, clock.Glance, barrier...)
 	var err error
 	if n.core, err = newCore(cfg.Provider, set, clock.System(), n.alive); err != nil {
+		defer set.endTokensSoon()
 		f.properties(cfg.Provider, set)
 		return nil, set.secrets.Err(or(f.err(), err))
 	}
@@ -127,6 +129,7 @@ func (n *Neli) start() {
 		health.stop() // after done is closed: this waits for the user's code, which may hang
 		stopRequests()
 		stopLeaders()
+		n.set.endTokens(context.Background())
 		goodbye() // last: until the roles are released the sentinel must watch
 		close(n.idle)
 	}()

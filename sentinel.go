@@ -124,16 +124,24 @@ func (p *post) open(at sentinel.Place, logger *slog.Logger) (elector.Log, error)
 	}
 	log, err := openLog(p.Provider, set)
 	if err != nil {
+		set.endTokensSoon()
 		return nil, set.secrets.Err(err)
 	}
-	return secretiveLog{log, set.secrets}, nil
+	return secretiveLog{log, set.secrets, set.endTokensSoon}, nil
 }
 
 // secretiveLog removes secrets from the errors of a log, because members see these errors. Its
-// Open succeeds only once the identity of the log is known.
+// Open succeeds only once the identity of the log is known, and its Close also ends the call of
+// Config.Token.
 type secretiveLog struct {
 	elector.Log
 	secrets redact.Secrets
+	ended   func() // called once the log is closed
+}
+
+func (l secretiveLog) Close() {
+	l.Log.Close()
+	l.ended()
 }
 
 func (l secretiveLog) Open(ctx context.Context) (int, string, error) {

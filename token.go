@@ -47,6 +47,20 @@ func (s *settings) tokenFailed(err error) {
 	}
 }
 
+// endTokens ends the call of Config.Token, and waits until it has returned or ctx is done.
+func (s *settings) endTokens(ctx context.Context) {
+	if s.tokens != nil {
+		s.tokens.Close(ctx)
+	}
+}
+
+// endTokensSoon is endTokens for callers that must not wait for a call that ignores its context.
+func (s *settings) endTokensSoon() {
+	ctx, cancel := context.WithTimeout(context.Background(), login.Grace)
+	defer cancel()
+	s.endTokens(ctx)
+}
+
 // signingIn returns p with clients that log in as these settings say. p must not be small logs.
 func (s *settings) signingIn(p kafka.Provider) (kafka.Provider, error) {
 	able, can := p.(kafka.LoginProvider)

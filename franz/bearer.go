@@ -35,6 +35,13 @@ func (c *client) signingIn(ctx context.Context) []kgo.Opt {
 	return []kgo.Opt{kgo.SASL(bearerMechanism{&bearer{ctx: ctx, tokens: c.tokens}})}
 }
 
+// endTokens ends the request for a token, once the client needs none any more.
+func (c *client) endTokens() {
+	if c.source != nil {
+		c.source.Close(context.Background()) // the request ends with its context
+	}
+}
+
 // Name implements sasl.Mechanism.
 func (*bearer) Name() string { return "OAUTHBEARER" }
 

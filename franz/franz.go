@@ -101,6 +101,7 @@ type client struct {
 	// tokens returns the tokens for OAUTHBEARER; nil if the client does not log in that way, or an
 	// option has its own tokens.
 	tokens func(context.Context) (kafka.Token, error)
+	source *login.Source // of tokens from an endpoint; nil if the client uses none
 }
 
 // newClient translates the properties. It checks that franz-go accepts them, together with the
@@ -112,11 +113,12 @@ func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger
 	}
 	c := &client{connections: newConnections(log), settings: s, opts: p.opts, tokens: p.login.Token}
 	if s.security.oidc != nil {
-		c.tokens = login.NewSource("no token to log in with", s.security.oidc.token, func(err error) {
+		c.source = login.NewSource("no token to log in with", s.security.oidc.token, func(err error) {
 			if p.login.Failed != nil {
 				p.login.Failed(err)
 			}
-		}).Token
+		})
+		c.tokens = c.source.Token
 	}
 	trial, err := c.dial(fixed(s)...)
 	if err != nil {

@@ -114,6 +114,7 @@ func (g *group) Close() error {
 		g.end = g.Leave()
 		g.closed = true
 		g.former.Wait()
+		g.endTokens()
 	}
 	return g.end
 }

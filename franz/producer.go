@@ -175,6 +175,7 @@ func (p *producer) Close() error {
 		<-p.delivered
 		p.kafka.shut(0) // nothing is left to send
 		p.drop(true)    // ends the last generation
+		p.endTokens()
 	})
 	return nil
 }

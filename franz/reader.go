@@ -187,6 +187,7 @@ func (r *reader) Close() error {
 			r.kafka.shut(readerGrace)
 		}
 		r.former.Wait()
+		r.endTokens()
 	}
 	return nil
 }

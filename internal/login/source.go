@@ -16,20 +16,23 @@ import (
 const (
 	// Patience is how long the issuer of tokens may take to answer.
 	Patience = 10 * time.Second
-	// grace is how long an attempt whose context has ended may take to return its error.
-	grace = time.Second
+	// Grace is how long an attempt whose context has ended may take to return its error.
+	Grace = time.Second
 	// pauseLeast and pauseMost bound the pause after a failed attempt, which doubles with each.
 	pauseLeast = time.Second
 	pauseMost  = 10 * time.Second
 )
 
 // Source keeps a token for any number of clients. Its methods may be called concurrently. It has
-// no goroutines except those of attempts.
+// no goroutines except those of attempts, which Close ends.
 type Source struct {
 	what   string // the subject of errors: a property, or a field of Config
 	fetch  func(context.Context) (kafka.Token, error)
 	failed func(error)
 	flight singleflight.Group
+	ctx    context.Context // of all attempts
+	cancel context.CancelFunc
+	busy   chan struct{} // a lock: the attempt has it, and Close after that
 
 	mu    sync.Mutex
 	token kafka.Token
@@ -42,7 +45,20 @@ type Source struct {
 // NewSource makes a source. It calls fetch for tokens, one call at a time, and failed with each
 // failure. Errors begin with what.
 func NewSource(what string, fetch func(context.Context) (kafka.Token, error), failed func(error)) *Source {
-	return &Source{what: what, fetch: fetch, failed: failed}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Source{what: what, fetch: fetch, failed: failed, ctx: ctx, cancel: cancel, busy: make(chan struct{}, 1)}
+}
+
+// Close ends the attempt that goes on, and waits until it has returned or ctx is done. Afterwards
+// fetch and failed are not called any more. An attempt that ignores its context may go on, but
+// nothing is reported of it.
+func (s *Source) Close(ctx context.Context) {
+	s.cancel()
+	select {
+	case s.busy <- struct{}{}:
+		<-s.busy
+	case <-ctx.Done():
+	}
 }
 
 // Token implements kafka.Login.Token.
@@ -51,7 +67,7 @@ func (s *Source) Token(ctx context.Context) (kafka.Token, error) {
 	if !due {
 		return token, err
 	}
-	limit := time.NewTimer(Patience + grace)
+	limit := time.NewTimer(Patience + Grace)
 	defer limit.Stop()
 	select {
 	case <-s.flight.DoChan("", s.attempt):
@@ -83,9 +99,14 @@ func (s *Source) have() (kafka.Token, error, bool) {
 	return kafka.Token{}, err, due
 }
 
-// attempt asks for a token once.
+// attempt asks for a token once, unless the Source is closed.
 func (s *Source) attempt() (any, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	s.busy <- struct{}{}
+	defer func() { <-s.busy }()
+	if s.ctx.Err() != nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, Patience)
 	defer cancel()
 	token, err := s.fetch(ctx)
 	if err == nil {
@@ -95,7 +116,7 @@ func (s *Source) attempt() (any, error) {
 	return nil, nil
 }
 
-// note stores the outcome of an attempt, and reports a failure.
+// note stores the outcome of an attempt, and reports a failure, unless the Source is closed.
 func (s *Source) note(token kafka.Token, err error) {
 	s.mu.Lock()
 	now := time.Now()
@@ -108,7 +129,7 @@ func (s *Source) note(token kafka.Token, err error) {
 		s.retry = now.Add(s.pause)
 	}
 	s.mu.Unlock()
-	if err != nil {
+	if err != nil && s.ctx.Err() == nil {
 		s.failed(err)
 	}
 }

@@ -97,7 +97,7 @@ func TestWhoHangsHoldsUpNobodyForLong(t *testing.T) {
 		began := time.Now()
 		_, err := s.Token(t.Context())
 		require.EqualError(t, err, "Config.Token: no answer within 10s")
-		require.Equal(t, Patience+grace, time.Since(began))
+		require.Equal(t, Patience+Grace, time.Since(began))
 		time.Sleep(pauseMost)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -109,6 +109,54 @@ func TestWhoHangsHoldsUpNobodyForLong(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "late", token.Value)
 		require.EqualValues(t, 1, most.Load())
+	})
+}
+
+// Close ends the attempt that goes on, and reports nothing of it. There is no other one.
+func TestCloseEndsTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &issuer{}
+		i.hangs.Store(true)
+		s := i.source()
+		asked := make(chan error, 1)
+		go func() {
+			_, err := s.Token(context.Background())
+			asked <- err
+		}()
+		synctest.Wait()
+		began := time.Now()
+		s.Close(t.Context())
+		require.Zero(t, time.Since(began))
+		require.ErrorIs(t, <-asked, context.Canceled)
+		i.hangs.Store(false)
+		time.Sleep(time.Hour)
+		_, err := s.Token(t.Context())
+		require.Error(t, err)
+		s.Close(t.Context())
+		require.EqualValues(t, 1, i.asked.Load())
+		require.Zero(t, i.failed.Load())
+	})
+}
+
+// Close waits for an attempt that ignores its context, until its own context ends.
+func TestCloseWaitsForTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failed atomic.Int64
+		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) {
+			time.Sleep(3 * time.Second)
+			return kafka.Token{}, errors.New("too late")
+		}, func(error) { failed.Add(1) })
+		go func() { _, _ = s.Token(context.Background()) }()
+		synctest.Wait()
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		s.Close(ctx)
+		require.Equal(t, time.Second, time.Since(began))
+		s.Close(t.Context())
+		require.Equal(t, 3*time.Second, time.Since(began))
+		synctest.Wait()
+		require.Zero(t, failed.Load())
 	})
 }
 

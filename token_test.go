@@ -1,0 +1,109 @@
+package neli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/sentinel"
+	"github.com/goneli/neli/kafka"
+)
+
+// loginKafka is a mockKafka whose producers ask for a token as soon as they are made.
+type loginKafka struct {
+	*mockKafka
+	login kafka.Login
+}
+
+func (k *loginKafka) WithLogin(l kafka.Login) kafka.Provider { return &loginKafka{k.mockKafka, l} }
+
+func (k *loginKafka) Producer(p map[string]string, log *slog.Logger) (kafka.Producer, error) {
+	go func() { _, _ = k.login.Token(context.Background()) }()
+	return k.mockKafka.Producer(p, log)
+}
+
+// tokens is a Config.Token that does not answer.
+type tokens struct {
+	deaf            time.Duration // how long it goes on when its context has ended
+	asked, answered atomic.Int64
+}
+
+func (s *tokens) Token(ctx context.Context) (kafka.Token, error) {
+	s.asked.Add(1)
+	<-ctx.Done()
+	time.Sleep(s.deaf)
+	s.answered.Add(1)
+	return kafka.Token{}, ctx.Err()
+}
+
+func (s *tokens) config(k *mockKafka) Config {
+	return Config{LeaderGroupID: "g", Provider: &loginKafka{mockKafka: k}, Token: s.Token,
+		KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL"}}
+}
+
+func TestCloseEndsTheCallOfToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s tokens
+		var out logBuffer
+		cfg := s.config(newMockKafka())
+		cfg.Logger = slog.New(slog.NewTextHandler(&out, nil))
+		n, err := New(cfg)
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.EqualValues(t, 1, s.asked.Load())
+		require.NoError(t, n.Close())
+		require.EqualValues(t, 1, s.answered.Load(), "it goes on when Close has returned")
+		time.Sleep(time.Minute)
+		require.Zero(t, n.Stats().TokenFailures)
+		require.NotContains(t, out.String(), "no token")
+	})
+}
+
+func TestCloseNamesATokenThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := tokens{deaf: time.Hour}
+		n, err := New(s.config(newMockKafka()))
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.ErrorContains(t, n.Close(), "Config.Token or Config.Healthy has not returned within")
+		time.Sleep(time.Hour)
+		require.NoError(t, n.Close())
+		require.Zero(t, n.Stats().TokenFailures)
+	})
+}
+
+// A New that fails leaves no call of Token behind, and does not wait for one that hangs.
+func TestNewThatFailsEndsTheCallOfToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, deaf := range []time.Duration{0, time.Minute} {
+			s := tokens{deaf: deaf}
+			k := newMockKafka()
+			k.fail("LogReader", errors.New("no such property: foo"))
+			began := time.Now()
+			_, err := New(s.config(k))
+			require.ErrorContains(t, err, "no such property: foo")
+			require.LessOrEqual(t, time.Since(began), time.Second)
+			time.Sleep(deaf)
+			synctest.Wait()
+			require.Equal(t, s.asked.Load(), s.answered.Load(), "it goes on")
+		}
+	})
+}
+
+func TestTheLogOfASentinelEndsTheCallOfToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s tokens
+		log, err := (&post{Config: s.config(newMockKafka())}).open(sentinel.Place{Group: "g", Topic: "t", T: time.Second, Rho: 0.001}, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		synctest.Wait()
+		require.EqualValues(t, 1, s.asked.Load())
+		log.Close()
+		require.EqualValues(t, 1, s.answered.Load(), "it goes on")
+	})
+}
