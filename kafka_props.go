@@ -116,6 +116,11 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 			out[name] = v
 		}
 	}
+	for _, name := range []string{"bootstrap.servers", "metadata.broker.list"} {
+		v, set := out[name] // blank if it comes from an environment variable that is not set
+		f.check(!set || strings.Trim(v, ", \t\r\n") != "", "KafkaConfig["+name+"]", v,
+			"must be host:port,…, or be left out ("+tuned["bootstrap.servers"]+")")
+	}
 	for _, name := range []string{"session.timeout.ms", "heartbeat.interval.ms"} {
 		v, set := out[name]
 		if !set {
