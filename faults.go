@@ -46,7 +46,8 @@ func (f *faults) err() error {
 
 // properties adds the properties that the Kafka clients refuse. Only the clients know all names
 // and values, so each kind of client that would be used is made and closed at once. A property
-// that several clients refuse is reported once, and not at all if it has a fault already.
+// that several clients refuse is reported once, and not at all if it has a fault already. Config.Token
+// should have ended before, since no check needs a token.
 func (f *faults) properties(p kafka.Provider, s *settings) {
 	if _, small := p.(kafka.SmallLogs); small {
 		return
@@ -54,6 +55,7 @@ func (f *faults) properties(p kafka.Provider, s *settings) {
 	if p == nil {
 		var err error
 		if p, err = confluent.New(); err != nil {
+			f.list = append(f.list, err)
 			return
 		}
 	}

@@ -72,7 +72,7 @@ const (
 func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	set, f := cfg.check()
 	if len(f.list) > 0 {
-		defer set.endTokensSoon()
+		set.endTokensSoon()
 		f.properties(cfg.Provider, set)
 		return nil, set.secrets.Err(f.err())
 	}
@@ -82,7 +82,7 @@ func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	n := newNeli(set, clock.Glance, barrier...)
 	var err error
 	if n.core, err = newCore(cfg.Provider, set, clock.System(), n.alive); err != nil {
-		defer set.endTokensSoon()
+		set.endTokensSoon()
 		f.properties(cfg.Provider, set)
 		return nil, set.secrets.Err(or(f.err(), err))
 	}

@@ -23,8 +23,8 @@ const sentinelVariable = "NELI_SENTINEL"
 // RunSentinel watches the members on this machine that register with it (Config.Sentinel). When a
 // member dies, it releases the member's roles, so that other processes lead within round trips
 // instead of after Config.HeartbeatTimeout. It works until ctx is done and then returns nil. It
-// returns an error if the socket cannot be made, cfg is invalid, or the system is not Linux 5.3 or
-// later.
+// returns an error if the socket cannot be made, cfg is invalid, with everything that is wrong with
+// it, or the system is not Linux 5.3 or later.
 //
 // It acts only on deaths that the kernel reports. If the whole machine or its network fails, or a
 // process hangs or is suspended, fail-over takes HeartbeatTimeout as without a sentinel, and so it
@@ -79,18 +79,19 @@ func (p *post) options() sentinel.Options {
 	return sentinel.Options{Open: p.open, Allow: p.allow, Rules: p.rules, Now: clock.System().Now, Logger: p.Logger}
 }
 
+// check checks the configuration as New does: those of its fields that a sentinel uses, by making
+// the clients that it would use.
 func (p *post) check() error {
-	f := &faults{}
+	probe := Config{KafkaConfig: p.KafkaConfig, Name: p.Name, Token: p.Token, Provider: p.Provider, Logger: p.Logger, LeaderGroupID: "sentinel"}
+	set, f := probe.check()
+	set.endTokensSoon()
 	f.check(p.Sentinel != "", "Sentinel", "", "must be the path of a unix socket")
 	for _, pattern := range p.allow {
 		_, err := path.Match(pattern, "")
 		f.check(err == nil, "allow", pattern, "must be a pattern as of path.Match")
 	}
-	f.check(len(p.Name) <= maxNameLength, "Name", p.Name, fmt.Sprintf("must be at most %d bytes of UTF-8", maxNameLength))
-	_, small := p.Provider.(kafka.SmallLogs)
-	f.check(!small || len(p.KafkaConfig) == 0, "KafkaConfig", "", "must be empty with small logs: there is no broker")
-	checkProperties(p.KafkaConfig, f)
-	return f.err()
+	f.properties(p.Provider, set)
+	return set.secrets.Err(f.err())
 }
 
 // rules returns the part of the rules that is the same for all groups.

@@ -24,7 +24,9 @@ type loginKafka struct {
 func (k *loginKafka) WithLogin(l kafka.Login) kafka.Provider { return &loginKafka{k.mockKafka, l} }
 
 func (k *loginKafka) Producer(p map[string]string, log *slog.Logger) (kafka.Producer, error) {
-	go func() { _, _ = k.login.Token(context.Background()) }()
+	if k.login.Token != nil {
+		go func() { _, _ = k.login.Token(context.Background()) }()
+	}
 	return k.mockKafka.Producer(p, log)
 }
 
@@ -106,4 +108,25 @@ func TestTheLogOfASentinelEndsTheCallOfToken(t *testing.T) {
 		log.Close()
 		require.EqualValues(t, 1, s.answered.Load(), "it goes on")
 	})
+}
+
+// RunSentinel checks its configuration as New does: all faults at once, those of the clients included.
+func TestRunSentinelNamesEveryFault(t *testing.T) {
+	k := newMockKafka()
+	unknown := errors.New(`No such configuration property: "bootstrap.server" s3cret`)
+	k.fail("Producer", unknown, unknown)
+	var s tokens
+	cfg := s.config(k)
+	cfg.Sentinel, cfg.Name = "/nowhere/s", "\xff"
+	cfg.KafkaConfig = KafkaConfigMap{"bootstrap.server": "typo:1", "sasl.password": "s3cret"}
+	err := RunSentinel(t.Context(), cfg, "[")
+	for _, says := range []string{"neli: RunSentinel: ", "\nName: ", "\nKafkaConfig[security.protocol]: ", "\nallow: ",
+		"\nKafkaConfig: No such configuration property: \"bootstrap.server\" [redacted]"} {
+		require.ErrorContains(t, err, says)
+	}
+	require.NotContains(t, err.Error(), "s3cret")
+	cfg.Name, cfg.Token = "", nil
+	require.ErrorContains(t, RunSentinel(t.Context(), cfg), "bootstrap.server", "nothing else is wrong")
+	require.Zero(t, k.open, "the clients that could be made are closed")
+	require.Zero(t, s.asked.Load(), "a token is needed for no check")
 }
