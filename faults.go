@@ -46,10 +46,16 @@ func (f *faults) err() error {
 
 // properties adds the properties that the Kafka clients refuse. Only the clients know all names
 // and values, so each kind of client that would be used is made and closed at once. A property
-// that several clients refuse is reported once, and not at all if it has a fault already. Config.Token
-// should have ended before, since no check needs a token.
+// that several clients refuse is reported once, and not at all if it has a fault already.
+// Config.Token should have ended before, since no check needs a token. Of small logs, which have no
+// properties, it adds the faults in their own configuration.
 func (f *faults) properties(p kafka.Provider, s *settings) {
 	if _, small := p.(kafka.SmallLogs); small {
+		if c, can := p.(kafka.Checker); can {
+			if err := c.Check(); err != nil {
+				f.list = append(f.list, joined(err)...)
+			}
+		}
 		return
 	}
 	if p == nil {

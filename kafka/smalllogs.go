@@ -62,6 +62,15 @@ type LogSet interface {
 	Close() error
 }
 
+// Checker is implemented by a SmallLogs that can check its configuration without the network. New
+// calls Check when it fails, and RunSentinel always, and returns its faults together with those of
+// neli.Config.
+type Checker interface {
+	SmallLogs
+	// Check returns the faults of the configuration, joined by errors.Join, or nil.
+	Check() error
+}
+
 // Identified is implemented by a LogSet that can tell its logs from those of other sets. A sentinel
 // refuses a member whose logs have another identity than its own. If either has none, it takes the
 // member: it then releases nothing if the logs differ, and a crash costs T.

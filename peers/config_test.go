@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
 )
 
 // three returns a valid list.
@@ -61,6 +63,20 @@ func TestConfigNamesEveryFault(t *testing.T) {
 			}
 		})
 	}
+}
+
+// New reports the faults of neli.Config and of Config together, each once.
+func TestNewNamesTheFaultsOfBothConfigurations(t *testing.T) {
+	for roles, faults := range map[int]int{-1: 3, 1: 2} {
+		_, err := neli.New(neli.Config{LeaderGroupID: "test", Roles: roles, Provider: Provider(Config{Hosts: three()[:2], Self: "d"})})
+		require.ErrorContains(t, err, "neli: invalid configuration:\n")
+		assert.ErrorContains(t, err, `Hosts: "2" log hosts`)
+		assert.ErrorContains(t, err, `Self: "d" is not the id`)
+		assert.Equal(t, roles < 0, strings.Contains(err.Error(), "Roles: "))
+		assert.Equal(t, faults, strings.Count(err.Error(), "\n"), err)
+	}
+	_, err := neli.New(neli.Config{LeaderGroupID: "test", Roles: -1, Provider: Provider(Config{Hosts: three()})})
+	require.ErrorContains(t, err, "Roles: ")
 }
 
 func TestAHostOfItsOwnNeedsMore(t *testing.T) {

@@ -17,7 +17,10 @@ func Provider(c Config) kafka.Provider { return &provider{c} }
 
 type provider struct{ config Config }
 
-var _ kafka.SmallLogs = (*provider)(nil)
+var _ kafka.Checker = (*provider)(nil)
+
+// Check implements kafka.Checker.
+func (p *provider) Check() error { return p.config.check() }
 
 // SmallLogs implements kafka.SmallLogs.
 func (p *provider) SmallLogs(ctx context.Context, s kafka.LogSettings) (kafka.LogSet, error) {
