@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -85,6 +86,28 @@ func TestAHostOfItsOwnNeedsMore(t *testing.T) {
 		`MaxClockDrift: "1" must be a fraction`, `Hosts: "2" log hosts`} {
 		assert.ErrorContains(t, err, says)
 	}
+}
+
+// The end of the context is no error, whatever a host waits for by then.
+func TestAHostThatIsToldToEndEarlyEnds(t *testing.T) {
+	t.Run("waiting for the list", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := Config{Discover: "neli.default.svc.cluster.local", Size: 3, Insecure: true, Self: "neli-0", Group: "test"}
+			c.dns = fakeDNS{err: &net.DNSError{Err: "no such host", Name: c.Discover, IsNotFound: true}}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.NoError(t, ListenAndServe(ctx, c))
+			require.Error(t, ctx.Err())
+		})
+	})
+	t.Run("before it listens", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		hosts := list(t, 1)
+		_, port, err := net.SplitHostPort(hosts[0].Address)
+		require.NoError(t, err)
+		require.NoError(t, ListenAndServe(ctx, Config{Hosts: hosts, Self: "a", Group: "test", Listen: "localhost:" + port}))
+	})
 }
 
 func TestOneLogHostIsForDevelopment(t *testing.T) {

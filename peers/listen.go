@@ -30,6 +30,9 @@ func ListenAndServe(ctx context.Context, c Config) error {
 		return err
 	}
 	c, err := c.discovered(ctx, logger)
+	if err != nil && ctx.Err() != nil {
+		return nil // it was told to end while it waited for the list
+	}
 	if err != nil {
 		return err
 	}
@@ -38,6 +41,9 @@ func ListenAndServe(ctx context.Context, c Config) error {
 		return err
 	}
 	v, err := newServer(ctx, s, logger)
+	if err != nil && ctx.Err() != nil {
+		return nil // or before it listened
+	}
 	if err != nil {
 		return err
 	}
