@@ -196,6 +196,9 @@ func (n *Neli) Roles() iter.Seq[int] {
 			}
 			return
 		}
+		if u.partitions == 0 {
+			return // the first term may have begun since units was called
+		}
 		partitions := slices.Collect(led)
 		for base := 0; len(partitions) > 0 && base < roles; base += u.partitions {
 			for _, p := range partitions {
