@@ -62,10 +62,7 @@ func TestALateRefusalEndsTheTerm(t *testing.T) {
 }
 
 // late is a publisher whose term ends before it can set the refused row aside.
-type late struct {
-	publisher
-	lose context.CancelCauseFunc
-}
+type late struct{ lose context.CancelCauseFunc }
 
 func (late) term(context.Context, term, func(context.Context, writer, []int64) error) error {
 	return &refusal{rows: []row{{id: 1}}, why: kerr.MessageTooLarge}

@@ -328,7 +328,7 @@ var mutants = []mutation.Mutant{
 		Old: "	log.lookBack(now)\n", New: "",
 		Package: "../scenario", Guard: "TestANewcomerLooksFartherBack", Want: "b leads all"},
 	{Rule: "but leaves others the time to answer", File: "channel.go",
-		Old: "clock.Behind(c.set.T) + c.turn", New: "c.turn",
+		Old: "Add(wait + c.turn", New: "Add(0*wait + c.turn",
 		Guard: "TestANewcomerLooksBackIfNobodyAnswers", Want: "a answers"},
 	{Rule: "and asks for it once", File: "channel.go",
 		Old: "	c.announcements.back = true\n", New: "",
