@@ -357,8 +357,8 @@ func TestTheLastOneLeadsAllThoughRoundTripsVary(t *testing.T) {
 	require.Len(t, a.leads(9), 9)
 }
 
-// An application may ask for news only every half minute. Roles of which it was not told yet are not
-// handed over, but they are when it was told.
+// An application that calls Pulse rarely learns of its terms late. Until then its roles are not handed
+// over; afterwards they are.
 func TestRolesThatWereNotToldYetAreSharedOutLater(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, nil)
