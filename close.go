@@ -21,7 +21,7 @@ const (
 // (LeaderRevoked), and releases its roles. With Assigned nomination it leaves the group first.
 //
 // Non-exclusive mode: this process leaves the group at once, and leads on so that another member
-// leads by then: for the session timeout (10 s at most) plus 1 s, two group heartbeats and two
+// leads by then: for the session timeout (10 s at most) plus 3 s, two group heartbeats and two
 // broadcast intervals, but no longer than HeartbeatTimeout. If Lead or a Pulser ended before, the
 // time counts from then.
 //

@@ -61,7 +61,7 @@ func TestConfigDerived(t *testing.T) {
 		{"exclusive", Config{HeartbeatTimeout: 2 * time.Second},
 			2 * time.Second, 400 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 0},
 		{"exclusive, slow", Config{HeartbeatTimeout: time.Minute},
-			time.Minute, 12 * time.Second, 12 * time.Second, 12 * time.Second, 32 * time.Second, 0},
+			time.Minute, 12 * time.Second, 12 * time.Second, 12 * time.Second, 34 * time.Second, 0},
 		{"exclusive, Assigned", Config{HeartbeatTimeout: 2 * time.Second, Nomination: Assigned},
 			2 * time.Second, 400 * time.Millisecond, 400 * time.Millisecond, 4 * time.Second, 2 * time.Second, 0},
 		{"a slower group", Config{Nomination: Assigned, KafkaConfig: KafkaConfigMap{"heartbeat.interval.ms": 2000}},
@@ -69,13 +69,13 @@ func TestConfigDerived(t *testing.T) {
 		{"KIP-848", Config{Nomination: Assigned, KafkaConfig: KafkaConfigMap{"group.protocol": "Consumer"}},
 			5 * time.Second, time.Second, time.Second, 13 * time.Second, 5 * time.Second, 0},
 		{"non-exclusive", Config{Mode: NonExclusive},
-			18 * time.Second, 900 * time.Millisecond, 900 * time.Millisecond, 4 * time.Second, 9800 * time.Millisecond, 0},
+			18 * time.Second, 900 * time.Millisecond, 900 * time.Millisecond, 4 * time.Second, 11800 * time.Millisecond, 0},
 		{"non-exclusive, two groups", Config{Mode: NonExclusive, GroupsOnTopic: 2},
-			18 * time.Second, 900 * time.Millisecond, 1800 * time.Millisecond, 4 * time.Second, 11600 * time.Millisecond, 0},
+			18 * time.Second, 900 * time.Millisecond, 1800 * time.Millisecond, 4 * time.Second, 13600 * time.Millisecond, 0},
 		{"non-exclusive, a longer session", Config{Mode: NonExclusive, KafkaConfig: KafkaConfigMap{"session.timeout.ms": "10000"}},
-			30 * time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond, 4 * time.Second, 15 * time.Second, 0},
+			30 * time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond, 4 * time.Second, 17 * time.Second, 0},
 		{"non-exclusive, KIP-848", Config{Mode: NonExclusive, KafkaConfig: KafkaConfigMap{"group.protocol": "consumer"}},
-			135 * time.Second, 6750 * time.Millisecond, 6750 * time.Millisecond, 13 * time.Second, 34500 * time.Millisecond, 0},
+			135 * time.Second, 6750 * time.Millisecond, 6750 * time.Millisecond, 13 * time.Second, 36500 * time.Millisecond, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := c.cfg.resolve()

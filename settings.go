@@ -259,9 +259,10 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	// A member that receives nothing leaves the group while it still leads.
 	s.starvedPause = 3*time.Second + 2*s.broadcast
 	s.starvedAfter = max(session, s.timeout-s.starvedPause)
-	// A rebalance may have to wait until a dead member's session ends, and the others learn of
-	// the next rebalance at a heartbeat.
-	s.handoverOverlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)
+	// A rebalance may have to wait until a dead member's session ends. With the cooperative
+	// assignor one is often under way already, and the leaver's partitions move in the next:
+	// librdkafka takes a second for each of the two.
+	s.handoverOverlap = min(s.timeout, min(session, 10*time.Second)+s.successorWait+2*s.broadcast)
 	if s.mode == Exclusive && s.nomination == Open {
 		s.successorWait = max(answerWait, s.every)
 	}

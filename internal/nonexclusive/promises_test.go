@@ -309,7 +309,7 @@ func TestSharedWorksUntilItLeadsNoMore(t *testing.T) {
 		before, began := a.Tasks(), time.Now()
 		require.NoError(c, p.Close())
 		took := time.Since(began)
-		require.InDelta(c, (session + 2*time.Second + 2*interval).Seconds(), took.Seconds(), 0.5)
+		require.InDelta(c, (session + 4*time.Second + 2*interval).Seconds(), took.Seconds(), 0.5)
 		require.Greater(c, a.Tasks()-before, int(took/(10*time.Millisecond)), "its task is called to the end")
 		require.Positive(c, b.Tasks())
 		require.Equal(c, neli.ReasonResigned, a.Last().(neli.LeaderRevoked).Reason)

@@ -58,7 +58,7 @@ var sharedRules = []mutation.Mutant{
 		Old: "return a.desired.Closing || !a.desired.Contend }", New: "return a.desired.Closing }",
 		Guard: "TestSharedResignsWithoutAGap/(Lead|Pulser.Close)", Want: `it has left the group|overlap, by design`},
 	{Rule: "the overlap covers a rebalance that waits for a dead member", File: setFile,
-		Old: "max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)", New: "s.successorWait/4)",
+		Old: "min(session, 10*time.Second)+s.successorWait+2*s.broadcast)", New: "s.successorWait/4)",
 		Guard: "TestSharedSimulation", Seeds: sharedMutantSeeds, Want: sharedGap},
 
 	// Broadcasts.
