@@ -115,7 +115,7 @@ func (c *contractCluster) serves(t *testing.T) bool {
 func (c *contractCluster) truncate(t *testing.T, topic string, partition int, end int64) {
 	t.Helper()
 	b := c.Brokers()[0]
-	require.NoError(t, b.Terminate(t.Context()))
+	b.Kill() // while a broker shuts down, a librdkafka client may lose all brokers for ever: see docs/clients.md
 	logs, err := filepath.Glob(filepath.Join(c.dir, "*", "data", fmt.Sprint(topic, "-", partition), "*.log"))
 	require.NoError(t, err)
 	require.Len(t, logs, 1)
