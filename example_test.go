@@ -21,7 +21,7 @@ func ExampleNew() {
 	n, err := neli.New(neli.Config{
 		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": "localhost:9092"},
 		LeaderGroupID:    "invoices", // whoever is in it contends
-		HeartbeatTimeout: 200 * time.Millisecond,
+		HeartbeatTimeout: 2 * time.Second,
 		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"),
 	})
 	if err != nil {
@@ -43,7 +43,7 @@ func ExampleNew() {
 func ExampleNeli_Background() {
 	n, err := neli.New(neli.Config{
 		LeaderGroupID:    "invoices",
-		HeartbeatTimeout: 200 * time.Millisecond,
+		HeartbeatTimeout: 2 * time.Second,
 		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"),
 	})
 	if err != nil {
@@ -85,7 +85,7 @@ func ExampleNeli_Background() {
 func ExampleNeli_Lead() {
 	n, err := neli.New(neli.Config{
 		LeaderGroupID:    "reports",
-		HeartbeatTimeout: 200 * time.Millisecond,
+		HeartbeatTimeout: 2 * time.Second,
 		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"),
 	})
 	if err != nil {
@@ -119,7 +119,7 @@ func ExampleNeli_Lead() {
 func ExampleNeli_Pulse() {
 	n, err := neli.New(neli.Config{
 		LeaderGroupID:    "import",
-		HeartbeatTimeout: 200 * time.Millisecond,
+		HeartbeatTimeout: 2 * time.Second,
 		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"),
 	}, func(e neli.Event) {
 		switch e := e.(type) {
@@ -188,7 +188,7 @@ func ExampleNeli_Watch() {
 			Name:             name, // what others need to reach it
 			Nomination:       neli.Open,
 			Observer:         observer,
-			HeartbeatTimeout: 200 * time.Millisecond,
+			HeartbeatTimeout: 2 * time.Second,
 			Provider:         broker.Provider(name),
 		})
 		if err != nil {
@@ -255,7 +255,7 @@ func ExampleNeli_Transfer() {
 	broker := nelitest.NewBroker(nelitest.Options{})
 	leads := make(chan string)
 	start := func(name string) *neli.Neli {
-		n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Name: name, HeartbeatTimeout: time.Second,
+		n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Name: name,
 			Provider: broker.Provider(name)})
 		if err != nil {
 			log.Fatal(err)

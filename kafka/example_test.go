@@ -43,7 +43,7 @@ func (r countingReader) Poll(timeout time.Duration) (kafka.Record, bool, error) 
 // come to it complete, and it passes them on.
 func ExampleProvider() {
 	around := counting{nelitest.NewBroker(nelitest.Options{}).Provider("a"), make(chan struct{}, 1)}
-	n, err := neli.New(neli.Config{LeaderGroupID: "invoices", HeartbeatTimeout: 200 * time.Millisecond, Provider: around})
+	n, err := neli.New(neli.Config{LeaderGroupID: "invoices", HeartbeatTimeout: 2 * time.Second, Provider: around})
 	if err != nil {
 		log.Fatal(err)
 	}

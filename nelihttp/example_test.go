@@ -18,7 +18,7 @@ func ExampleHandler() {
 	n, err := neli.New(neli.Config{
 		LeaderGroupID:    "invoices",
 		Name:             "10.0.0.7:8080", // what others need to reach it
-		HeartbeatTimeout: 200 * time.Millisecond,
+		HeartbeatTimeout: 2 * time.Second,
 		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"), // in production: KafkaConfig
 	})
 	if err != nil {

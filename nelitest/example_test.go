@@ -19,7 +19,7 @@ func Example() {
 			LeaderGroupID:    "janitors",
 			Name:             name,
 			Nomination:       neli.Open,
-			HeartbeatTimeout: 200 * time.Millisecond,
+			HeartbeatTimeout: 2 * time.Second,
 			Provider:         b.Provider(name),
 		}, func(e neli.Event) {
 			switch e := e.(type) {
