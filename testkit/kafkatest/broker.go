@@ -215,6 +215,7 @@ func (c *Cluster) java(args ...string) *exec.Cmd {
 	}
 	if c.opts.HeapMiB == 0 {
 		flags = append(flags, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+		flags = append(flags, c.sharing()...)
 	}
 	if c.opts.Issuer != "" {
 		flags = append(flags, "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="+c.opts.Issuer+"/jwks")

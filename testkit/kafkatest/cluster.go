@@ -26,11 +26,12 @@ const startLimit = 2 * time.Minute
 
 // A Cluster is a running Kafka. Its methods may be called concurrently.
 type Cluster struct {
-	opts     Options
-	jars     string
-	javaPath string
-	dir      string
-	brokers  []*Broker
+	opts      Options
+	jars      string
+	javaPath  string
+	archiveTo string // the archive of classes that the brokers are to make
+	dir       string
+	brokers   []*Broker
 
 	authority *authority // nil unless Secure
 	zookeeper string     // its address; empty: there is none
@@ -63,6 +64,11 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	jars, err := jars(ctx, opts.Version, opts.Log)
 	if err != nil {
 		return nil, fmt.Errorf("kafkatest: %w", err)
+	}
+	if opts.Version == KafkaVersion {
+		if err := archiveClasses(ctx, jars, javaPath, opts.Log); err != nil {
+			opts.Log.Warn("brokers start without an archive of classes", "error", err)
+		}
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		limited, cancel := context.WithTimeout(ctx, startLimit)
