@@ -85,7 +85,7 @@ func (c *check) tag(version string) error {
 		return err
 	}
 	c.version = here
-	if here == "" {
+	if here == "" || version != "" && version != here { // a candidate's commit may become another release
 		versions, err := c.clone.Versions()
 		if err != nil {
 			return err

@@ -35,17 +35,26 @@ func cut(version string) error {
 	if err != nil {
 		return err
 	}
-	var tags []string
+	_, err = fmt.Print(whatToPush(version, modules))
+	return err
+}
+
+// whatToPush says how to publish a version. GitHub starts no workflow for tags if more than three are pushed at once,
+// so the tag that .github/workflows/release.yml waits for is pushed last and alone.
+func whatToPush(version string, modules []repo.Module) string {
+	var others []string
 	for _, m := range modules {
-		tags = append(tags, m.Tag(version))
+		if tag := m.Tag(version); tag != version {
+			others = append(others, tag)
+		}
 	}
-	_, err = fmt.Printf(`%s is committed and tagged. To publish it:
+	return fmt.Sprintf(`%s is committed and tagged. To publish it:
 
 	git push --atomic origin HEAD:main %s
+	git push origin %[1]s
 
-To undo it:
+The second push starts the workflow that builds the archives. To undo it:
 
-	git tag --delete %[2]s && git reset --hard HEAD~1
-`, version, strings.Join(tags, " "))
-	return err
+	git tag --delete %[1]s %[2]s && git reset --hard HEAD~1
+`, version, strings.Join(others, " "))
 }
