@@ -84,6 +84,9 @@ func (h *handler) transfer(r *http.Request) error {
 	if err != nil {
 		return badRequest{err}
 	}
+	if h.src.Config().Nomination != neli.Open {
+		return never{errors.New("with Nomination Assigned the consumer group decides who leads: nothing can be transferred")}
+	}
 	return h.src.Transfer(r.Context(), role, to)
 }
 
@@ -122,12 +125,17 @@ func transferOf(r *http.Request) (role int, to string, err error) {
 // badRequest is an error in the request itself.
 type badRequest struct{ error }
 
+// never is the error of what this process's configuration rules out: to try again is of no use.
+type never struct{ error }
+
 func statusOf(err error) int {
 	var bad badRequest
-	if errors.As(err, &bad) {
-		return http.StatusBadRequest
-	}
+	var ruledOut never
 	switch {
+	case errors.As(err, &bad):
+		return http.StatusBadRequest
+	case errors.As(err, &ruledOut):
+		return http.StatusConflict
 	case errors.Is(err, neli.ErrNotLeader), errors.Is(err, neli.ErrLeadsAlready), errors.Is(err, neli.ErrNotDone), errors.Is(err, neli.ErrObserver):
 		return http.StatusConflict
 	case errors.Is(err, neli.ErrNoMember):

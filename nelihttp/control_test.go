@@ -192,3 +192,13 @@ func TestTransferMayTakeLongerThanWriteTimeout(t *testing.T) {
 		require.Equal(t, http.StatusOK, resp.StatusCode)
 	})
 }
+
+// The consumer group decides who leads. A client must not try again as after a 503.
+func TestNothingIsTransferredWithAssignedNomination(t *testing.T) {
+	src := situations()["leading"]
+	src.nomination = neli.Assigned
+	w, body := ask(t, newHandler(src, WithControl(everybody)), "POST", "/transfer", sent(asForm, "role=0&to=b"))
+	require.Equal(t, http.StatusConflict, w.Code)
+	require.Contains(t, jsonOf(t, body)["error"], "Nomination Assigned")
+	require.Empty(t, src.asked)
+}

@@ -112,17 +112,26 @@ func startFeed(src source, known *shared[*glance], past *history) *feedRun {
 	return f
 }
 
-// look updates the rows after each change, until ctx is done.
+// look updates the rows after each change, until ctx is done. With many roles the library's Standings may
+// be up to T/50 older than the change, so look updates the rows once more after that time.
 func (f *feedRun) look(ctx context.Context, changed <-chan struct{}) {
+	var again <-chan time.Time
 	for {
+		news := false
 		select {
 		case <-changed:
+			news = true
+		case <-again:
 		case <-ctx.Done():
 			return
 		}
 		began := time.Now()
 		f.take(f.known.fresh().standings)
-		rest := time.NewTimer(restAfter(time.Since(began)))
+		pause := restAfter(time.Since(began))
+		if news {
+			again = time.After(pause + f.src.Config().HeartbeatTimeout/50)
+		}
+		rest := time.NewTimer(pause)
 		select {
 		case <-rest.C:
 		case <-ctx.Done():

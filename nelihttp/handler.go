@@ -121,7 +121,9 @@ func guard(mux *http.ServeMux) http.Handler {
 		head := w.Header()
 		head.Set("Cache-Control", "no-store")
 		head.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		head.Set("Referrer-Policy", "no-referrer")
+		// With no-referrer, browsers send "Origin: null" with the forms of the page, and over plain HTTP
+		// no Sec-Fetch-Site, so that controlled would refuse them.
+		head.Set("Referrer-Policy", "same-origin")
 		head.Set("X-Content-Type-Options", "nosniff")
 		switch p := r.URL.Path; {
 		case p == "":

@@ -10,8 +10,9 @@ import (
 
 // silenceLimit is the longest time for which a healthy member may read nothing. Each member announces
 // itself every five seconds, and reads its own announcements. Three times HeartbeatTimeout are allowed
-// if that is longer, for non-exclusive mode, where beats are rarer. There is no limit for an observer: it
-// announces nothing, so it reads nothing while the group has no member.
+// if that is longer. There is no limit for an observer: it announces nothing, so it reads nothing while
+// the group has no member. Nor is there one in non-exclusive mode: a member reads only the partitions
+// that the group has assigned to it, so a follower without any reads nothing.
 const silenceLimit = 15 * time.Second
 
 // health is the answer of /healthz.
@@ -21,8 +22,8 @@ type health struct {
 	about
 }
 
-// healthz reports whether this process is able to take part: whether it is live and, unless it is an
-// observer, reads the log. A follower is healthy.
+// healthz reports whether this process is able to take part: whether it is live and, if it is a member
+// in exclusive mode, reads the log. A follower is healthy.
 func (h *handler) healthz(w http.ResponseWriter, _ *http.Request) {
 	a := health{about: h.about(), Reason: h.unwell()}
 	a.Healthy = a.Reason == ""
@@ -38,7 +39,7 @@ func (h *handler) unwell() string {
 		return "this process is " + s.String()
 	}
 	cfg := h.src.Config()
-	if cfg.Observer {
+	if cfg.Observer || cfg.Mode != neli.Exclusive {
 		return ""
 	}
 	limit := max(3*cfg.HeartbeatTimeout, silenceLimit)

@@ -95,7 +95,7 @@ func checkAnswer(t *testing.T, server *httptest.Server, method, route string, st
 	require.Equal(t, "no-store", resp.Header.Get("Cache-Control"), says)
 	require.Contains(t, resp.Header.Get("Content-Security-Policy"), "default-src 'none'", says)
 	require.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"), says)
-	require.Equal(t, "no-referrer", resp.Header.Get("Referrer-Policy"), says)
+	require.Equal(t, "same-origin", resp.Header.Get("Referrer-Policy"), says)
 	switch {
 	case status == http.StatusNotFound && resp.StatusCode == status && method != "GET" && method != "HEAD":
 	case slices.Contains([]string{"GET", "HEAD", "OPTIONS"}, method):

@@ -26,11 +26,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // script is a source whose answers a test sets.
 type script struct {
-	mode    neli.Mode
-	stats   neli.Stats
-	timeout time.Duration // T; 0: 5 s
-	members []neli.Member
-	led     map[int]int64 // role → token; 0: none
+	mode       neli.Mode
+	nomination neli.Nomination
+	stats      neli.Stats
+	timeout    time.Duration // T; 0: 5 s
+	members    []neli.Member
+	led        map[int]int64 // role → token; 0: none
 
 	mu        sync.Mutex
 	state     neli.State
@@ -84,7 +85,7 @@ func (s *script) end(state neli.State) {
 }
 
 func (s *script) Config() neli.Config {
-	return neli.Config{LeaderGroupID: "carts", Name: "a", Mode: s.mode, HeartbeatTimeout: cmp.Or(s.timeout, 5*time.Second)}
+	return neli.Config{LeaderGroupID: "carts", Name: "a", Mode: s.mode, Nomination: s.nomination, HeartbeatTimeout: cmp.Or(s.timeout, 5*time.Second)}
 }
 func (s *script) Partitions() int        { return 1 }
 func (s *script) Members() []neli.Member { return s.members }
