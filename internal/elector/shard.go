@@ -353,9 +353,11 @@ func (s *shard) end(roles []int32, why term.Reason) {
 	s.holds.end(roles, why)
 }
 
-// End ends all terms: the log has failed permanently, or this process has closed.
+// End ends all terms: the log has failed permanently, or this process has closed. Nothing is read from
+// now on, so nobody knows for how long roles that are vacant now stay vacant: they do not count.
 func (n *Node) End(why term.Reason) {
 	for _, p := range n.shards {
 		p.end(p.holds.roles(), why)
+		p.vacancies.vacancyStats = vacancyStats{}
 	}
 }
