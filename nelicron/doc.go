@@ -52,7 +52,8 @@
 //     tick.
 //   - gocron.DurationJob counts from each scheduler's start, so across a hand-over the interval is between
 //     zero and twice its length. CronJob, DailyJob and so on, and WithStartAt, give all instances the same
-//     ticks.
+//     ticks if all schedulers have the same time zone: gocron takes the instance's, so set it with
+//     gocron.WithLocation.
 //
 // If every tick counts, let the job record, protected by the Token, up to which time it has done its work,
 // and continue from there.
