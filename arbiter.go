@@ -77,6 +77,7 @@ func (s *settings) elector(alive func(clock.Instant) bool) *elector.Settings {
 		Drain:      s.drain,
 		AnswerWait: s.successorWait,
 		RejoinWait: s.helloPause,
+		Absence:    s.starvedPause,
 		Nominated:  s.nomination == Assigned,
 		Observer:   s.observer,
 		Majority:   s.small,

@@ -21,9 +21,9 @@ const (
 // (LeaderRevoked), and releases its roles. With Assigned nomination it leaves the group first.
 //
 // Non-exclusive mode: this process leaves the group at once, and leads on so that another member
-// leads by then: for the session timeout (10 s at most) plus 3 s, two group heartbeats and two
-// broadcast intervals, but no longer than HeartbeatTimeout. If Lead or a Pulser ended before, the
-// time counts from then.
+// leads by then: for the session timeout (10 s at most, unless group.instance.id is set) plus 3 s,
+// two group heartbeats and two broadcast intervals, but no longer than HeartbeatTimeout. If Lead or
+// a Pulser ended before, the time counts from then.
 //
 // A running Background or Lead goes on meanwhile and delivers the events. Without one, Close
 // delivers them on its own goroutine. Close does not know of work that is done between two calls

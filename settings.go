@@ -41,7 +41,7 @@ type settings struct {
 	helloPause         time.Duration // how long the group may take to tell a woken process that its session is lost
 	handoverOverlap    time.Duration // non-exclusive: how long a leaving process leads on
 	starvedAfter       time.Duration // non-exclusive: leave the group after this long without a record on an assigned partition
-	starvedPause       time.Duration // non-exclusive: and stay away for this long
+	starvedPause       time.Duration // how long a member that leaves the group stays away, so that others get its partitions
 	drift              float64
 	tokenBase          int64
 	kafka              map[string]string                   // the user's properties
@@ -256,13 +256,20 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	// (cooperative) and for the successor's record to arrive.
 	s.successorWait = 3*time.Second + 2*heartbeatInterval(s.kafka)
 	s.helloPause = time.Second + 2*heartbeatInterval(s.kafka)
-	// A member that receives nothing leaves the group while it still leads.
-	s.starvedPause = 3*time.Second + 2*s.broadcast
+	// A member that receives nothing leaves the group while it still leads. Others learn of that at
+	// a heartbeat.
+	s.starvedPause = 2*time.Second + 2*heartbeatInterval(s.kafka) + 2*s.broadcast
 	s.starvedAfter = max(session, s.timeout-s.starvedPause)
 	// A rebalance may have to wait until a dead member's session ends. With the cooperative
 	// assignor one is often under way already, and the leaver's partitions move in the next:
 	// librdkafka takes a second for each of the two.
 	s.handoverOverlap = min(s.timeout, min(session, 10*time.Second)+s.successorWait+2*s.broadcast)
+	if s.kafka["group.instance.id"] != "" {
+		// The group may keep the partitions of a static member that leaves until its session is
+		// over, and gives them back to it if it returns earlier.
+		s.starvedPause += session
+		s.handoverOverlap = min(s.timeout, session+s.successorWait+2*s.broadcast)
+	}
 	if s.mode == Exclusive && s.nomination == Open {
 		s.successorWait = max(answerWait, s.every)
 	}

@@ -52,7 +52,7 @@ func newCore(p kafka.Provider, set *settings, clocks clock.Clock, alive func(clo
 // kafkaClients returns a maker of Kafka clients with these settings.
 func (s *settings) kafkaClients(p kafka.Provider) *kafkalog.Clients {
 	return &kafkalog.Clients{Provider: p, Topic: s.topic, Group: s.group, Partitions: s.partitions, Apart: s.logs, Create: s.createTopic,
-		Observer: s.observer, Lease: s.timeout, Spread: s.spread, Brokers: s.brokers(), Logger: s.logger,
+		Observer: s.observer, Lease: s.timeout, Away: s.starvedPause, Spread: s.spread, Brokers: s.brokers(), Logger: s.logger,
 		Producing: s.producerProperties, Reading: s.readerProperties, Joining: s.groupProperties, Pace: &s.pace,
 		Throttling: &s.throttling, Contact: &s.contact, Refusals: &s.refusals, Replaced: &s.replaced}
 }

@@ -71,7 +71,7 @@ func (p provider) WithLogin(l kafka.Login) kafka.Provider { return provider{p.op
 // How long a closing client waits for brokers to take note.
 const (
 	readerGrace = time.Second     // of its fetch sessions, which only cost the brokers memory
-	memberGrace = 5 * time.Second // that it leaves the group; a join in progress has to end first
+	memberGrace = 8 * time.Second // that it leaves the group; a join in progress has to end first, which waits for the sessions of dead members
 )
 
 // unsuitable are options that later options cannot undo, and that would break what the library

@@ -25,8 +25,8 @@ type confluentGroup struct {
 	read   bool
 	joined bool
 
-	owned   map[int]struct{}
-	revoked bool // a revocation was answered since Leave began
+	owned   map[int]struct{} // the client's partitions, also while it is leaving
+	revoked bool             // a revocation was answered since Leave began
 	events  []kafka.GroupEvent
 	failed  error // an Assign or Unassign that the client refused
 	fatal   error // a final error, which every later Poll returns
@@ -84,7 +84,7 @@ func (g *confluentGroup) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 			if err := ev.TopicPartition.Error; err != nil {
 				return kafka.GroupEvent{}, g.fail("group", err)
 			}
-			if _, owned := g.owned[int(ev.TopicPartition.Partition)]; owned && g.read && *ev.TopicPartition.Topic == g.topic {
+			if _, owned := g.owned[int(ev.TopicPartition.Partition)]; owned && g.joined && g.read && *ev.TopicPartition.Topic == g.topic {
 				return kafka.GroupEvent{Kind: kafka.GroupRecord, Record: confluentRecord(ev)}, nil
 			}
 		case ck.Error:
@@ -133,7 +133,8 @@ func (g *confluentGroup) Leave() error {
 			g.failed = g.fail("leave", ev)
 		}
 	}
-	clear(g.owned)
+	// During a rebalance the client postpones leaving. Until then it keeps its partitions, and it keeps
+	// them for good if it joins again before.
 	g.events = append(g.events, kafka.GroupEvent{Kind: kafka.GroupLost})
 	return nil
 }

@@ -42,7 +42,7 @@ type common struct {
 
 // New returns a Node that keeps its terms in the given table.
 func New(set *Settings, terms *term.Table) *Node {
-	return &Node{common: common{set: set, terms: terms, members: newMembers(), timing: newTiming(set.T)}}
+	return &Node{common: common{set: set, terms: terms, members: newMembers(), timing: newTiming(set.T)}, attendance: attendance{least: set.Absence}}
 }
 
 // Open tells the Node how many logs there are, and their common id.

@@ -20,8 +20,9 @@ type nomination struct {
 
 // attendance is whether this process takes part in the nominator's group.
 type attendance struct {
-	awayUntil clock.Mono // not in it until then
-	stayUntil clock.Mono // and then in it at least until then
+	least     time.Duration // of an absence; 0: the constant
+	awayUntil clock.Mono    // not in it until then
+	stayUntil clock.Mono    // and then in it at least until then
 }
 
 const (
@@ -63,6 +64,8 @@ func (g *nomination) nominate(named, lost, holds bool, now clock.Instant) (chang
 	return changed
 }
 
+func (a *attendance) absence() time.Duration { return max(absence, a.least) }
+
 // away reports whether this process stays out of the group; lost has the partitions that caused
 // it, if that begins now.
 func (a *attendance) away(unheard func() []int, now clock.Instant) (away bool, lost []int) {
@@ -75,8 +78,8 @@ func (a *attendance) away(unheard func() []int, now clock.Instant) (away bool, l
 	if lost = unheard(); len(lost) == 0 {
 		return false, nil
 	}
-	a.awayUntil = now.Mono.Add(absence)
-	a.stayUntil = now.Mono.Add(absence + presence)
+	a.awayUntil = now.Mono.Add(a.absence())
+	a.stayUntil = a.awayUntil.Add(presence)
 	return true, lost
 }
 
@@ -119,7 +122,7 @@ func (n *Node) absent(now clock.Instant) bool {
 	}, now)
 	if len(lost) > 0 {
 		n.note(slog.LevelWarn, "cannot reach partitions of the leader topic: leaving the group to make room for others",
-			"partitions", lost, "for", absence)
+			"partitions", lost, "for", n.attendance.absence())
 	}
 	return away
 }

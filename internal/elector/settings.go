@@ -20,6 +20,7 @@ type Settings struct {
 	Drain      time.Duration // how long the application may take to finish
 	AnswerWait time.Duration // how long a holder waits for its successor's answer
 	RejoinWait time.Duration // how long a nominator may take to tell a woken process that its session is lost
+	Absence    time.Duration // how long a process must at least stay away from a nominator that is to nominate others
 	Nominated  bool          // a Nominator says which processes may claim; else any may
 	Observer   bool          // it claims and announces nothing
 	Majority   bool          // the logs are small logs: a role's leader holds it on a majority of them

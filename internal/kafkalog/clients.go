@@ -22,6 +22,7 @@ type Clients struct {
 	Create     bool          // a missing topic
 	Observer   bool          // it writes requests only
 	Lease      time.Duration // T
+	Away       time.Duration // how long a member of a group that leaves it stays away
 	Spread     float64       // of the pauses between retries, as a fraction
 	Brokers    string        // the bootstrap servers, for messages
 	Logger     *slog.Logger
@@ -123,7 +124,7 @@ func (w *Clients) member(read bool, t *Topic) (*GroupMember, error) {
 	}
 	w.cleanup = append(w.cleanup, func() { _ = c.Close() })
 	return &GroupMember{topic: w.Topic, group: w.Group, read: read, consumer: c, newConsumer: newConsumer, log: w.Logger,
-		admin: t.Admin, lease: w.Lease, replaced: w.Replaced,
+		admin: t.Admin, lease: w.Lease, away: w.Away, replaced: w.Replaced,
 		joining: AccessGuard{SignedIn: &t.Access}, reading: AccessGuard{SignedIn: &t.Access}}, nil
 }
 

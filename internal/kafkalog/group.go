@@ -31,6 +31,7 @@ type GroupMember struct {
 	newConsumer func() (kafka.GroupConsumer, error)
 	admin       kafka.Admin    // on other connections than the consumer's
 	lease       time.Duration  // T
+	away        time.Duration  // how long to stay out of the group after access to the topic was refused
 	replaced    *atomic.Uint64 // consumers that stood still
 	closing     sync.WaitGroup // replaced consumers
 
@@ -73,8 +74,9 @@ func (g *GroupMember) Run(ctx context.Context, nominate func([]int, bool)) error
 // take is a member of the group until ctx is done.
 func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) error {
 	joined, left := false, false
+	var back time.Time // not in the group until then
 	for ctx.Err() == nil {
-		if want := g.wanted.Load(); want != joined {
+		if want := g.wanted.Load() && !time.Now().Before(back); want != joined {
 			if err := g.change(want); err != nil {
 				if fatal := g.failed(ctx, err); fatal != nil {
 					return fatal
@@ -106,9 +108,10 @@ func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 				return fatal
 			}
 			if errors.Is(err, kafka.ErrTopicAuthorization) && pause(ctx, time.Second) {
-				// The client reports this once. A second request shows whether it lasts.
+				// The client reports this once. A second request shows whether it lasts. Before it,
+				// others get this member's partitions, and may be able to read them.
 				if joined = g.consumer.Leave() != nil; !joined {
-					left = true
+					left, back = true, time.Now().Add(g.away)
 					nominate(nil, true)
 				}
 			}

@@ -88,6 +88,18 @@ var sharedRules = []mutation.Mutant{
 	{Rule: "a hung application makes room", File: castFile,
 		Old: "a.clients.Member.Join(alive && !a", New: "a.clients.Member.Join(!a",
 		Guard: "TestSharedHungApplication", Want: `its application hangs|makes room`},
+	{Rule: "a starved member of a group with slow heartbeats leaves earlier", File: setFile,
+		Old: "s.starvedPause = 2*time.Second + 2*heartbeatInterval(s.kafka)", New: "s.starvedPause = 3*time.Second",
+		Guard: "TestSharedDeafMakesRoomInASlowGroup", Want: `nobody led for a while`},
+	{Rule: "a static member stays away for longer than its session", File: setFile,
+		Old: "		s.starvedPause += session\n", New: "",
+		Guard: "TestSharedDeafStaticMemberMakesRoom", Want: `the other one has taken over`},
+	{Rule: "the overlap of a static member covers its session", File: setFile,
+		Old: "		s.handoverOverlap = min(s.timeout, session+s.successorWait+2*s.broadcast)\n", New: "",
+		Guard: "TestSharedStaticMemberClosesWithoutAGap", Want: `nobody led for a while`},
+	{Rule: "a member that may not read stays away for a while", File: "../kafkalog/group.go",
+		Old: "left, back = true, time.Now().Add(g.away)", New: "left = true",
+		Guard: "TestSharedRefusedReaderMakesRoom", Want: `the other one has taken over`},
 }
 
 // sharedMutantSeeds is enough seeds for each rule that the simulation guards.

@@ -345,7 +345,7 @@ func (w *sharedWorld) led(role int) bool {
 // judge checks, during churn, whether a role may have no leader.
 func (w *sharedWorld) judge(role int, now time.Time) {
 	i := role % w.partitions
-	leaves := session + 2*time.Second + 2*w.b // the time that Close documents
+	leaves := session + 3*time.Second + 2*groupBeat + 2*w.b // the time that Close documents
 	allowed := min(leaves, w.t) - w.j - w.b - delivery
 	if c := w.covered[i]; !c.IsZero() && !w.excused[i] && now.Sub(c) < allowed {
 		w.fail("role %d has no leader, and a healthy member was assigned partition %d until %v ago", role, i, now.Sub(c))

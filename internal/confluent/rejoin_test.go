@@ -1,0 +1,73 @@
+//go:build cgo && !neli_nolibrdkafka
+
+package confluent
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/kafka"
+)
+
+// The client postpones a Leave during a rebalance, and a Join right after it takes the place of the Leave: the
+// member never leaves. It still knows all partitions that the group has assigned to it.
+func TestConfluentJoinsAgainDuringARebalance(t *testing.T) {
+	b := newConfluentBed(t, 4)
+	member := func() *confluentGroup {
+		g, err := client.GroupConsumer(b.with("group.id", "g", "enable.auto.commit", "false", "session.timeout.ms", "6000",
+			"heartbeat.interval.ms", "200", "partition.assignment.strategy", "cooperative-sticky"), slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		return g.(*confluentGroup)
+	}
+	x := member()
+	defer closeConfluent(t, x)
+	var told []int // what Poll last said
+	poll := func(g *confluentGroup, d time.Duration) {
+		for end := time.Now().Add(d); time.Now().Before(end); {
+			ev, err := g.Poll(20 * time.Millisecond)
+			if err != nil || g != x {
+				continue
+			}
+			if ev.Kind == kafka.GroupAssigned || ev.Kind == kafka.GroupLost {
+				told = ev.Partitions
+			}
+		}
+	}
+	require.NoError(t, x.Join(confluentTopic, false))
+	poll(x, 8*time.Second)
+	require.Equal(t, []int{0, 1, 2, 3}, told)
+
+	y := member()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	defer func() { close(stop); <-stopped; closeConfluent(t, y) }()
+	require.NoError(t, y.Join(confluentTopic, false))
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				poll(y, 20*time.Millisecond)
+			}
+		}
+	}()
+	poll(x, 1500*time.Millisecond) // it learns of the rebalance, and asks to join again
+	require.NoError(t, x.Leave())
+	require.NoError(t, x.Join(confluentTopic, false))
+	poll(x, 20*time.Second)
+
+	parts, err := x.client.Assignment()
+	require.NoError(t, err)
+	var assigned []int
+	for _, p := range parts {
+		assigned = append(assigned, int(p.Partition))
+	}
+	slices.Sort(assigned)
+	require.NotEmpty(t, assigned)
+	require.Equal(t, assigned, told)
+}
