@@ -31,9 +31,9 @@ func taking(s *settings) []kgo.Opt {
 		kgo.FetchIsolationLevel(kgo.ReadUncommitted()),
 	}
 	switch {
-	case s.serverSide == "range":
+	case s.serverSide && s.assignor == "range":
 		return append(opts, kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer()))
-	case s.serverSide != "":
+	case s.serverSide:
 		return append(opts, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
 	case len(s.balancers) > 0:
 		return append(opts, kgo.Balancers(s.balancers...))

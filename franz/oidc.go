@@ -74,6 +74,9 @@ func (b bearerSettings) load() (*oidc, error) {
 	transport.TLSClientConfig.RootCAs, err = b.authorities()
 	o.client = &http.Client{Transport: transport}
 	transport.DisableKeepAlives = true // tokens are requested seldom
+	if at != nil && b.grant != grantAssertion {
+		o.client.Transport = identified{transport, at, b.id, b.secret}
+	}
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return nil, err
 	}
@@ -115,15 +118,34 @@ func extensions(text string) (map[string]string, error) {
 	return out, nil
 }
 
+// identified adds the client's id and secret to requests to the endpoint, as they are, since
+// librdkafka does so. golang.org/x/oauth2 encodes them first (RFC 6749, 2.3.1). An endpoint that
+// accepts a secret with special characters from one client would refuse it from the other.
+type identified struct {
+	next       http.RoundTripper
+	at         *url.URL
+	id, secret string
+}
+
+// RoundTrip implements http.RoundTripper. If the endpoint redirects to another one, that does not
+// get the secret.
+func (i identified) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == i.at.Scheme && r.URL.Host == i.at.Host {
+		r = r.Clone(r.Context())
+		r.SetBasicAuth(i.id, i.secret)
+	}
+	return i.next.RoundTrip(r)
+}
+
 // token requests a token from the endpoint.
 func (o *oidc) token(ctx context.Context) (kafka.Token, error) {
-	config := clientcredentials.Config{ClientID: o.id, ClientSecret: o.secret, TokenURL: o.endpoint, Scopes: strings.Fields(o.scope), AuthStyle: oauth2.AuthStyleInHeader}
+	// The client adds the id and the secret (identified).
+	config := clientcredentials.Config{TokenURL: o.endpoint, Scopes: strings.Fields(o.scope), AuthStyle: oauth2.AuthStyleInParams}
 	if o.grant == grantAssertion {
 		assertion, err := o.assert(time.Now())
 		if err != nil {
 			return kafka.Token{}, login.Refused(err)
 		}
-		config.ClientID, config.ClientSecret, config.AuthStyle = "", "", oauth2.AuthStyleInParams
 		config.EndpointParams = url.Values{"grant_type": {grantAssertion}, "assertion": {assertion}}
 	}
 	got, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, o.client))

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -53,7 +54,7 @@ func TestClientCredentials(t *testing.T) {
 	token := issued(t, jwt.MapClaims{"sub": "service", "exp": end.Unix()})
 	issuer := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, secret, ok := r.BasicAuth()
-		if !ok || id != "neli" || secret != "cl1ent%2Bs3cret" || r.FormValue("grant_type") != "client_credentials" || r.FormValue("scope") != "read write" {
+		if !ok || id != "neli" || secret != clientSecret || r.FormValue("grant_type") != "client_credentials" || r.FormValue("scope") != "read write" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
@@ -256,4 +257,44 @@ func TestTokenProperties(t *testing.T) {
 		require.ErrorContains(t, err, tc.says)
 		require.NotContains(t, err.Error(), "s3cret")
 	}
+}
+
+// The endpoint gets the id and the secret as they are, as from librdkafka
+// (rd_kafka_oidc_client_credentials_build_auth_header). An endpoint to which it redirects does not
+// get them.
+func TestTheEndpointGetsTheSecretAsItIs(t *testing.T) {
+	const id, secret = "a+b", "s/c=r%t+ü"
+	var got, elsewhere string
+	token := issued(t, jwt.MapClaims{"sub": "service", "exp": time.Now().Add(time.Hour).Unix()})
+	answer := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"access_token":%q}`, token)
+	}
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		elsewhere = r.Header.Get("Authorization")
+		answer(w)
+	}))
+	defer other.Close()
+	redirect := false
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Authorization")
+		if r.PostFormValue("client_id") != "" || r.PostFormValue("client_secret") != "" {
+			t.Error("the secret is in the body")
+		}
+		if redirect {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+			return
+		}
+		answer(w)
+	}))
+	defer issuer.Close()
+	o, err := reads(t, map[string]string{"sasl.oauthbearer.token.endpoint.url": issuer.URL, "sasl.oauthbearer.client.id": id, "sasl.oauthbearer.client.secret": secret})
+	require.NoError(t, err)
+	_, err = o.token(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "Basic "+base64.StdEncoding.EncodeToString([]byte(id+":"+secret)), got)
+	redirect = true
+	_, err = o.token(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, elsewhere)
 }

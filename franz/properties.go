@@ -40,11 +40,13 @@ type settings struct {
 
 	group      string
 	balancers  []kgo.GroupBalancer
-	serverSide string // the assignor of KIP-848; "": the classic protocol
+	serverSide bool   // the protocol of KIP-848, not the classic one
+	assignor   string // of KIP-848; "": uniform
 	instance   bool   // a static member
 
 	compression compression
 	security    security
+	protocols   []string // named in bootstrap.servers
 }
 
 // librdkafka's defaults, where franz-go's differ, so that a property that is not set means the
@@ -83,8 +85,16 @@ func parse(kind kind, props map[string]string, given ...sasl.Mechanism) (*settin
 	if kind == forGroup && s.group == "" {
 		faults = append(faults, errors.New("group.id: is needed"))
 	}
+	if s.serverSide && len(s.balancers) > 0 {
+		faults = append(faults, errors.New("partition.assignment.strategy: has no effect with group.protocol=consumer: use group.remote.assignor"))
+	}
 	if err := s.security.load(given); err != nil {
 		faults = append(faults, err)
+	}
+	for _, protocol := range s.protocols {
+		if protocol != s.security.protocol {
+			faults = append(faults, fmt.Errorf("bootstrap.servers: %s:// does not match security.protocol=%s", protocol, s.security.protocol))
+		}
 	}
 	if len(faults) == 0 {
 		return s, nil

@@ -103,7 +103,7 @@ var effects = []struct {
 func delivery(c *client, _ *kgo.Client) any         { return c.settings.delivery }
 func propagation(c *client, _ *kgo.Client) any      { return c.settings.propagation }
 func compressionLevel(c *client, _ *kgo.Client) any { return c.settings.compression.level }
-func remoteAssignor(c *client, _ *kgo.Client) any   { return c.settings.serverSide }
+func remoteAssignor(c *client, _ *kgo.Client) any   { return c.settings.assignor }
 func batchMax(_ *client, k *kgo.Client) any {
 	return k.OptValue(kgo.ProducerBatchMaxBytesFn).(func(string) int32)("")
 }

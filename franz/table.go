@@ -16,13 +16,7 @@ const ever = math.MaxInt32 * time.Millisecond
 // property without set is accepted and has no effect, for the reason in means.
 var table = []property{
 	// Set by the library, or with a default of the library's.
-	{[]string{"bootstrap.servers", "metadata.broker.list"}, "`kgo.SeedBrokers`", text(func(s *settings, v string) {
-		var seeds []string
-		for seed := range strings.SplitSeq(v, ",") {
-			seeds = append(seeds, strings.TrimSpace(seed))
-		}
-		s.base = append(s.base, kgo.SeedBrokers(seeds...))
-	})},
+	{[]string{"bootstrap.servers", "metadata.broker.list"}, "`kgo.SeedBrokers`", text(seeds)},
 	{[]string{"client.id"}, "`kgo.ClientID`", option(kgo.ClientID)},
 	{[]string{"socket.timeout.ms"}, "`kgo.RequestTimeoutOverhead`, 100 ms at least: how much longer a request may take than the time that it gives the broker",
 		wait(leastOverhead, 5*time.Minute, kgo.RequestTimeoutOverhead)},
@@ -71,12 +65,8 @@ var table = []property{
 		s.instance, s.base = true, append(s.base, kgo.InstanceID(v))
 		return nil
 	}},
-	{[]string{"group.protocol"}, "`consumer`: `kgo.ServerSideBalancer`", choice(func(s *settings, v string) {
-		if v == "consumer" && s.serverSide == "" {
-			s.serverSide = "uniform"
-		}
-	}, "classic", "consumer")},
-	{[]string{"group.remote.assignor"}, "`kgo.Balancers`, with `group.protocol=consumer`: `uniform`, `range`", choice(func(s *settings, v string) { s.serverSide = v }, "uniform", "range")},
+	{[]string{"group.protocol"}, "`consumer`: `kgo.ServerSideBalancer`", choice(func(s *settings, v string) { s.serverSide = v == "consumer" }, "classic", "consumer")},
+	{[]string{"group.remote.assignor"}, "`kgo.Balancers`, with `group.protocol=consumer`: `uniform`, `range`; no effect otherwise", choice(func(s *settings, v string) { s.assignor = v }, "uniform", "range")},
 	{[]string{"group.protocol.type"}, "`kgo.GroupProtocol`; other values than `consumer` are refused", only("consumer")},
 	{[]string{"max.poll.interval.ms"}, "`kgo.RebalanceTimeout`: the library does the polling", wait(100*time.Millisecond, 24*time.Hour, kgo.RebalanceTimeout)},
 	{[]string{"fetch.min.bytes"}, "`kgo.FetchMinBytes`", size(1, kgo.FetchMinBytes)},
@@ -113,7 +103,7 @@ var table = []property{
 	{[]string{"sasl.username"}, "likewise", text(func(s *settings, v string) { s.security.user = v })},
 	{[]string{"sasl.password"}, "likewise", text(func(s *settings, v string) { s.security.password = v })},
 	{[]string{"sasl.oauthbearer.method"}, "`oidc`: tokens by golang.org/x/oauth2; `default` with Config.Token or `kgo.SASL`", choice(func(s *settings, v string) { s.security.bearer.method = v }, "default", "oidc")},
-	{[]string{"sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id"}, "`clientcredentials.Config`, in the header Authorization", text(func(s *settings, v string) { s.security.bearer.id = v })},
+	{[]string{"sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id"}, "`clientcredentials.Config`, in the header Authorization, not URL-encoded", text(func(s *settings, v string) { s.security.bearer.id = v })},
 	{[]string{"sasl.oauthbearer.client.secret", "sasl.oauthbearer.client.credentials.client.secret"}, "likewise", text(func(s *settings, v string) { s.security.bearer.secret = v })},
 	{[]string{"sasl.oauthbearer.token.endpoint.url"}, "likewise", text(func(s *settings, v string) { s.security.bearer.endpoint = v })},
 	{[]string{"sasl.oauthbearer.scope"}, "likewise", text(func(s *settings, v string) { s.security.bearer.scope = v })},
@@ -159,6 +149,23 @@ var refused = []struct{ prefix, why string }{
 	{"enable.gapless.guarantee", "records must be dropped when they are late"},
 }
 
+// seeds parses a list of [protocol://]host[:port]. It skips empty entries, as librdkafka does:
+// franz-go would take them for this machine.
+func seeds(s *settings, v string) {
+	var list []string
+	for seed := range strings.SplitSeq(v, ",") {
+		seed = strings.TrimSpace(seed)
+		if protocol, address, named := strings.Cut(seed, "://"); named {
+			s.protocols = append(s.protocols, strings.ToLower(protocol))
+			seed, _, _ = strings.Cut(address, "/")
+		}
+		if seed != "" {
+			list = append(list, seed)
+		}
+	}
+	s.base = append(s.base, kgo.SeedBrokers(list...))
+}
+
 // balancers parses strategies in order of preference.
 func balancers(s *settings, v string) error {
 	s.balancers = nil
@@ -196,7 +203,26 @@ func (c compression) codec() kgo.CompressionCodec {
 		codec = kgo.ZstdCompression()
 	}
 	if c.level > 0 {
-		codec = codec.WithLevel(c.level)
+		codec = codec.WithLevel(c.native())
 	}
 	return codec
+}
+
+// native returns the level in the numbers of the codec's package. franz-go ignores other numbers.
+func (c compression) native() int {
+	switch {
+	case c.name == "gzip":
+		return min(c.level, 9)
+	case c.name == "lz4":
+		return 1 << (8 + min(c.level, 9))
+	case c.name == "zstd" && c.level < 3: // as klauspost's EncoderLevelFromZstd
+		return 1
+	case c.name == "zstd" && c.level < 6:
+		return 2
+	case c.name == "zstd" && c.level < 10:
+		return 3
+	case c.name == "zstd":
+		return 4
+	}
+	return c.level
 }
