@@ -51,7 +51,7 @@ type Config struct {
 	TopFile string
 
 	// TLS are the certificates of this process. Default: none, which is allowed only if all
-	// addresses are loopback addresses, or with Insecure.
+	// addresses, and Listen, are loopback addresses, or with Insecure.
 	TLS *TLS
 
 	// Insecure allows other addresses than loopback ones without TLS. Anyone who reaches a port

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/goneli/neli/peers/internal/wire"
 	"github.com/goneli/neli/peers/smalllog"
@@ -26,6 +27,9 @@ const (
 	// maxMessage is the size of a record with its envelope, or of a hello with its list. The
 	// header of a longer message suffices to refuse it, before anything is allocated for it.
 	maxMessage = smalllog.MaxValue + 8<<10
+	// maxHeaders is the size of a call's headers. The library sends a few hundred bytes; gRPC would
+	// accept 16 MiB.
+	maxHeaders = 16 << 10
 	// window is how many bytes may be in flight to one client that does not read. Since it is set,
 	// gRPC does not probe for a better one with messages of its own.
 	window = 256 << 10
@@ -70,7 +74,7 @@ func newServer(ctx context.Context, s *settings, logger *slog.Logger) (*server, 
 	v := &server{host: newHost(s.self, s.agreed, top, logger), keys: s.keys, listen: listen, served: make(chan error, 1)}
 	v.grpc = grpc.NewServer(
 		grpc.Creds(s.serverCredentials()),
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeaders), grpc.InTapHandle(bounded),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
 		grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(shakeWithin), grpc.WaitForHandlers(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleFor, Time: max(5*time.Second, 3*s.agreed.timeout), Timeout: 5 * time.Second}),
@@ -99,6 +103,17 @@ func (v *server) Follow(s grpc.BidiStreamingServer[wire.ToHost, wire.FromHost]) 
 		return err
 	}
 	return v.host.follow(s)
+}
+
+// bounded gives a call of Check a time limit. gRPC waits for the message before it calls Check, so
+// Check cannot limit that wait, as Follow does.
+func bounded(ctx context.Context, call *tap.Info) (context.Context, error) {
+	if call.FullMethodName == wire.SmallLog_Check_FullMethodName {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, helloWithin)
+		context.AfterFunc(ctx, cancel)
+	}
+	return ctx, nil
 }
 
 // Check implements the wire protocol.

@@ -60,8 +60,9 @@ func (c Config) collect(f *faults) {
 	}
 	f.check(c.Listen == "" || c.Self != "", "Listen", c.Listen, "needs Self: a process without a log listens nowhere")
 	if c.Listen != "" {
-		_, err := splitAddress(c.Listen)
+		name, err := splitAddress(c.Listen)
 		f.check(err == nil, "Listen", c.Listen, fmt.Sprint("must be host:port: ", err))
+		f.check(err != nil || c.TLS != nil || c.Insecure || loopback(name), "Listen", c.Listen, "is not a loopback address: set TLS, or Insecure")
 	}
 	f.check(c.TopFile == "" || c.Self != "", "TopFile", c.TopFile, "needs Self: it belongs to the log that this process hosts")
 	if c.TLS != nil {
