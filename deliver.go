@@ -39,13 +39,14 @@ func (n *Neli) deliver() { n.deliverTo(pulses{n}) }
 // deliverTo first finishes a delivery that a panic of the barrier interrupted. Each change is
 // delivered once.
 func (n *Neli) deliverTo(l listener) {
-	n.set.frozen.Wait()
+	n.awake()
 	if len(n.pending) > 0 {
 		l.collected(n.pending)
 	}
 	for {
 		for len(n.pending) > 0 {
 			n.tellNext(l)
+			n.awake() // a freeze may have begun while the barrier ran
 		}
 		changes := n.collect()
 		if len(changes) == 0 {
@@ -56,6 +57,11 @@ func (n *Neli) deliverTo(l listener) {
 		n.pending = slices.DeleteFunc(changes, func(c term.Change) bool { return c.Kind == term.Gone })
 		n.owed.Store(len(n.pending) > 0)
 	}
+}
+
+// awake returns once the program is not frozen by package nelitest.
+func (n *Neli) awake() {
+	n.set.frozen.Wait()
 }
 
 // collect takes the arbiter's changes, and counts the units that the application was told it

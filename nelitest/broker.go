@@ -135,7 +135,7 @@ type member struct {
 	clients    []endpoint
 	made       int // number of clients made so far
 	cut        Link
-	refused    [linkCount]error
+	refused    [linkCount]*refusal
 	suspended  bool
 	frozen     freeze.State
 	held       []*waiter // calls that wait for the end of a suspension
@@ -263,4 +263,5 @@ var (
 	errDown     = errors.New("nelitest: the broker is down")
 	errTimedOut = errors.New("nelitest: message timed out")
 	errPurged   = errors.New("nelitest: message purged")
+	errStrategy = errors.New("nelitest: inconsistent group protocol: other members have another partition.assignment.strategy")
 )

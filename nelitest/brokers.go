@@ -40,11 +40,13 @@ func (b *Broker) WipeBroker(id int) error {
 	})
 }
 
-// comeBack begins a new epoch of the partitions that only this broker has.
+// comeBack begins a new epoch of the partitions that only this broker has, and of those that had no leader.
 func (b *Broker) comeBack(id int) {
+	led := map[*partitionLog]bool{}
+	b.eachLog(func(t *topic, partition int) { led[t.logs[partition]] = !b.offline(t, partition) })
 	delete(b.away, id)
 	b.eachLog(func(t *topic, partition int) {
-		if l := t.logs[partition]; slices.Equal(l.brokers, []int{id}) {
+		if l := t.logs[partition]; slices.Equal(l.brokers, []int{id}) || !led[l] && slices.Contains(l.brokers, id) {
 			l.epoch += 2 // one of them for the time without a leader
 			b.commit(t, partition)
 			t.touch(partition)

@@ -27,7 +27,7 @@ type groupConsumer struct {
 	heard    time.Duration
 	polled   time.Duration
 	fenced   bool
-	refused  bool // the refusal was reported
+	told     *refusal // the refusal that was reported since the last Join
 
 	news queue[news]
 	tick event
@@ -65,7 +65,7 @@ func (c *groupConsumer) Join(topic string, read bool) error {
 	if read {
 		c.fetch.follow(c.topic)
 	}
-	c.polled, c.mustJoin, c.refused = c.b.now(), true, false
+	c.polled, c.mustJoin, c.told = c.b.now(), true, nil
 	c.b.schedule(&c.tick, c.b.now()+c.settings.heartbeat)
 	return nil
 }
@@ -98,14 +98,22 @@ func (c *groupConsumer) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 }
 
 // Reach implements [kafka.GroupConsumer].
-func (c *groupConsumer) Reach(context.Context, string) error {
+func (c *groupConsumer) Reach(ctx context.Context, _ string) error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.gate()
-	if err := c.err(); err != nil {
-		return err
+	for c.err() == nil && !c.b.down && !c.reaches(Group) && ctx.Err() == nil {
+		c.b.mu.Unlock()
+		<-ctx.Done() // over a link that is cut comes no answer
+		c.b.mu.Lock()
+		c.gate()
 	}
-	if !c.reaches(Group) {
+	switch {
+	case c.err() != nil:
+		return c.err()
+	case ctx.Err() != nil:
+		return fmt.Errorf("nelitest: %w", context.Cause(ctx))
+	case c.b.down:
 		return errDown
 	}
 	return nil
@@ -197,7 +205,13 @@ func (c *groupConsumer) asked() {
 	if !c.topic.exists {
 		c.tell(news{err: fmt.Errorf("%w: %s", kafka.ErrUnknownTopic, c.topic.name)})
 	}
-	c.b.group(c.group, c.topic.name).join(c)
+	g := c.b.group(c.group, c.topic.name)
+	if g.inconsistent(c) {
+		c.mustJoin = true // at the next heartbeat
+		c.tell(news{err: errStrategy})
+		return
+	}
+	g.join(c)
 }
 
 // heartbeat happens once in each interval. It also retries whatever has failed.
@@ -220,16 +234,15 @@ func (c *groupConsumer) heartbeat() {
 			next = min(next, end)
 		}
 	default:
-		c.refused = false
 		c.beat()
 	}
 }
 
 // complain reports a refusal, once.
 func (c *groupConsumer) complain() {
-	if err := c.m.refusal(Group); err != nil && c.reaches(Group) && !c.refused {
-		c.refused = true
-		c.tell(news{err: err})
+	if r := c.m.refuses(Group); r != nil && r != c.told && c.reaches(Group) {
+		c.told = r
+		c.tell(news{err: r.err})
 	}
 }
 
@@ -298,7 +311,6 @@ func (c *groupConsumer) receive() {
 func (c *groupConsumer) recheck() {
 	c.fetch.recheck()
 	c.poll.notify()
-	c.refused = false
 	if c.topic != nil && !c.m.suspended {
 		c.b.sooner(&c.tick, c.b.now()+c.lag(c.b.opts.RequestLatency))
 	}

@@ -49,10 +49,11 @@
 // in simulated time: there a minute of a small cluster takes a few milliseconds, and all its waits are
 // durably blocking in the sense of that package. The broker has no goroutine that must be stopped.
 //
-// A run in a bubble is repeatable. Each record, each report and each return of Poll happens at an instant
+// A run of a Broker in a bubble is repeatable. Each record, each report and each return of Poll happens at an instant
 // of its own, in an order that depends on [Options.Seed] and on times, but not on how the runtime
 // schedules goroutines. This does not order what the program under test itself does at one instant, for
-// example when two of its own timers fire together.
+// example when two of its own timers fire together. A run of [SmallLogs] is not repeatable: several members
+// read at the same instant.
 //
 // # What is like Kafka
 //
@@ -70,6 +71,8 @@
 //     join again from within Poll. Cooperative members keep the partitions that do not move; those that
 //     move are revoked in a first round and assigned in a second. A member is removed if it does not poll
 //     for max.poll.interval.ms or sends no heartbeat for session.timeout.ms.
+//   - A member cannot join while others have another partition.assignment.strategy. Poll reports a passing
+//     error at each attempt.
 //   - Static members (group.instance.id) keep their place and fence each other.
 //
 // These properties have an effect, with librdkafka's defaults except for the strategy:

@@ -59,14 +59,28 @@ func (b *Broker) Refuse(member string, links Link, err error) {
 	m := b.member(member)
 	for i := range m.refused {
 		if links&(1<<i) != 0 {
-			m.refused[i] = err
+			m.refused[i] = nil
+			if err != nil {
+				m.refused[i] = &refusal{err}
+			}
 		}
 	}
 	m.recheck()
 }
 
+// refusal is one call of Refuse. Clients that report it once compare pointers.
+type refusal struct{ err error }
+
+// refuses returns the refusal of one link; nil: none.
+func (m *member) refuses(l Link) *refusal { return m.refused[bits.TrailingZeros8(uint8(l))] }
+
 // refusal returns the error that Refuse has set for one link.
-func (m *member) refusal(l Link) error { return m.refused[bits.TrailingZeros8(uint8(l))] }
+func (m *member) refusal(l Link) error {
+	if r := m.refuses(l); r != nil {
+		return r.err
+	}
+	return nil
+}
 
 // Suspend stops a member as SIGSTOP stops a process, as far as that can be done from outside. Every call
 // of its clients, pending or new, blocks until Resume or Kill, and no report is made. The program's own
@@ -211,7 +225,8 @@ func (b *Broker) Stop() {
 	}
 }
 
-// Start starts the cluster again after Stop. The timeouts of sessions begin again.
+// Start starts the cluster again after Stop, each partition in a new leader epoch. The timeouts of sessions
+// begin again.
 func (b *Broker) Start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -219,7 +234,10 @@ func (b *Broker) Start() {
 		return
 	}
 	b.down, b.busyUntil = false, 0
-	b.eachLog(b.commit)
+	b.eachLog(func(t *topic, partition int) {
+		t.logs[partition].epoch += 2 // one of them for the time without a leader
+		b.commit(t, partition)
+	})
 	for _, g := range b.groups {
 		g.revive()
 	}

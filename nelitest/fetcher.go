@@ -18,10 +18,11 @@ type fetcher struct {
 	parts  []fetchPart
 	dirty  []int // partitions to look at, in the order in which notice named them
 	buffer queue[item]
-	full   bool  // the buffer is full; more is fetched when it is empty
-	ev     event // the next fetch
-	polled bool  // the fetch that was pending at the suspension has returned
-	missed bool  // it was reported that the topic is unknown
+	full   bool     // the buffer is full; more is fetched when it is empty
+	ev     event    // the next fetch
+	polled bool     // the fetch that was pending at the suspension has returned
+	missed bool     // it was reported that the topic is unknown
+	told   *refusal // the refusal that was reported since the last Assign or Join
 }
 
 type fetchPart struct {
@@ -58,7 +59,7 @@ func (f *fetcher) quit() {
 		f.topic.readers = slices.DeleteFunc(f.topic.readers, func(x *fetcher) bool { return x == f })
 		f.topic = nil
 	}
-	f.parts, f.dirty, f.missed, f.full = f.parts[:0], f.dirty[:0], false, false
+	f.parts, f.dirty, f.missed, f.full, f.told = f.parts[:0], f.dirty[:0], false, false, nil
 	f.buffer.clear()
 	f.c.b.cancel(&f.ev)
 }
@@ -87,6 +88,15 @@ func (f *fetcher) stop(partitions []int) {
 		if it := f.buffer.pop(); it.err != nil || f.parts[it.rec.Partition].active {
 			f.buffer.push(it)
 		}
+	}
+	f.refill()
+}
+
+// refill fetches more once a buffer that was full is empty.
+func (f *fetcher) refill() {
+	if f.full && f.buffer.len() == 0 {
+		f.full = false
+		f.look(0)
 	}
 }
 
@@ -123,9 +133,11 @@ func (f *fetcher) fetch() {
 		return
 	}
 	before := f.buffer.len()
-	switch err := m.refusal(Reads); {
-	case err != nil:
-		f.fail(err)
+	switch r := m.refuses(Reads); {
+	case r != nil && r == f.told:
+	case r != nil:
+		f.told = r
+		f.fail(r.err)
 	case f.topic.exists:
 		f.missed = false
 		f.fetchDirty()
@@ -230,9 +242,6 @@ func (f *fetcher) take() item {
 	if it.err == nil {
 		it.rec.Value = bytes.Clone(it.rec.Value)
 	}
-	if f.full && f.buffer.len() == 0 {
-		f.full = false
-		f.look(0)
-	}
+	f.refill()
 	return it
 }

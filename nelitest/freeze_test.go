@@ -3,6 +3,7 @@ package nelitest_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -254,5 +255,58 @@ func TestFreezeInNonExclusiveMode(t *testing.T) {
 		require.False(t, n.IsLeader())
 		b.Resume("alice")
 		require.True(t, n.IsLeader())
+	})
+}
+
+// A freeze that begins while the barrier runs keeps the next event back.
+func TestFreezeWhileTheBarrierRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := nelitest.NewBroker(nelitest.Options{})
+		defer b.Close()
+		var mu sync.Mutex
+		var told []string
+		n, err := neli.New(neli.Config{LeaderGroupID: "g", Name: "alice", Roles: 2, Provider: b.Provider("alice")}, func(e neli.Event) {
+			mu.Lock()
+			switch e.(type) {
+			case neli.LeaderAcquired:
+				told = append(told, "acquired")
+			case neli.LeaderRevoked:
+				told = append(told, "revoked")
+			case neli.LeaderFenced:
+				told = append(told, "fenced")
+			}
+			mu.Unlock()
+			if _, is := e.(neli.LeaderAcquired); is {
+				time.Sleep(20 * time.Second)
+			}
+		})
+		require.NoError(t, err)
+		over := make(chan error, 1)
+		go func() {
+			over <- n.Lead(context.Background(), func(ctx context.Context, _ neli.Leadership) error {
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		defer func() {
+			b.Resume("alice")
+			require.NoError(t, n.Close())
+			require.True(t, errors.Is(<-over, neli.ErrClosed))
+		}()
+		for { // until the barrier is told of the first term, in which it takes 20 seconds
+			time.Sleep(time.Millisecond)
+			mu.Lock()
+			began := len(told) > 0
+			mu.Unlock()
+			if began {
+				break
+			}
+		}
+		time.Sleep(time.Second)
+		b.Freeze("alice")
+		time.Sleep(time.Minute)
+		mu.Lock()
+		require.Equal(t, []string{"acquired"}, told)
+		mu.Unlock()
 	})
 }

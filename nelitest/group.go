@@ -79,6 +79,11 @@ func (g *group) join(c *groupConsumer) {
 	g.settle()
 }
 
+// inconsistent reports whether another member has no assignment strategy in common with c.
+func (g *group) inconsistent(c *groupConsumer) bool {
+	return slices.ContainsFunc(g.members, func(m *membership) bool { return m.c != c && m.c.eager != c.eager })
+}
+
 // resident returns the membership that has a group.instance.id.
 func (g *group) resident(instance string) *membership {
 	for _, m := range g.members {
@@ -182,7 +187,9 @@ func (m *membership) give(partitions []int) {
 
 // force is give on a test's command.
 func (m *membership) force(partitions []int) {
-	m.give(partitions)
+	there := slices.DeleteFunc(slices.Clone(partitions), func(p int) bool { return !m.g.topic.has(p) })
+	slices.Sort(there)
+	m.give(slices.Compact(there))
 	m.forced = true
 }
 

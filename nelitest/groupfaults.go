@@ -5,8 +5,8 @@ import "slices"
 // Assign makes exactly these partitions the assignment of a member, whatever others have. So a partition
 // can be assigned to several members, or, with [Broker.Revoke], to none. It lasts until the group's next
 // rebalance, and applies to all group consumers of the member. They report it as GroupAssigned, at the
-// next heartbeat if the member cannot be reached now. The result reports whether the member is in a
-// group; if not, nothing happens.
+// next heartbeat if the member cannot be reached now. Partitions that the topic does not have are left
+// out. The result reports whether the member is in a group; if not, nothing happens.
 func (b *Broker) Assign(member string, partitions ...int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -3,6 +3,7 @@ package nelitest
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/goneli/neli/kafka"
@@ -46,6 +47,8 @@ type message struct {
 	queued    bool // it has reached the broker, which is busy
 	boot      int  // Broker.boot when it did
 	written   bool // it is in the log; its acknowledgement travels
+	offset    int64
+	epoch     int  // of the leader that wrote it
 	done      bool // reported, or without a sender
 }
 
@@ -108,7 +111,7 @@ func (m *message) arrive() {
 		}
 		return // if not, it was lost with the broker
 	}
-	if b.down || !m.stray && !p.reaches(Appends) || !m.topic.has(m.partition) || b.offline(m.topic, m.partition) {
+	if b.down || !m.stray && (!p.reaches(Appends) || p.waits(m)) || !m.topic.has(m.partition) || b.offline(m.topic, m.partition) {
 		if !m.done {
 			m.stray = false
 			p.parked = append(p.parked, m)
@@ -128,6 +131,13 @@ func (m *message) arrive() {
 	m.write()
 }
 
+// waits reports whether an earlier message to the same partition waits until an obstacle is gone.
+func (p *producer) waits(m *message) bool {
+	return slices.ContainsFunc(p.parked, func(x *message) bool {
+		return !x.done && !x.written && x.topic == m.topic && x.partition == m.partition
+	})
+}
+
 // write puts the message into the log, whether or not its sender has given it up.
 func (m *message) write() {
 	p, b := m.p, m.p.b
@@ -135,12 +145,23 @@ func (m *message) write() {
 		return // the topic was deleted, or its broker lost, while it waited; it is reported after its timeout
 	}
 	m.written = true
-	b.append(m.topic, m.partition, entry{value: m.value, by: m})
+	m.epoch = m.topic.logs[m.partition].epoch
+	m.offset = b.append(m.topic, m.partition, entry{value: m.value, by: m})
 	if m.copies {
 		c := &message{p: p, topic: m.topic, partition: m.partition, value: m.value, stray: true, done: true}
 		c.event = p.event(c)
 		b.schedule(&c.event, b.now()+m.copyAfter)
 	}
+}
+
+// lost reports whether a written message is no longer in the log.
+func (m *message) lost() bool {
+	if !m.topic.has(m.partition) {
+		return true
+	}
+	l := m.topic.logs[m.partition]
+	i := m.offset - l.start
+	return i >= int64(len(l.entries)) || i >= 0 && l.entries[i].epoch != m.epoch
 }
 
 // committed sends the acknowledgement on its way.
@@ -296,15 +317,25 @@ func (p *producer) recheck() {
 	}
 	parked := p.parked
 	p.parked = nil
+	last := p.last
 	for _, m := range parked {
 		switch {
 		case m.done:
+		case m.written && m.lost():
+			m.resend()
 		case m.written:
 			p.b.schedule(&m.event, p.b.now()+p.lag(p.b.opts.AckLatency))
 		case !p.reaches(Appends) || !m.topic.has(m.partition) || p.b.offline(m.topic, m.partition):
 			p.parked = append(p.parked, m)
 		default:
 			m.send()
+		}
+	}
+	if p.last > last {
+		for _, m := range p.open.items[p.open.head:] {
+			if m.pos > 0 && m.at <= last && !m.stray && !m.queued && !m.written {
+				m.send() // behind those that waited
+			}
 		}
 	}
 }

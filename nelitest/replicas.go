@@ -25,7 +25,7 @@ func (b *Broker) Lag(d time.Duration) {
 // (see [Broker.Lag]), the new leader has the first ones, as many as kept says. The others are lost, which
 // no reader notices, and their offsets are used again. Clients that wait for the acknowledgement of any of
 // these records send them again, as librdkafka does. Then the kept ones are in the log twice, and the
-// order relative to other clients' records may have changed. Committed records stay, so this does not
+// order relative to other records, of the same client too, may have changed. Committed records stay, so this does not
 // violate acks=all.
 func (b *Broker) ChangeLeader(topic string, partition, kept int) error {
 	b.mu.Lock()

@@ -1,6 +1,7 @@
 package nelitest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,8 @@ type SmallLogs struct {
 	logs []*smallLog
 	sets map[*smallSet]struct{}
 	cut  map[cutFrom]cutWay
-	slow map[string]slowness // by member
+	slow map[string]slowness          // by member
+	of   map[string]kafka.LogSettings // by group: of its first member
 }
 
 // slowness is how much longer a member's appends and reads take than the round trip.
@@ -55,7 +57,7 @@ type smallLog struct {
 // NewSmallLogs returns logs that are up and empty. A record reaches all members, including its sender, one
 // round trip after it was appended.
 func NewSmallLogs(logs int, roundTrip time.Duration) *SmallLogs {
-	n := &SmallLogs{trip: roundTrip, sets: map[*smallSet]struct{}{}, cut: map[cutFrom]cutWay{}, slow: map[string]slowness{}}
+	n := &SmallLogs{trip: roundTrip, sets: map[*smallSet]struct{}{}, cut: map[cutFrom]cutWay{}, slow: map[string]slowness{}, of: map[string]kafka.LogSettings{}}
 	for range logs {
 		n.logs = append(n.logs, &smallLog{births: 1})
 	}
@@ -87,7 +89,7 @@ func (n *SmallLogs) setCut(member string, log int, ways cutWay) {
 }
 
 // Slow delays a member's appends by one duration, and what it reads by another. Records that are in flight
-// already keep their time, and later ones may overtake them.
+// already keep their time. Later appends may overtake them; what a member reads from one log stays in order.
 func (n *SmallLogs) Slow(member string, appends, reads time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -143,11 +145,18 @@ type smallProvider struct {
 	member string
 }
 
-// SmallLogs implements [kafka.SmallLogs].
+// SmallLogs implements [kafka.SmallLogs]. It refuses a member that has another T or Rho than the first of its
+// group.
 func (p *smallProvider) SmallLogs(_ context.Context, s kafka.LogSettings) (kafka.LogSet, error) {
 	set := &smallSet{net: p.logs, member: p.member, every: s.T / 4, wake: make(chan struct{}, 1), owed: map[int]func(error){}, at: make([]reading, len(p.logs.logs))}
 	p.logs.mu.Lock()
 	defer p.logs.mu.Unlock()
+	if first, known := p.logs.of[s.Group]; !known {
+		p.logs.of[s.Group] = s
+	} else if s.T != first.T || s.Rho != first.Rho {
+		return nil, fmt.Errorf("nelitest: member %s has HeartbeatTimeout %v and MaxClockDrift %v, but group %s has %v and %v",
+			p.member, s.T, s.Rho, s.Group, first.T, first.Rho)
+	}
 	p.logs.sets[set] = struct{}{}
 	for log := range set.at {
 		set.notice(log)
@@ -216,18 +225,30 @@ func (s *smallSet) notice(log int) {
 	}
 	l, at, id := s.net.logs[log], &s.at[log], s.net.id(log)
 	arrives := time.Now().Add(s.net.trip + s.net.slow[s.member].reads)
+	if arrives.Before(at.alive) {
+		arrives = at.alive // behind what is in flight from this log
+	}
 	if at.id != id {
 		*at = reading{id: id}
-		s.ready = append(s.ready, arrival{arrives, kafka.LogEntry{Log: log, Kind: kafka.LogReset, ID: id, End: int64(len(l.records)), Top: l.top}})
+		s.send(arrival{arrives, kafka.LogEntry{Log: log, Kind: kafka.LogReset, ID: id, End: int64(len(l.records)), Top: l.top}})
 	}
 	for ; at.next < len(l.records); at.next++ {
-		s.ready = append(s.ready, arrival{arrives, kafka.LogEntry{Log: log, Kind: kafka.LogRecord, ID: id, Offset: int64(at.next), Value: l.records[at.next]}})
+		s.send(arrival{arrives, kafka.LogEntry{Log: log, Kind: kafka.LogRecord, ID: id, Offset: int64(at.next), Value: bytes.Clone(l.records[at.next])}})
 	}
 	at.alive = arrives
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
+}
+
+// send queues an entry behind those that arrive no later.
+func (s *smallSet) send(a arrival) {
+	i := len(s.ready)
+	for i > 0 && s.ready[i-1].at.After(a.at) {
+		i--
+	}
+	s.ready = slices.Insert(s.ready, i, a)
 }
 
 // Logs implements [kafka.LogSet].
@@ -295,6 +316,7 @@ func (s *smallSet) Append(log int, id string, value []byte, ballot int64, report
 	if s.closed {
 		return errShut
 	}
+	value = bytes.Clone(value)
 	s.reports++
 	number := s.reports
 	s.owed[number] = report

@@ -167,6 +167,9 @@ func (b *Broker) DeleteTopic(topic string) error {
 	for i := range n {
 		t.touch(i)
 	}
+	for _, m := range b.members {
+		m.recheck() // calls may wait for a leader
+	}
 	b.rebalanceTopic(topic)
 	return nil
 }

@@ -106,7 +106,19 @@ func appendAll(t *testing.T, p kafka.Producer, topic string, partition int, valu
 		require.NoError(t, p.Append(topic, partition, []byte(v), func(err error) { reports <- err }))
 	}
 	for range values {
-		require.NoError(t, <-reports)
+		require.NoError(t, reported(t, reports))
+	}
+}
+
+// reported waits for one report, and returns its error.
+func reported(t *testing.T, reports <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-reports:
+		return err
+	case <-time.After(patience):
+		require.FailNow(t, "a record was never reported")
+		return nil
 	}
 }
 

@@ -110,7 +110,7 @@ func unknownTopic(t *testing.T, b Bed) {
 	p := b.producer(t, "message.timeout.ms", "1000")
 	done := make(chan error, 1)
 	require.NoError(t, p.Append(none, 0, nil, func(err error) { done <- err }))
-	require.Error(t, <-done)
+	require.Error(t, reported(t, done))
 	_, err := b.admin(t, p).Topic(t.Context(), none)
 	require.ErrorIs(t, err, kafka.ErrUnknownTopic)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// LogsBed gives one test access to small logs. Each function returns when its effect is complete, and fails
-// the test if it cannot do its work.
+// LogsBed gives one test access to small logs, which are new and empty: each test needs logs of its own. Each
+// function returns when its effect is complete, and fails the test if it cannot do its work.
 type LogsBed struct {
 	// Provider returns the logs as seen by a new process with that name.
 	Provider func(t *testing.T, name string) kafka.SmallLogs
@@ -46,6 +46,7 @@ func RunLogs(t *testing.T, h LogsHarness) {
 		{"a process that joins later reads on in the same order", logsNewcomer},
 		{"a process that stood still misses no record without a reset", logsStandstill},
 		{"a record for another incarnation is refused", logsStranger},
+		{"a member with another T is refused", logsDisagree},
 		{"a log that was restarted is empty, and has another id", logsRestarted},
 		{"a silent log sends signs of life", logsAlive},
 		{"a stopped log accepts nothing, and the others continue", logsGone},
@@ -75,6 +76,7 @@ type followed struct {
 	from, next     int64
 	records        []string
 	resets, alives int
+	heard          []time.Time // when signs of life came, over all resets
 	top            int64
 }
 
@@ -141,10 +143,11 @@ func (f *follower) entry(e kafka.LogEntry) {
 		if e.Offset < 0 || e.Offset > e.End || e.First > e.Offset {
 			bad("log %d begins at %d, has %d to %d", e.Log, e.Offset, e.First, e.End)
 		}
-		*l = followed{id: e.ID, from: e.Offset, next: e.Offset, resets: l.resets + 1, alives: l.alives, top: e.Top}
+		*l = followed{id: e.ID, from: e.Offset, next: e.Offset, resets: l.resets + 1, alives: l.alives, heard: l.heard, top: e.Top}
 	case e.ID != l.id:
 		bad("log %d: an entry of %s, reading %s", e.Log, e.ID, l.id)
 	case e.Kind == kafka.LogAlive:
+		l.heard = append(l.heard, time.Now())
 		if l.alives++; e.End < l.next {
 			bad("log %d ends at %d, and %d was read", e.Log, e.End, l.next-1)
 		}
@@ -153,6 +156,7 @@ func (f *follower) entry(e kafka.LogEntry) {
 	default:
 		l.next++
 		l.records = append(l.records, string(e.Value))
+		clear(e.Value) // the receiver owns it
 	}
 }
 
@@ -313,6 +317,25 @@ func logsStranger(t *testing.T, b LogsBed) {
 	require.Equal(t, []string{"its own"}, f.of(0).records)
 }
 
+// logsDisagree opens the logs with a T that is not the others'. The member may get an error, but no entry.
+func logsDisagree(t *testing.T, b LogsBed) {
+	b.follow(t, "one")
+	s := b.Settings
+	s.Name, s.Logger, s.T = "two", slog.New(slog.DiscardHandler), 2*b.Settings.T
+	set, err := b.Provider(t, "two").SmallLogs(t.Context(), s)
+	if err != nil {
+		return
+	}
+	defer func() { assert.NoError(t, set.Close()) }()
+	for end := time.Now().Add(2 * b.Settings.T); time.Now().Before(end); {
+		e, ok, err := set.Next(t.Context(), time.Until(end))
+		if err != nil {
+			return
+		}
+		require.False(t, ok, "it reads log %d", e.Log)
+	}
+}
+
 func logsRestarted(t *testing.T, b LogsBed) {
 	f := b.follow(t, "one")
 	for log := range f.Logs() {
@@ -335,11 +358,21 @@ func logsRestarted(t *testing.T, b LogsBed) {
 }
 
 func logsAlive(t *testing.T, b LogsBed) {
+	began, lease := time.Now(), b.Settings.T
 	f := b.follow(t, "one")
-	began := time.Now()
 	f.await(t, "each log is heard several times", func(l followed) bool { return l.alives >= 8 })
-	// They are more than 3T/8 apart only if this process or a host was delayed.
-	t.Logf("heard eight times within %v, T is %v", time.Since(began), b.Settings.T)
+	t.Logf("heard eight times within %v, T is %v", time.Since(began), lease)
+	for log := range f.Logs() {
+		heard := f.of(log).heard
+		// Delays of this process or a host lengthen some intervals, but not all, and not the first eight together
+		// to less than they were.
+		require.GreaterOrEqual(t, heard[7].Sub(began), 7*lease/8, "log %d sends them more often than each T/8", log)
+		least := lease
+		for i := range 7 {
+			least = min(least, heard[i+1].Sub(heard[i]))
+		}
+		require.Less(t, least, lease/2, "log %d counts as unreachable between any two of them", log)
+	}
 }
 
 func logsGone(t *testing.T, b LogsBed) {
@@ -365,9 +398,11 @@ func logsNext(t *testing.T, b LogsBed) {
 	set := b.open(t, "one")
 	defer func() { assert.NoError(t, set.Close()) }()
 	ctx, cancel := context.WithCancel(t.Context())
-	for began := time.Now(); time.Since(began) < 10*time.Millisecond; {
-		_, _, err := set.Next(ctx, time.Millisecond)
+	for began, ok := time.Now(), true; ok; {
+		var err error
+		_, ok, err = set.Next(ctx, time.Millisecond)
 		require.NoError(t, err)
+		require.Less(t, time.Since(began), patience, "Next never times out, although nothing is appended")
 	}
 	cancel()
 	for began := time.Now(); ; { // entries that have arrived may still be returned
