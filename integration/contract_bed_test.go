@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -21,56 +21,62 @@ import (
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest/providertest"
 	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/proxy"
 )
 
 // contractCluster is one broker, to which tests may do anything.
 type contractCluster struct {
 	*kafkatest.Cluster
-	raw   *kgo.Client // for requests that no other client can make
+	way   *proxy.Proxy // of the clients that have all rights
+	admin hostileAdmin
+	raw   *kgo.Client // for requests that the admin client cannot make
 	dir   string
 	named atomic.Int64
 }
 
 func newContractCluster(t *testing.T) *contractCluster {
 	c := &contractCluster{dir: filepath.Join(t.TempDir(), "kafka")}
-	c.Cluster = kafkatest.Run(t, kafkatest.Options{Secure: true, Dir: c.dir, BrokerProps: hostileBroker()})
-	var err error
-	c.raw, err = kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()))
+	c.Cluster = kafkatest.Run(t, kafkatest.Options{Secure: true, ProxiedListeners: 1, Dir: c.dir, BrokerProps: hostileBroker()})
+	way, err := proxy.New(c.Cluster, 0)
 	require.NoError(t, err)
-	t.Cleanup(c.raw.Close)
+	t.Cleanup(way.Close)
+	c.way = way
+	c.raw = newAdmin(t, c.Bootstrap()).Client
+	c.admin = hostileAdmin{kadm.NewClient(c.raw)}
 	return c
 }
 
 func (c *contractCluster) name(what string) string { return fmt.Sprint(what, "-", c.named.Add(1)) }
 
 func (c *contractCluster) plain() map[string]string {
-	return map[string]string{"bootstrap.servers": c.Bootstrap()}
+	return map[string]string{"bootstrap.servers": c.way.Bootstrap()}
 }
 
-// bed returns a bed with all abilities. Its admin client is new, since one whose request was pending when the broker
-// was frozen would wait for a minute.
+// bed returns a bed with all abilities.
 func (c *contractCluster) bed(t *testing.T, p kafka.Provider, props map[string]string) providertest.Bed {
-	admin := newHostileAdmin(t, c.Bootstrap())
 	return providertest.Bed{
 		Provider: p, Properties: props,
-		CreateTopic: func(t *testing.T, topic string, partitions int) { admin.create(t, topic, partitions, 1, nil) },
+		CreateTopic: func(t *testing.T, topic string, partitions int) { c.admin.create(t, topic, partitions, 1, nil) },
 		BadSettings: map[string]string{"retention.ms": "a week"},
 		DeleteTopic: func(t *testing.T, topic string) {
-			admin.remove(t, topic)
-			hostileUntil(t, 20*time.Second, func() bool { return admin.partitions(t, topic) == 0 }, "it is gone")
+			c.admin.remove(t, topic)
+			hostileUntil(t, 20*time.Second, func() bool { return c.admin.partitions(t, topic) == 0 }, "it is gone")
 		},
-		DeleteHead: func(t *testing.T, topic string, partition int, start int64) { admin.behead(t, topic, partition, start) },
+		DeleteHead: func(t *testing.T, topic string, partition int, start int64) {
+			c.admin.behead(t, topic, partition, start)
+		},
 		Truncate: func(t *testing.T, topic string, partition int, end int64) {
+			partitions := c.admin.partitions(t, topic)
+			// No client sees the broker before it leads: see freeze.
+			require.NoError(t, c.way.CutOff(proxy.Refuse))
 			c.truncate(t, topic, partition, end)
-			hostileUntil(t, time.Minute, func() bool {
-				d := admin.describe(t, topic)
-				return len(d) > 0 && d[partition].Leader != nil && d[partition].Leader.ID >= 0
-			}, "it leads")
+			c.admin.served(t, topic, partitions)
+			require.NoError(t, c.way.Restore())
 		},
 		Gap: func(t *testing.T, topic string, partition int) {
-			before := admin.end(t, topic, partition)
+			before := c.admin.end(t, topic, partition)
 			c.gap(t, topic, partition)
-			hostileUntil(t, 20*time.Second, func() bool { return admin.end(t, topic, partition) > before }, "it has ended")
+			hostileUntil(t, 20*time.Second, func() bool { return c.admin.end(t, topic, partition) > before }, "it has ended")
 		},
 		Freeze: c.freeze,
 		Restrict: func(t *testing.T, topic, group string, rights providertest.Rights) providertest.Bed {
@@ -85,29 +91,12 @@ func (c *contractCluster) bed(t *testing.T, p kafka.Provider, props map[string]s
 	}
 }
 
+// freeze keeps what clients and the broker send each other. The broker itself is not suspended: after a silence it would
+// be fenced for a while, and a librdkafka client that hears of it may lose all brokers for ever (docs/clients.md).
 func (c *contractCluster) freeze(t *testing.T) func() {
 	t.Helper()
-	b := c.Brokers()[0]
-	require.NoError(t, b.Suspend())
-	hostileUntil(t, time.Minute, func() bool { return !c.serves(t) }, "all of it stands still")
-	return func() {
-		require.NoError(t, b.Resume())
-		hostileUntil(t, time.Minute, func() bool { return c.serves(t) }, "it serves again")
-	}
-}
-
-// serves reports whether the broker is registered. After a silence it is not registered for a while, and clients that
-// ask meanwhile wait for a controller.
-func (c *contractCluster) serves(t *testing.T) bool {
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()), kgo.RequestRetries(0), kgo.RequestTimeoutOverhead(time.Second))
-	require.NoError(t, err)
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	req := kmsg.NewPtrMetadataRequest()
-	req.Topics = []kmsg.MetadataRequestTopic{}
-	resp, err := req.RequestWith(ctx, client)
-	return err == nil && len(resp.Brokers) == 1 && resp.ControllerID >= 0
+	require.NoError(t, c.way.Hold(proxy.Both))
+	return func() { require.NoError(t, c.way.Restore()) }
 }
 
 // truncate cuts the records off the broker's file while it is down. Afterwards it leads with a new epoch, like a broker
@@ -115,7 +104,7 @@ func (c *contractCluster) serves(t *testing.T) bool {
 func (c *contractCluster) truncate(t *testing.T, topic string, partition int, end int64) {
 	t.Helper()
 	b := c.Brokers()[0]
-	b.Kill() // while a broker shuts down, a librdkafka client may lose all brokers for ever: see docs/clients.md
+	b.Kill()
 	logs, err := filepath.Glob(filepath.Join(c.dir, "*", "data", fmt.Sprint(topic, "-", partition), "*.log"))
 	require.NoError(t, err)
 	require.Len(t, logs, 1)

@@ -42,9 +42,9 @@ func TestLogsOfOneBrokerEach(t *testing.T) {
 	t.Logf("led after %v", took.Round(time.Millisecond))
 	topic := group + ".logs-3.t-500ms.rho-0.0005"
 	where := map[int]int{} // broker → its log
-	for _, p := range newHostileAdmin(t, cluster.Bootstrap()).describe(t, topic) {
+	for _, p := range newHostileAdmin(t, cluster.Bootstrap()).describe(t, topic).Partitions {
 		require.Len(t, p.Replicas, 1)
-		where[p.Replicas[0].ID] = p.Partition
+		where[int(p.Replicas[0])] = int(p.Partition)
 	}
 	require.Len(t, where, 3, "one log on each broker")
 

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,11 +11,9 @@ import (
 	"testing"
 	"time"
 
-	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/goneli/neli"
 )
@@ -193,151 +190,17 @@ func (l *hostileLog) tail(n int) string {
 	return strings.Join(all[max(0, len(all)-n):], "")
 }
 
-// hostileAdmin is an admin client of the cluster at bootstrap.
-type hostileAdmin struct {
-	*ck.AdminClient
-	bootstrap string
-	franz     admin // for the questions in which librdkafka may abort the process (docs/clients.md)
-}
-
-func newHostileAdmin(t *testing.T, bootstrap string) hostileAdmin {
-	t.Helper()
-	a, err := ck.NewAdminClient(&ck.ConfigMap{"bootstrap.servers": bootstrap, "log_level": 0})
-	require.NoError(t, err)
-	t.Cleanup(a.Close)
-	return hostileAdmin{a, bootstrap, newAdmin(t, bootstrap)}
-}
-
-// create creates a topic, and waits until the broker describes it. On a busy machine a broker that misses its heartbeats is
-// fenced for a moment, and the cluster then has no brokers. A client that learns of this forgets its broker for good
-// (docs/clients.md), so another client has to ask.
-func (a hostileAdmin) create(t *testing.T, topic string, partitions, replicas int, settings map[string]string) {
-	t.Helper()
-	asked := false // by a client that got no answer
-	hostileUntil(t, 40*time.Second, func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		results, err := a.CreateTopics(ctx, []ck.TopicSpecification{{
-			Topic: topic, NumPartitions: partitions, ReplicationFactor: replicas, Config: settings,
-		}})
-		if code := kafkaCode(err); code == ck.ErrTimedOut || code == ck.ErrTimedOutQueue || errors.Is(err, context.DeadlineExceeded) {
-			a, asked = newHostileAdmin(t, a.bootstrap), true
-			return false
-		}
-		require.NoError(t, err)
-		if results[0].Error.Code() == ck.ErrInvalidReplicationFactor {
-			return false
-		}
-		if !asked || results[0].Error.Code() != ck.ErrTopicAlreadyExists {
-			require.Equal(t, ck.ErrNoError, results[0].Error.Code(), results[0].Error)
-		}
-		return true
-	}, "topic "+topic+" is created")
-	hostileUntil(t, 20*time.Second, func() bool { return a.partitions(t, topic) == partitions }, "topic "+topic+" is described")
-}
-
-// kafkaCode returns the code of a client's error; 0 for other errors.
-func kafkaCode(err error) ck.ErrorCode {
-	var e ck.Error
-	errors.As(err, &e)
-	return e.Code()
-}
-
-func (a hostileAdmin) remove(t *testing.T, topic string) {
-	t.Helper()
-	results, err := a.DeleteTopics(t.Context(), []string{topic})
-	require.NoError(t, err)
-	require.Equal(t, ck.ErrNoError, results[0].Error.Code(), results[0].Error)
-}
-
-// describe returns the partitions of topic; none if it does not exist.
-func (a hostileAdmin) describe(t *testing.T, topic string) []ck.TopicPartitionInfo {
-	t.Helper()
-	d, err := a.DescribeTopics(t.Context(), ck.NewTopicCollectionOfTopicNames([]string{topic}))
-	require.NoError(t, err)
-	return d.TopicDescriptions[0].Partitions
-}
-
-func (a hostileAdmin) partitions(t *testing.T, topic string) int { return len(a.describe(t, topic)) }
-
-func (a hostileAdmin) settings(t *testing.T, topic string) map[string]string {
-	t.Helper()
-	results, err := a.DescribeConfigs(t.Context(), []ck.ConfigResource{{Type: ck.ResourceTopic, Name: topic}})
-	require.NoError(t, err)
-	out := map[string]string{}
-	for name, entry := range results[0].Config {
-		out[name] = entry.Value
-	}
-	return out
-}
-
-// id returns the topic's id, which records have.
-func (a hostileAdmin) id(t *testing.T, topic string) string {
-	d, err := a.DescribeTopics(t.Context(), ck.NewTopicCollectionOfTopicNames([]string{topic}))
-	require.NoError(t, err)
-	require.Len(t, d.TopicDescriptions, 1)
-	return d.TopicDescriptions[0].TopicID.String()
-}
-
-// end returns the offset after the last record of a partition.
-func (a hostileAdmin) end(t *testing.T, topic string, partition int) int64 {
-	t.Helper()
-	req := kmsg.NewPtrListOffsetsRequest()
-	of, p := kmsg.NewListOffsetsRequestTopic(), kmsg.NewListOffsetsRequestTopicPartition()
-	p.Partition, p.Timestamp = int32(partition), -1
-	of.Topic, of.Partitions = topic, append(of.Partitions, p)
-	req.Topics = append(req.Topics, of)
-	resp, err := req.RequestWith(t.Context(), a.franz)
-	require.NoError(t, err)
-	answer := resp.Topics[0].Partitions[0]
-	require.NoError(t, kerr.ErrorForCode(answer.ErrorCode))
-	return answer.Offset
-}
-
-// behead deletes the records of a partition before an offset, all of them if it is −1.
-func (a hostileAdmin) behead(t *testing.T, topic string, partition int, before int64) {
-	t.Helper()
-	req := kmsg.NewPtrDeleteRecordsRequest()
-	of, p := kmsg.NewDeleteRecordsRequestTopic(), kmsg.NewDeleteRecordsRequestTopicPartition()
-	p.Partition, p.Offset = int32(partition), before
-	of.Topic, of.Partitions = topic, append(of.Partitions, p)
-	req.Topics = append(req.Topics, of)
-	resp, err := req.RequestWith(t.Context(), a.franz)
-	require.NoError(t, err)
-	require.NoError(t, kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode))
-}
-
-// hostileWrite appends values to partition 0 of a topic and waits until the broker has them.
+// hostileWrite appends values to partition 0 of a topic, in their order, and waits until the broker has them.
 func hostileWrite(t *testing.T, bootstrap, topic string, values ...[]byte) {
 	t.Helper()
-	p, err := ck.NewProducer(&ck.ConfigMap{
-		"bootstrap.servers": bootstrap, "acks": "all", "log_level": 0, "linger.ms": 5,
-		"go.delivery.reports": true, "go.events.channel.size": 64,
-	})
+	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
-	defer p.Close()
-	go func() {
-		for _, v := range values {
-			for {
-				err := p.Produce(&ck.Message{TopicPartition: ck.TopicPartition{Topic: &topic, Partition: 0}, Value: v}, nil)
-				if e, ok := err.(ck.Error); !ok || e.Code() != ck.ErrQueueFull {
-					break
-				}
-				p.Flush(10)
-			}
-		}
-	}()
+	defer client.Close()
+	records := make([]*kgo.Record, len(values))
+	for i, v := range values {
+		records[i] = &kgo.Record{Topic: topic, Value: v}
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for left := len(values); left > 0; {
-		select {
-		case ev := <-p.Events():
-			if m, ok := ev.(*ck.Message); ok {
-				require.NoError(t, m.TopicPartition.Error)
-				left--
-			}
-		case <-ctx.Done():
-			t.Fatalf("%d records were not written", left)
-		}
-	}
+	require.NoError(t, client.ProduceSync(ctx, records...).FirstErr())
 }

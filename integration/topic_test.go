@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -59,7 +58,7 @@ func testCreated(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 			assert.Len(t, log.with("created the leader topic"), 1)
 			assert.Empty(t, log.with("unsafe setting"))
 
-			partitions := admin.describe(t, cfg.LeaderTopic)
+			partitions := admin.describe(t, cfg.LeaderTopic).Partitions
 			require.Len(t, partitions, cfg.Partitions)
 			for _, p := range partitions {
 				assert.Len(t, p.Replicas, 3)
@@ -147,8 +146,9 @@ func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) 
 			admin.create(t, topic, 1, 3, nil)
 		}, neli.ErrTopicChanged, soon},
 		{"partitions added", func(t *testing.T, topic string) {
-			_, err := admin.CreatePartitions(t.Context(), []ck.PartitionsSpecification{{Topic: topic, IncreaseTo: 2}})
+			changed, err := admin.UpdatePartitions(t.Context(), 2, topic)
 			require.NoError(t, err)
+			require.NoError(t, changed.Error())
 		}, neli.ErrTopicChanged, soon},
 	} {
 		t.Run(what.name, func(t *testing.T) {

@@ -54,7 +54,8 @@ type Producer interface {
 	// If it returns nil, report is called exactly once, from another goroutine and never from
 	// within Append: with nil once all in-sync replicas have the record, or with an error if
 	// that is not certain (the record may still be in the log). If Append returns an error,
-	// report is not called and the record was not sent.
+	// report is not called and the record was not sent. Without enable.idempotence a record may
+	// be in the log twice, or after records that were appended later.
 	Append(topic string, partition int, value []byte, report func(error)) error
 	// Purge drops all unacknowledged records, in flight or not, and reports them as failed. It
 	// does not wait.

@@ -82,7 +82,7 @@ func topicPlaced(t *testing.T, b Bed) {
 
 func logDescribed(t *testing.T, b Bed) {
 	topic := b.topic(t, 2)
-	p, r := b.producer(t), b.reader(t)
+	p, r := b.writer(t), b.reader(t)
 	a := b.admin(t, p)
 	appendAll(t, p, topic, 1, "0", "1", "2")
 	info, err := a.Log(t.Context(), topic, 1)

@@ -58,6 +58,14 @@ func (b Bed) producer(t *testing.T, extra ...string) kafka.Producer {
 	return p
 }
 
+// writer returns a producer whose records are in the log in the order of its appends, each once. Other producers promise
+// neither: a client sends a record again after later ones, or twice, if a broker refuses it, as it may while a topic is new,
+// or answers late.
+func (b Bed) writer(t *testing.T) kafka.Producer {
+	t.Helper()
+	return b.producer(t, "enable.idempotence", "true")
+}
+
 func (b Bed) reader(t *testing.T) kafka.LogReader {
 	t.Helper()
 	r, err := b.Provider.LogReader(b.properties(map[string]string{

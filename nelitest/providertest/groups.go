@@ -81,7 +81,7 @@ func joinsAgain(t *testing.T, b Bed) {
 
 func groupReads(t *testing.T, b Bed) {
 	topic, group := b.topic(t, 2), newName()
-	p := b.producer(t)
+	p := b.writer(t)
 	appendAll(t, p, topic, 0, "old")
 	x := track(t, b.member(t, group), topic, true)
 	y := track(t, b.member(t, group), topic, true)
