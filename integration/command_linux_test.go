@@ -18,8 +18,9 @@ import (
 	"github.com/goneli/neli/testkit/nursery"
 )
 
-// commandTimeout is T in the test of the command.
-const commandTimeout = 2 * time.Second
+// commandTimeout is T in the test of the command, so long that no busy machine ends the first lease or delays a beat by
+// T/4.
+const commandTimeout = 6 * time.Second
 
 // commandJob is a job that locks a file as long as it lives. It reports an overlap if another job has the lock.
 const commandJob = `exec 9>>"$WITNESS"; flock -n 9 || { echo overlap; exit 99; }

@@ -60,7 +60,7 @@ func (c *contractCluster) bed(t *testing.T, p kafka.Provider, props map[string]s
 		BadSettings: map[string]string{"retention.ms": "a week"},
 		DeleteTopic: func(t *testing.T, topic string) {
 			c.admin.remove(t, topic)
-			hostileUntil(t, 20*time.Second, func() bool { return c.admin.partitions(t, topic) == 0 }, "it is gone")
+			hostileUntil(t, time.Minute, func() bool { return c.admin.partitions(t, topic) == 0 }, "it is gone")
 		},
 		DeleteHead: func(t *testing.T, topic string, partition int, start int64) {
 			c.admin.behead(t, topic, partition, start)
@@ -76,7 +76,7 @@ func (c *contractCluster) bed(t *testing.T, p kafka.Provider, props map[string]s
 		Gap: func(t *testing.T, topic string, partition int) {
 			before := c.admin.end(t, topic, partition)
 			c.gap(t, topic, partition)
-			hostileUntil(t, 20*time.Second, func() bool { return c.admin.end(t, topic, partition) > before }, "it has ended")
+			hostileUntil(t, time.Minute, func() bool { return c.admin.end(t, topic, partition) > before }, "it has ended")
 		},
 		Freeze: c.freeze,
 		Restrict: func(t *testing.T, topic, group string, rights providertest.Rights) providertest.Bed {

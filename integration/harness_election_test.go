@@ -162,6 +162,8 @@ func (e *election) suspendLeader(role int) (h held, at time.Duration) {
 	e.t.Helper()
 	waitUntil(e.t, patience, fmt.Sprintf("the leader of role %d is suspended", role), func() bool {
 		h = e.leader(role, patience)
+		// A member is told of a term when it begins. Suspended before that, it would be told late.
+		waitUntil(e.t, patience, fmt.Sprintf("%s is told of its term", h), func() bool { return h.told() })
 		at = h.suspend()
 		if r, ok := h.samples.Latest(0, role); ok && r.Answer == h.token {
 			return true
@@ -170,6 +172,13 @@ func (e *election) suspendLeader(role int) (h held, at time.Duration) {
 		return false
 	})
 	return h, at
+}
+
+// told reports whether the member's application knows of this term.
+func (h held) told() bool {
+	return slices.ContainsFunc(h.events("acquired"), func(e eventLine) bool {
+		return e.Contender == 0 && slices.ContainsFunc(e.Terms, func(t neli.Term) bool { return t.Token == h.token })
+	})
 }
 
 // allLed waits until every role has a leader.
@@ -188,9 +197,10 @@ func (e *election) settle() {
 	e.settled = witness.Now()
 }
 
-// holds asserts that this term continues.
+// holds asserts that this term continues, by a sample that begins after the call.
 func (e *election) holds(h held) {
 	e.t.Helper()
+	h.sampledMore(2)
 	token, ok := h.leads(0, h.role)
 	assert.True(e.t, ok, "%s has lost role %d", h.member, h.role)
 	assert.Equal(e.t, h.token, token, "another term of %s", h.member)

@@ -57,6 +57,14 @@ func newEnv(t *testing.T, brokers, proxies int, props map[string]string) *env {
 	return e
 }
 
+// patient returns the same Kafka for a case in which a leader must keep its session: a process that gets no processor for
+// the shortest one, or whose broker gets none, loses it.
+func (e *env) patient() *env {
+	out := *e
+	out.session = max(e.session, stockSession)
+	return &out
+}
+
 // own skips a case that needs a broker of the suite's own.
 func (e *env) own(t *testing.T) {
 	t.Helper()

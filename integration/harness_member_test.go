@@ -274,7 +274,7 @@ func (m *member) reap() {
 }
 
 // patience is how long a short step may take on a busy machine.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // waitUntil waits for a condition, which it checks every two milliseconds.
 func waitUntil(t *testing.T, within time.Duration, what string, cond func() bool) {

@@ -131,7 +131,7 @@ const sampledEnough = 0.9
 
 // verifySampling: nothing is known about times without samples, so enough time must have been sampled. The time from the
 // first sample to the member's end counts, without suspensions. On a machine that is not overloaded, nearly all of it is
-// sampled.
+// sampled. A single stall as long as the bounds allow may be a large share of a short life.
 func (e *election) verifySampling() {
 	e.t.Helper()
 	var shares []string
@@ -158,7 +158,9 @@ func (e *election) verifySampling() {
 			continue // too short to tell
 		}
 		share := float64(seen) / float64(all)
-		assert.GreaterOrEqual(e.t, share, e.sampled, "%s: share of its life that was sampled", m)
+		if all-seen > busyMachine {
+			assert.GreaterOrEqual(e.t, share, e.sampled, "%s: share of its life that was sampled", m)
+		}
 		shares = append(shares, fmt.Sprintf("%s %.1f%%", m, 100*share))
 	}
 	slices.Sort(shares)

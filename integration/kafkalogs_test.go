@@ -17,17 +17,16 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// logsTimeout is T. A replicated topic takes more than ten times that to recover from a killed broker.
-const logsTimeout = 500 * time.Millisecond
+// logsTimeout is T: the one that survives a crash on a busy machine (docs/tuning.md). A replicated topic takes nine times
+// that to recover from a killed broker.
+const logsTimeout = time.Second
 
-// On three logs, each on a broker of its own, a broker's crash ends no term at T = 500 ms, and a broker that comes back with
+// On three logs, each on a broker of its own, a broker's crash ends no term at T = 1 s, and a broker that comes back with
 // an empty log does not lead to a second leader. How long a starting broker delays the others depends on the machine, so a
 // term may be lost with some of the brokers, but not with all of them. There are never two leaders, and no token goes back.
 func TestLogsOfOneBrokerEach(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kafka")
-	props := hostileBroker()
-	props["broker.heartbeat.interval.ms"] = "500" // on a busy machine one may be late
-	cluster := kafkatest.Run(t, kafkatest.Options{Brokers: 3, BrokerProps: props, Dir: dir})
+	cluster := kafkatest.Run(t, kafkatest.Options{Brokers: 3, BrokerProps: hostileBroker(), Dir: dir})
 	group := fmt.Sprintf("logs-%d", hostileNumber.Add(1))
 	var members []*hostileMember
 	for i := range 3 {
@@ -40,7 +39,7 @@ func TestLogsOfOneBrokerEach(t *testing.T) {
 	o := watchOver(t, members)
 	took := o.until(t, 30*time.Second, "somebody leads", func(leader string, _ int64) bool { return leader != "" })
 	t.Logf("led after %v", took.Round(time.Millisecond))
-	topic := group + ".logs-3.t-500ms.rho-0.0005"
+	topic := group + fmt.Sprintf(".logs-3.t-%v.rho-0.0005", logsTimeout)
 	where := map[int]int{} // broker → its log
 	for _, p := range newHostileAdmin(t, cluster.Bootstrap()).describe(t, topic).Partitions {
 		require.Len(t, p.Replicas, 1)
@@ -74,11 +73,11 @@ func TestLogsOfOneBrokerEach(t *testing.T) {
 		resets := func() bool {
 			return !slices.ContainsFunc(members, func(m *hostileMember) bool { return m.Stats().LogResets < uint64(i+1) })
 		}
-		hostileUntil(t, 30*time.Second, resets, "all members begin anew with the log of the broker that is back")
+		hostileUntil(t, time.Minute, resets, "all members begin anew with the log of the broker that is back")
 		o.pass(4 * logsTimeout)
 		o.until(t, 30*time.Second, "somebody leads", func(leader string, _ int64) bool { return leader != "" })
 	}
-	o.until(t, 10*time.Second, "somebody leads in the end", func(leader string, _ int64) bool { return leader != "" })
+	o.until(t, 30*time.Second, "somebody leads in the end", func(leader string, _ int64) bool { return leader != "" })
 	require.Positive(t, kept, "some crash of a broker must cost no term")
 	t.Logf("%d of 3 crashes cost no term", kept)
 }

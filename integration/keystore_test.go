@@ -60,7 +60,7 @@ func testKeystores(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin)
 				require.NoError(t, cluster.Allow(t.Context(), r.acl("CN=keystore", cfg)))
 			}
 			m := hostileStart(t, cfg, log)
-			m.leads(t, 45*time.Second)
+			m.leads(t, time.Minute)
 			shows(t, log, m, password)
 		})
 		t.Run(what+", wrong password", func(t *testing.T) {

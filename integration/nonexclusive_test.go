@@ -17,14 +17,14 @@ import (
 // its end each election asserts that no instant was without a leader, or, after a crash, that no time without one was longer
 // than S + J + B.
 
-// cover prepares an election in which B is a twentieth of T, and T three sessions:
-// longer than S + J + 2B, as the promise for members that are cut off needs.
+// cover prepares an election in which B is a twentieth of T, and T five sessions: longer than S + J + 2B, as the promise for
+// members that are cut off needs, also if J, a rebalance, takes several seconds on a busy machine.
 func cover(t *testing.T, e *env, roles, partitions int, change ...func(*contenderParams)) *election {
 	t.Helper()
 	params := contenderParams{
 		Mode:  neli.NonExclusive,
 		Roles: roles, Partitions: partitions,
-		Timeout: 3 * e.session,
+		Timeout: 5 * e.session,
 		Kafka: map[string]string{
 			"session.timeout.ms":    fmt.Sprint(e.session.Milliseconds()),
 			"heartbeat.interval.ms": "200",
@@ -35,7 +35,9 @@ func cover(t *testing.T, e *env, roles, partitions int, change ...func(*contende
 	}
 	broadcast := params.Timeout / 20
 	require.Greater(t, params.Timeout, e.session+rebalanceTime+2*broadcast, "the premise of the promise")
-	return newElection(t, e, params)
+	el := newElection(t, e, params)
+	el.sampled = busySampled
+	return el
 }
 
 func TestNonExclusive(t *testing.T) {
@@ -86,7 +88,8 @@ func membersRestarted(assignor string) func(*testing.T, *env) {
 // ended, the group has rebalanced and a record has come.
 func memberKilled(t *testing.T, e *env) {
 	el := cover(t, e, 3, 3)
-	el.bound = e.session + rebalanceTime + el.params.Timeout/20 + busyMachine
+	// Less than T, which nobody has to wait for after a crash.
+	el.bound = e.session + rebalanceTime + el.params.Timeout/20 + 2*busyMachine
 	el.start("first")
 	el.settle()
 	el.follow("second", "third")
@@ -146,9 +149,9 @@ func memberCutOff(how proxy.Cut) func(*testing.T, *env) {
 			assert.False(t, ok, "%s presumes to lead role %d beyond T", old, role)
 		}
 
+		before := old.logged(assignedLine) // cut off, it is told of none
 		require.NoError(t, p.Restore())
-		before := old.logged(assignedLine)
-		old.logs(assignedLine, before+1, patience)
+		old.logs(assignedLine, before+1, el.params.Timeout+patience)
 		el.allLed(patience)
 		waitPast(t, witness.Now()+el.params.Timeout/2)
 	}
@@ -168,9 +171,9 @@ func memberCutOffDuringJoin(t *testing.T, e *env) {
 		el.leader(role, el.params.Timeout+patience, old)
 	}
 	waitPast(t, cut+el.params.Timeout+busyMachine)
+	before := old.logged(assignedLine) // cut off, it is told of none
 	require.NoError(t, p.Restore())
-	before := old.logged(assignedLine)
-	old.logs(assignedLine, before+1, patience)
+	old.logs(assignedLine, before+1, el.params.Timeout+patience)
 	el.allLed(patience)
 }
 

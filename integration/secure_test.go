@@ -87,7 +87,7 @@ func secured(t *testing.T, cluster *kafkatest.Cluster, cfg *neli.Config, rights 
 }
 
 func TestSecured(t *testing.T) {
-	cluster := kafkatest.Run(t, kafkatest.Options{Secure: true, BrokerProps: hostileBroker()})
+	cluster := kafkatest.Run(t, kafkatest.Options{Secure: true, BrokerProps: steadyBroker()})
 	admin := newHostileAdmin(t, cluster.Bootstrap())
 
 	t.Run("rights", func(t *testing.T) { testRights(t, cluster, admin) })
@@ -148,14 +148,14 @@ func testRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			if c.missing == "" {
-				c.leads(t, 30*time.Second)
+				c.leads(t, slowly)
 				withConfigs := slices.Contains(c.rights, showConfigs)
 				assert.Equal(t, !withConfigs, len(c.log.with("level=INFO", "DESCRIBE_CONFIGS topic "+c.cfg.LeaderTopic)) == 1,
 					"what was not allowed and not needed costs one line")
 				assert.Empty(t, c.log.with("level=WARN", "not authorized"))
 				return
 			}
-			err := c.fails(t, 30*time.Second)
+			err := c.fails(t, slowly)
 			t.Logf("failed after %v: %v", c.endedAt.Sub(c.began).Round(time.Millisecond), err)
 			assert.ErrorIs(t, err, neli.ErrAccess)
 			assert.ErrorIs(t, err, kafka.ErrAuthorization)
@@ -172,7 +172,7 @@ func testObserverRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileA
 	secured(t, cluster, &cfg, hostileRights[hostileModes[0].name]...)
 	admin.create(t, cfg.LeaderTopic, 1, 1, nil)
 	leader := hostileStart(t, cfg, log)
-	leader.leads(t, 30*time.Second)
+	leader.leads(t, slowly)
 	observe := func(rights ...hostileRight) *neli.Neli {
 		o, _ := hostileConfig("", "observer", func(c *neli.Config) { c.Observer = true })
 		o.LeaderTopic = cfg.LeaderTopic
@@ -185,16 +185,17 @@ func testObserverRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileA
 		return n
 	}
 	n := observe(readTopic)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), slowly)
 	defer cancel()
 	known := false
 	for s := range n.Watch(ctx) {
-		if known = s.Status == neli.Held; known {
-			token, ok := leader.Token(0)
-			require.True(t, ok)
+		if s.Status == neli.Held {
 			assert.Equal(t, leader.Config().Name, s.Holder.Name)
-			assert.Equal(t, token, s.Holder.Token)
-			break
+			// A leader that got no processor for T is in another term by now, or soon: that one comes, too.
+			token, ok := leader.Token(0)
+			if known = ok && token == s.Holder.Token; known {
+				break
+			}
 		}
 	}
 	require.True(t, known, "the leader is not known: %v", n.State())
@@ -223,18 +224,18 @@ func testWithdrawn(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin)
 		}
 	}
 	for _, l := range leaders {
-		l.leads(t, 30*time.Second)
+		l.leads(t, slowly)
 		l.withdrawn = time.Now()
 		require.NoError(t, cluster.Revoke(t.Context(), l.right.acl(l.user, l.cfg)))
 	}
 	for _, l := range leaders {
 		t.Run(l.name, func(t *testing.T) {
-			hostileUntil(t, 40*time.Second, func() bool {
+			hostileUntil(t, slowly, func() bool {
 				return time.Since(l.withdrawn) > 15*time.Second && len(l.log.with("level=WARN", "retrying", l.right.named(l.cfg))) > 0
 			}, "it says what it lacks")
 			assert.Equal(t, neli.StateLive, l.State())
 			require.NoError(t, cluster.Allow(t.Context(), l.right.acl(l.user, l.cfg)))
-			l.leads(t, 30*time.Second)
+			l.leads(t, slowly)
 		})
 	}
 }
@@ -247,13 +248,17 @@ func testBriefly(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 			user := secured(t, cluster, &cfg, hostileRights[mode.name]...)
 			admin.create(t, cfg.LeaderTopic, 1, 1, nil)
 			m := hostileStart(t, cfg, log)
-			m.leads(t, 30*time.Second)
+			m.leads(t, slowly)
 			read := readTopic.acl(user, cfg)
+			said := func() int { return len(log.with("level=WARN", "not authorized")) }
+			require.Zero(t, said())
+			revoked := time.Now()
 			require.NoError(t, cluster.Revoke(t.Context(), read))
-			hostileUntil(t, 10*time.Second, func() bool { return !m.IsLeader() }, "it has lapsed")
+			// It may lapse before it says so, or for want of CPU: the right has to be missing for long enough to be noticed.
+			hostileUntil(t, slowly, func() bool { return said() > 0 && !m.IsLeader() }, "it says so, and has lapsed")
 			require.NoError(t, cluster.Allow(t.Context(), read))
-			m.leads(t, 20*time.Second)
-			assert.Len(t, log.with("level=WARN", "not authorized"), 1, "it said so once")
+			m.leads(t, slowly)
+			assert.LessOrEqual(t, said(), 1+int(time.Since(revoked)/(10*time.Second)), "it says so every ten seconds at most")
 		})
 	}
 }
@@ -276,12 +281,12 @@ func testCertificates(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdm
 			acl.Principal = "User:CN=invoicing"
 			require.NoError(t, cluster.Allow(t.Context(), acl))
 		}
-		hostileStart(t, cfg, log).leads(t, 20*time.Second)
+		hostileStart(t, cfg, log).leads(t, slowly)
 	})
 	for name, pair := range map[string]keyPair{"unknown": selfSigned(t), "none": {}} {
 		t.Run(name, func(t *testing.T) {
 			cfg, log := mtls(pair.certificate, pair.key)
-			err := hostileStart(t, cfg, log).fails(t, 20*time.Second)
+			err := hostileStart(t, cfg, log).fails(t, slowly)
 			assert.ErrorIs(t, err, neli.ErrAccess)
 			assert.ErrorIs(t, err, kafka.ErrAuthentication)
 		})
@@ -306,7 +311,6 @@ func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
 		{"no authentication", neli.KafkaConfigMap{"security.protocol": "SSL"}, false,
 			byClient("Disconnected", "broker closed the connection")},
 	}
-	const soon = 15 * time.Second // 3 s on an idle machine
 	members := map[string]*hostileMember{}
 	for _, mode := range hostileModes {
 		for _, s := range strange {
@@ -324,7 +328,7 @@ func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
 			t.Run(mode.name+"/"+s.name, func(t *testing.T) {
 				m := members[mode.name+s.name]
 				if s.fatal {
-					err := m.fails(t, soon)
+					err := m.fails(t, slowly) // 3 s on an idle machine
 					t.Logf("failed after %v: %v", m.endedAt.Sub(m.began).Round(time.Millisecond), err)
 					assert.ErrorIs(t, err, neli.ErrAccess)
 					assert.ErrorIs(t, err, kafka.ErrAuthentication)
@@ -332,7 +336,8 @@ func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
 					assert.ErrorContains(t, err, s.says)
 					return
 				}
-				hostileUntil(t, soon, func() bool {
+				// The first line may give another reason, such as a handshake that took too long; the next one is 10 s later.
+				hostileUntil(t, slowly, func() bool {
 					return len(m.log.with("level=WARN", "retrying", s.says, byClient(cluster.SecureBootstrap(), ""))) > 0
 				}, "it says why")
 				t.Log(m.log.with("level=WARN"))
@@ -399,9 +404,9 @@ func testSecrets(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			if c.leads {
-				c.hostileMember.leads(t, 30*time.Second)
+				c.hostileMember.leads(t, slowly)
 			} else {
-				assert.ErrorIs(t, c.fails(t, 30*time.Second), neli.ErrAccess)
+				assert.ErrorIs(t, c.fails(t, slowly), neli.ErrAccess)
 			}
 			require.NoError(t, c.Close())
 			<-c.ended

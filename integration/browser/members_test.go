@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/nelihttp"
 	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,10 +21,10 @@ type member struct {
 	url  string
 }
 
-// join starts a member that contends.
+// join starts a member that contends. T is long, so that no leader lapses while the browser has all cores.
 func join(t *testing.T, broker *nelitest.Broker, name string, change func(*neli.Config), opts ...nelihttp.Option) *member {
 	t.Helper()
-	cfg := neli.Config{LeaderGroupID: "invoices", Name: name, HeartbeatTimeout: time.Second, Provider: broker.Provider(name)}
+	cfg := neli.Config{LeaderGroupID: "invoices", Name: name, HeartbeatTimeout: 5 * time.Second, Provider: broker.Provider(name)}
 	if change != nil {
 		change(&cfg)
 	}
@@ -41,6 +43,19 @@ func join(t *testing.T, broker *nelitest.Broker, name string, change func(*neli.
 		m.page.Close()
 	})
 	return m
+}
+
+// transfer hands a role over to a member that is up. On a busy machine that may answer too late, which changes nothing.
+func (m *member) transfer(t *testing.T, role int, to string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		err := m.Transfer(t.Context(), role, to)
+		if !errors.Is(err, neli.ErrNoMember) && !errors.Is(err, neli.ErrNoAnswer) {
+			assert.NoError(t, err)
+			return true
+		}
+		return false
+	}, patience, 20*time.Millisecond)
 }
 
 func (m *member) leads(t *testing.T) {

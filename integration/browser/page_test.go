@@ -50,7 +50,7 @@ func rowFollowsTheLeader(t *testing.T, browser context.Context) {
 	atA.becomes(row, "0 b")
 
 	require.Eventually(t, func() bool { return len(b.Members()) == 2 }, patience, 10*time.Millisecond)
-	require.NoError(t, b.Transfer(t.Context(), 0, "a"))
+	b.transfer(t, 0, "a")
 	atA.becomes(row, "0 a this process")
 	atB.becomes(row, "0 a")
 	atA.loadedOnce()
@@ -78,7 +78,7 @@ func refreshWithoutJavaScript(t *testing.T, browser context.Context) {
 	b := join(t, broker, "b", nil)
 	at := open(t, browser, b.url, chromedp.Func(withoutJavaScript))
 	at.becomes(row, "0 a")
-	require.NoError(t, a.Transfer(t.Context(), 0, "b"))
+	a.transfer(t, 0, "b")
 	at.becomes(row, "0 b this process")
 	require.Equal(t, "undefined", at.eval("window.loadedOnce"), "by loading it anew")
 }
@@ -116,7 +116,7 @@ func buttons(t *testing.T, browser context.Context) {
 	require.Equal(t, a.url, at.eval("location.href"), "back on the page")
 
 	require.Eventually(t, func() bool { return len(b.Members()) == 2 }, patience, 10*time.Millisecond)
-	require.NoError(t, b.Transfer(t.Context(), 0, "a"))
+	b.transfer(t, 0, "a")
 	a.leads(t)
 	at.do(chromedp.Click(`form[action="stepdown"] button`))
 	b.leads(t)

@@ -179,7 +179,7 @@ func (a admin) create(topic string, settings map[string]string) {
 	resp, err := req.RequestWith(a.Context(), a.client)
 	require.NoError(a, err)
 	require.NoError(a, kerr.ErrorForCode(resp.Topics[0].ErrorCode))
-	require.Eventually(a, func() bool { _, err := a.end(topic, 0); return err == nil }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(a, func() bool { _, err := a.end(topic, 0); return err == nil }, time.Minute, 20*time.Millisecond)
 }
 
 // end returns the offset after the last record of partition 0: with isolation level 0 of all records, with 1 of those

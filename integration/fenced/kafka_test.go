@@ -11,9 +11,10 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// limited ends a test that waits too long.
+// limited ends a test that waits too long. A transaction that nobody ends stays open for up to a minute, and readers wait for
+// that.
 func limited(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -149,7 +150,7 @@ func TestUnverified(t *testing.T) {
 func TestExpiredID(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: map[string]string{
-		"transactional.id.expiration.ms":                             "1500",
+		"transactional.id.expiration.ms":                             "5000", // a slow broker must not forget who is about to write
 		"transaction.remove.expired.transaction.cleanup.interval.ms": "300",
 	}})
 	who := account{bootstrap: cluster.Bootstrap()}
@@ -165,7 +166,7 @@ func TestExpiredID(t *testing.T) {
 				require.NoError(t, w.lead(ctx, who, id, topic, always{}, awake, func(ctx context.Context, commit commitText) error {
 					return commit(ctx, "later")
 				}))
-				require.Eventually(t, func() bool { return a.forgotten(id) }, 30*time.Second, 100*time.Millisecond)
+				require.Eventually(t, func() bool { return a.forgotten(id) }, time.Minute, 100*time.Millisecond)
 				err := commit(ctx, "late")
 				require.ErrorIs(t, err, fence.ErrRefused)
 				for range 3 {
