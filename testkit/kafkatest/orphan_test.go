@@ -50,6 +50,6 @@ func TestNoBrokerOutlivesAKilledParent(t *testing.T) {
 	require.NoError(t, syscall.Kill(jvm, syscall.SIGSTOP), "a suspended broker must go, too")
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	require.Eventually(t, func() bool { return !nursery.Alive(jvm) }, 10*time.Second, 20*time.Millisecond)
-	assert.Eventually(t, func() bool { _, err := os.Stat(dir); return os.IsNotExist(err) }, 10*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return !nursery.Alive(jvm) }, patience, 20*time.Millisecond)
+	assert.Eventually(t, func() bool { _, err := os.Stat(dir); return os.IsNotExist(err) }, patience, 20*time.Millisecond)
 }

@@ -23,7 +23,7 @@ func TestSecure(t *testing.T) {
 			"sasl.mechanism":     "SCRAM-SHA-512",
 			"sasl.username":      "alice",
 			"sasl.password":      password,
-			"message.timeout.ms": 3000,
+			"message.timeout.ms": 50_000, // a login must not take longer, or the answer would be that time-out
 			"log_level":          0,
 		})
 		require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestSecure(t *testing.T) {
 		require.NoError(t, p.Produce(&kafka.Message{
 			TopicPartition: kafka.TopicPartition{Topic: &topic, Partition: 0}, Value: []byte("one"),
 		}, delivered))
-		deadline := time.After(20 * time.Second)
+		deadline := time.After(patience)
 		for {
 			select {
 			case e := <-delivered:

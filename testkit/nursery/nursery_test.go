@@ -57,7 +57,7 @@ func parent(t *testing.T, deathsig string) (cmd *exec.Cmd, child, watchdog int, 
 
 func eventuallyDead(t *testing.T, pid int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return !Alive(pid) }, 10*time.Second, 20*time.Millisecond, "process %d", pid)
+	require.Eventually(t, func() bool { return !Alive(pid) }, time.Minute, 20*time.Millisecond, "process %d", pid)
 }
 
 // Each of the two mechanisms is enough alone: the watchdog, and on Linux the kernel.

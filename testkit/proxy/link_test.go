@@ -120,13 +120,13 @@ func TestLatency(t *testing.T) {
 		conn.hears("one")
 		return time.Since(began)
 	}
-	require.NoError(t, p.Latency(time.Second))
+	// With the former latency of an hour no answer comes in time, however busy the machine is.
+	require.NoError(t, p.Latency(time.Hour))
 	require.NoError(t, p.Latency(200*time.Millisecond), "in place of the former")
-	slow := trip()
-	assert.GreaterOrEqual(t, slow, 200*time.Millisecond)
-	assert.Less(t, slow, time.Second)
+	assert.GreaterOrEqual(t, trip(), 200*time.Millisecond)
+	require.NoError(t, p.Latency(time.Hour))
 	require.NoError(t, p.Restore())
-	assert.Less(t, trip(), 200*time.Millisecond, "on the same connection")
+	trip() // on the same connection
 }
 
 func TestStatesReplaceEachOther(t *testing.T) {
@@ -208,8 +208,11 @@ func echo(t *testing.T) (*Proxy, <-chan string) {
 		}
 	}()
 
+	// An ephemeral port might become the local end of a connection of another process while the proxy refuses.
+	own, err := kafkatest.FreeAddrs(1)
+	require.NoError(t, err)
 	l, err := newLink(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()),
-		kafkatest.Route{BrokerID: 1, Advertised: "127.0.0.1:0", Upstream: server.Addr().String()})
+		kafkatest.Route{BrokerID: 1, Advertised: own[0], Upstream: server.Addr().String()})
 	require.NoError(t, err)
 	l.Advertised = l.proxy.Listen
 	p := &Proxy{links: []*link{l}}
@@ -239,7 +242,7 @@ func (c conn) say(line string) {
 
 func (c conn) hears(line string) {
 	c.t.Helper()
-	got, err := c.read(5 * time.Second)
+	got, err := c.read(patience)
 	require.NoError(c.t, err)
 	require.Equal(c.t, line+"\n", got)
 }
@@ -252,7 +255,7 @@ func (c conn) hearsNothing() {
 
 func (c conn) isClosed() {
 	c.t.Helper()
-	got, err := c.read(5 * time.Second)
+	got, err := c.read(patience)
 	require.Error(c.t, err, got)
 	require.False(c.t, errors.Is(err, os.ErrDeadlineExceeded), "still open")
 }

@@ -66,7 +66,7 @@ func TestSamplesMakeRuns(t *testing.T) {
 
 func TestClock(t *testing.T) {
 	before, began, after := Now(), time.Now(), Now()
-	require.Eventually(t, func() bool { return Now()-after > 20*time.Millisecond }, time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return Now()-after > 20*time.Millisecond }, time.Minute, time.Millisecond)
 	least := Now() - after
 	took := time.Since(began)
 	most := Now() - before
