@@ -54,7 +54,7 @@ func TestTruncatedLogStopsReading(t *testing.T) {
 // answers later.
 func TestPurgeReportsRecordsInFlightOnce(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
-	b := newBed(t, c)
+	b := newBed(t, c, endless...) // only Purge can report a record that the broker does not answer
 	p := b.producer()
 	b.append(p, "log", "first")
 
@@ -71,12 +71,10 @@ func TestPurgeReportsRecordsInFlightOnce(t *testing.T) {
 	require.NoError(t, p.Append("log", 0, []byte("in flight"), o.report))
 	<-arrived
 	require.NoError(t, p.Append("log", 0, []byte("queued"), o.report))
-	began := time.Now()
 	p.Purge()
 	for range 2 {
 		require.ErrorContains(t, o.next(t), "purged")
 	}
-	require.Less(t, time.Since(began), time.Second)
 	close(answer)
 	b.append(p, "log", "goes on")
 	require.NoError(t, p.Close())
@@ -86,7 +84,8 @@ func TestPurgeReportsRecordsInFlightOnce(t *testing.T) {
 // A record's time ends whatever the broker does, and the record is not reported again.
 func TestSilentBrokerTimesOut(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
-	b := newBed(t, c, "message.timeout.ms", "1000")
+	// Nothing but the record's time ends before the test does. It is long enough for a busy machine to send the record.
+	b := newBed(t, c, append(endless, "message.timeout.ms", "5000")...)
 	p := b.producer()
 	b.append(p, "log", "first")
 	var arrived, answer = make(chan struct{}, 100), make(chan struct{})
@@ -106,9 +105,7 @@ func TestSilentBrokerTimesOut(t *testing.T) {
 	for range 2 {
 		require.ErrorContains(t, o.next(t), "not acknowledged in time")
 	}
-	took := time.Since(began)
-	assert.GreaterOrEqual(t, took, time.Second)
-	assert.Less(t, took, 3*time.Second)
+	assert.GreaterOrEqual(t, time.Since(began), 5*time.Second)
 	release()
 	b.append(p, "log", "goes on")
 	require.NoError(t, p.Close())
@@ -209,11 +206,11 @@ func TestThrottled(t *testing.T) {
 		return resp, nil, true
 	})
 	require.Zero(t, p.Throttled())
+	began := time.Now() // before the answer from which the client counts
 	b.append(p, "log", "throttled")
 	require.Equal(t, 250*time.Millisecond, p.Throttled())
-	began := time.Now()
 	b.append(p, "log", "waits")
-	require.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond, "reports an unknown topic too early")
+	require.GreaterOrEqual(t, time.Since(began), 250*time.Millisecond, "does not wait")
 	require.NoError(t, p.Close())
 	require.Equal(t, 250*time.Millisecond, p.Throttled())
 }
@@ -261,7 +258,7 @@ func assigned(t *testing.T, g kafka.GroupConsumer) {
 func TestSessionOver(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	b := newBed(t, c)
-	g := b.member("session.timeout.ms", "1000")
+	g := b.member("session.timeout.ms", "3000")
 	require.NoError(t, g.Join("log", false))
 	assigned(t, g)
 	c.ControlKey(int16(kmsg.Heartbeat), func(kmsg.Request) (kmsg.Response, error, bool) {

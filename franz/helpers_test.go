@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds every wait.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // cluster starts a Kafka broker in this process.
 func cluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
@@ -122,6 +122,9 @@ func (b *bed) admin(p kafka.Producer) kafka.Admin {
 type outcomes struct {
 	ch chan error
 }
+
+// endless are properties with which a client waits for an answer, and with a record, for longer than a test does.
+var endless = []string{"socket.timeout.ms", "300000", "message.timeout.ms", "300000"}
 
 func newOutcomes() *outcomes { return &outcomes{make(chan error, 100)} }
 

@@ -92,11 +92,17 @@ func TestAQuestionThatEndsCostsNoConnection(t *testing.T) {
 		})
 		return nil, nil, false
 	})
-	short, end := context.WithTimeout(ctx, 300*time.Millisecond)
+	short, end := context.WithCancel(ctx)
 	defer end()
+	go func() { // the question must have been sent, which may take long on a busy machine
+		select {
+		case <-asked:
+		case <-ctx.Done():
+		}
+		end()
+	}()
 	_, err = a.Log(short, "log", 0)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	<-asked
+	require.ErrorIs(t, err, context.Canceled)
 	_, err = a.Log(ctx, "log", 0)
 	require.NoError(t, err)
 	require.NotContains(t, text.String(), "tag=REQTMOUT")

@@ -234,7 +234,7 @@ func TestOptions(t *testing.T) {
 // If a broker hangs up without giving a reason, the library's log says that it did.
 func TestHungUp(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.EnableSASL(), kfake.Superuser("PLAIN", "alice", password))
-	b := newBed(t, c, "message.timeout.ms", "1000")
+	b := newBed(t, c, "message.timeout.ms", "5000") // the broker must have hung up by then
 	r, g, p := b.reader(), b.member(), b.producer()
 	require.NoError(t, r.Assign("log", []int64{0}))
 	require.NoError(t, g.Join("log", false))

@@ -15,10 +15,9 @@ import (
 func crossed(t *testing.T, timeout time.Duration) (Config, []*crossing) {
 	t.Helper()
 	c := Config{HeartbeatTimeout: timeout}
-	var real []string
+	real := freeAddresses(t, 3)
 	var ways []*crossing
 	for i := range 3 {
-		real = append(real, freeAddress(t))
 		ways = append(ways, newCrossing(t, real[i]))
 		c.Hosts = append(c.Hosts, Host{ID: string(rune('a' + i)), Address: ways[i].address()})
 	}
@@ -46,6 +45,7 @@ func TestReadingGoesOnWhereItWas(t *testing.T) {
 			m := join(t, c)
 			m.begun(t)
 			m.mustAppend(t, 1, "before")
+			m.await(t, "it is read", func(logs []view) bool { return len(logs[1].records) == 1 })
 			cut.do(ways[1])
 			// A record that was taken during a cut is reported, whatever became of it.
 			if ch, err := m.append(1, "during"); err == nil {
@@ -68,7 +68,7 @@ func TestReadingGoesOnWhereItWas(t *testing.T) {
 }
 
 func TestWhatIsSentIntoACutOneWayIsGivenUp(t *testing.T) {
-	c, ways := crossed(t, 400*time.Millisecond)
+	c, ways := crossed(t, testTimeout) // a busy machine must not lose the connection before the cut does
 	m := join(t, c)
 	m.begun(t)
 	ways[0].lose(true, false)
@@ -82,9 +82,10 @@ func TestWhatIsSentIntoACutOneWayIsGivenUp(t *testing.T) {
 }
 
 func TestASlowWayIsNoCut(t *testing.T) {
-	c, ways := crossed(t, testTimeout)
+	const timeout = 20 * time.Second // a stall of a busy machine for so long would be a cut
+	c, ways := crossed(t, timeout)
 	for _, w := range ways {
-		w.slow(20 * time.Millisecond)
+		w.slow(timeout / 100)
 	}
 	m := join(t, c)
 	m.begun(t)
@@ -155,7 +156,18 @@ func TestEveryRecordIsReportedOnce(t *testing.T) {
 	}
 	t.Logf("%d records", len(all))
 	for log := range 3 {
-		require.NotEmpty(t, appended[log])
+		// On a busy machine all records may have been lost in the cuts. One more must be appended, once the
+		// connections that were cut are noticed.
+		last := ""
+		for n := 0; last == ""; n++ {
+			value := fmt.Sprintf("last %d/%d", n, log)
+			if err := members[0].sure(log, value, 0); err == nil {
+				last = value
+			} else {
+				require.Less(t, n, 100, "%v", err)
+			}
+		}
+		appended[log] = append(appended[log], last)
 		for _, m := range members {
 			m.await(t, "what was appended is read", func(logs []view) bool {
 				read := map[string]int{}

@@ -27,10 +27,7 @@ func crowd(t *testing.T, members []*member) {
 		work.Go(func() {
 			for n := range each {
 				for log := range m.logs {
-					ch, err := m.append(log, fmt.Sprintf("%d/%d/%d", i, log, n))
-					if assert.NoError(t, err) {
-						assert.NoError(t, reported(t, ch))
-					}
+					assert.NoError(t, m.sure(log, fmt.Sprintf("%d/%d/%d", i, log, n), 0))
 				}
 			}
 		})
@@ -164,9 +161,7 @@ func TestRecordsThatAreNoneAreRefused(t *testing.T) {
 	startHosts(t, c)
 	m := join(t, c)
 	m.begun(t)
-	ch, err := m.append(0, string(make([]byte, smalllog.MaxValue+1)))
-	require.NoError(t, err)
-	require.ErrorContains(t, reported(t, ch), "record too large")
+	require.ErrorContains(t, m.sure(0, string(make([]byte, smalllog.MaxValue+1)), 0), "record too large")
 	require.ErrorContains(t, m.set.Append(1, "", nil, 0, nil), "log 1 of 1")
 	m.mustAppend(t, 0, "x")
 	assert.Equal(t, 1, m.view(0).resets)

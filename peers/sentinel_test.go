@@ -27,7 +27,9 @@ import (
 
 const (
 	sentinelEnv = "NELI_WATCHED_MEMBER" // a member's orders, as JSON
-	sentinelT   = 4 * time.Second
+	// sentinelT is T beside a sentinel. Round trips and the end of a lease are told apart by half of it,
+	// also on a machine that gives the members no processor for seconds.
+	sentinelT = 20 * time.Second
 )
 
 func init() { programs[sentinelEnv] = beWatched }

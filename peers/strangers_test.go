@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -35,7 +34,7 @@ func TestACheckWithoutAMessageEnds(t *testing.T) {
 	conn, err := grpc.NewClient(c.Hosts[0].Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), helloWithin+10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), helloWithin+within)
 	defer cancel()
 	s, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, wire.SmallLog_Check_FullMethodName)
 	require.NoError(t, err)

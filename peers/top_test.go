@@ -19,9 +19,7 @@ func TestTheLargestBallotOutlivesTheHost(t *testing.T) {
 	m.begun(t)
 	assert.Zero(t, m.view(0).top)
 	for _, ballot := range []int64{7, 1_795_371_681_714_425, 9} {
-		ch := make(chan error, 1)
-		require.NoError(t, m.set.Append(0, m.view(0).id, []byte("x"), ballot, func(err error) { ch <- err }))
-		require.NoError(t, reported(t, ch))
+		require.NoError(t, m.sure(0, "x", ballot))
 	}
 	same := join(t, c)
 	same.begun(t)
@@ -42,9 +40,7 @@ func TestWithoutAFileARestartForgetsBallots(t *testing.T) {
 	hosts := startHosts(t, c)
 	m := join(t, c)
 	m.begun(t)
-	ch := make(chan error, 1)
-	require.NoError(t, m.set.Append(0, m.view(0).id, []byte("x"), 7, func(err error) { ch <- err }))
-	require.NoError(t, reported(t, ch))
+	require.NoError(t, m.sure(0, "x", 7))
 	hosts["a"].kill(t)
 	startHosts(t, c)
 	later := join(t, c)
@@ -58,9 +54,7 @@ func TestBallotsThatCannotBeAreRefused(t *testing.T) {
 	m := join(t, c)
 	m.begun(t)
 	for _, ballot := range []int64{-1, maxBallot + 1} {
-		ch := make(chan error, 1)
-		require.NoError(t, m.set.Append(0, m.view(0).id, []byte("x"), ballot, func(err error) { ch <- err }))
-		require.ErrorContains(t, reported(t, ch), "an impossible ballot")
+		require.ErrorContains(t, m.sure(0, "x", ballot), "an impossible ballot")
 	}
 }
 
@@ -93,9 +87,7 @@ func TestWhatCannotBeWrittenDownIsRefused(t *testing.T) {
 	m := join(t, c)
 	m.begun(t)
 	require.NoError(t, os.RemoveAll(dir))
-	ch := make(chan error, 1)
-	require.NoError(t, m.set.Append(0, m.view(0).id, []byte("x"), 7, func(err error) { ch <- err }))
-	require.ErrorContains(t, reported(t, ch), "TopFile")
+	require.ErrorContains(t, m.sure(0, "x", 7), "TopFile")
 	host.journal.await(t, "record refused: the file of the largest ballot cannot be written")
 	m.mustAppend(t, 0, "records that raise no ballot are appended")
 }

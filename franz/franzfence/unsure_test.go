@@ -47,7 +47,7 @@ func TestACommitEndsWithItsContextWhateverTheClientCannotKnow(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.NoError(t, err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("it waits for the client, which waits for the brokers")
 	}
 }

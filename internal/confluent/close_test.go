@@ -34,7 +34,7 @@ func TestCloseWaitsForQuestions(t *testing.T) {
 	took := time.Since(began)
 	require.NoError(t, p.Close())
 	require.GreaterOrEqual(t, took, confluentPositionsBound)
-	require.Less(t, took, confluentPositionsBound+5*time.Second)
+	require.Less(t, took, confluentPositionsBound+patience/2)
 }
 
 // Purge must not reach a client that is being destroyed.
