@@ -18,7 +18,7 @@ import (
 )
 
 // limit is the longest wait for anything. Most steps take a few seconds.
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 var binaries string // directory of the built programs
 

@@ -16,7 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const port = 7000
+const (
+	port = 7000
+	// patience is how long an answer may take on a busy machine.
+	patience = time.Minute
+)
 
 func newNet(t *testing.T, names ...string) *Net {
 	t.Helper()
@@ -77,24 +81,23 @@ func ping(t *testing.T, c net.Conn, patience time.Duration) (time.Duration, bool
 }
 
 func TestDelay(t *testing.T) {
-	const delay = time.Second // longer than any delay by a busy machine
+	const delay = time.Second
 	n := newNet(t, "a", "b")
 	c := dial(t, n.Host("a"), echo(t, n.Host("b")))
-	took, ok := ping(t, c, 10*time.Second)
+	_, ok := ping(t, c, patience)
 	require.True(t, ok)
-	assert.Less(t, took, delay)
 	n.Set("a", "b", Policy{Delay: delay, Jitter: delay / 10})
-	took, ok = ping(t, c, 10*time.Second)
+	took, ok := ping(t, c, patience)
 	require.True(t, ok)
 	assert.GreaterOrEqual(t, took, delay)
 	n.Set("b", "a", Policy{Delay: delay})
-	took, ok = ping(t, c, 10*time.Second)
+	took, ok = ping(t, c, patience)
 	require.True(t, ok)
 	assert.GreaterOrEqual(t, took, 2*delay)
+	n.Set("a", "b", Policy{Delay: time.Hour})
 	n.Heal()
-	took, ok = ping(t, c, 10*time.Second)
-	require.True(t, ok)
-	assert.Less(t, took, delay)
+	_, ok = ping(t, c, patience)
+	require.True(t, ok, "the hour counts no more")
 }
 
 func TestLoss(t *testing.T) {
@@ -108,7 +111,7 @@ func TestLoss(t *testing.T) {
 	require.Eventually(t, func() bool {
 		got := n.Count("a", "b")
 		return got.Carried+got.Lost == 1000
-	}, 10*time.Second, 5*time.Millisecond)
+	}, patience, 5*time.Millisecond)
 	assert.InDelta(t, 300, float64(n.Count("a", "b").Lost), 60)
 }
 
@@ -119,12 +122,12 @@ func TestCutOneWay(t *testing.T) {
 	n.Set("b", "a", Policy{Cut: true})
 	_, ok := ping(t, a, 200*time.Millisecond)
 	assert.False(t, ok)
-	assert.EqualValues(t, 1, n.Count("a", "b").Carried, "the question arrives")
-	assert.EqualValues(t, 1, n.Count("b", "a").Cut, "the answer does not")
-	_, ok = ping(t, c, 5*time.Second)
+	require.Eventually(t, func() bool { return n.Count("a", "b").Carried == 1 }, patience, time.Millisecond, "the question arrives")
+	require.Eventually(t, func() bool { return n.Count("b", "a").Cut == 1 }, patience, time.Millisecond, "the answer does not")
+	_, ok = ping(t, c, patience)
 	assert.True(t, ok, "other links are not affected")
 	n.Heal()
-	_, ok = ping(t, a, 5*time.Second)
+	_, ok = ping(t, a, patience)
 	assert.True(t, ok)
 }
 
@@ -139,7 +142,7 @@ func TestTCPSurvivesDelayLossAndChange(t *testing.T) {
 	sent := strings.Repeat("in order, all of it; ", 20_000)
 	failed := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		c, err := n.Host("a").Dial(ctx, "tcp", l.Addr().String())
 		if err != nil {
@@ -170,7 +173,7 @@ func TestQueueIsBounded(t *testing.T) {
 		_, err := c.Write([]byte("x"))
 		require.NoError(t, err)
 	}
-	require.Eventually(t, func() bool { return n.Count("a", "b").Overflowed == 200 }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return n.Count("a", "b").Overflowed == 200 }, patience, 5*time.Millisecond)
 }
 
 // A host's processes see its address and none of the machine's. They end with the host, even if

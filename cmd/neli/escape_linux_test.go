@@ -62,7 +62,7 @@ func TestNothingEscapesItsCgroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := neli(t, broker(t), "run", "--", "sh", "-c", escape)
+			p := neli(t, broker(t), "run", "--timeout", medium.String(), "--", "sh", "-c", escape)
 			pids := []int{p.pid("child", 1), p.pid("grandchild", 1), p.pid("daemon", 1)}
 			began := time.Now()
 			guard := parent(t, pids[0])
@@ -75,7 +75,7 @@ func TestNothingEscapesItsCgroup(t *testing.T) {
 					_ = unix.Kill(pid, unix.SIGKILL)
 				}
 			})
-			dead(t, 3*lease, pids...)
+			dead(t, 3*medium, pids...)
 			t.Log("all dead after", time.Since(began))
 		})
 	}
@@ -139,7 +139,7 @@ func TestZombiesAreReaped(t *testing.T) {
 				first := before == nil
 				before = now
 				return !first && !left
-			}, 10*time.Second, 500*time.Millisecond, "zombies are left")
+			}, soon, 500*time.Millisecond, "zombies are left")
 		})
 	}
 }

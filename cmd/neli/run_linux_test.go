@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -132,7 +133,7 @@ func TestOtherSignalsArePassedOn(t *testing.T) {
 // consul lock ignores signals until it has the lock (hashicorp/consul#4439).
 func TestSignalsBeforeTheElection(t *testing.T) {
 	c := broker(t)
-	holder := neli(t, c, "run", "--", "sh", "-c", family)
+	holder := neli(t, c, "run", "--timeout", long.String(), "--", "sh", "-c", family) // no busy machine ends its term
 	holder.says("child", 1)
 	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT} {
 		t.Run(s.String(), func(t *testing.T) {
@@ -161,14 +162,18 @@ func TestDrainIsLimited(t *testing.T) {
 
 // consul lock ends the command 90 s after the loss (hashicorp/consul#9788), etcdctl
 // lock never (etcd-io/etcd#7983).
+//
+// The command is killed a tenth of T before the lease is over. With the longer T that is time enough for this
+// process to see it.
 func TestCommandIsDeadWhenTheLeaseIsOver(t *testing.T) {
+	t.Parallel()
 	c := broker(t)
-	p := neli(t, c, "run", "--", "sh", "-c", family)
+	p := neli(t, c, "run", "--timeout", long.String(), "--", "sh", "-c", family)
 	grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
 	began := time.Now()
 	c.Close()
 	dead(t, soon, child, grandchild)
-	require.Less(t, time.Since(began), lease, "evidence was older than this when the broker went")
+	require.Less(t, time.Since(began), long, "evidence was older than this when the broker went")
 	p.signal(unix.SIGTERM)
 	require.Contains(t, []int{0, 137}, p.code(), "it contends, or has just seen that the command was killed")
 }
@@ -186,12 +191,12 @@ func TestElectorDies(t *testing.T) {
 	for _, s := range []syscall.Signal{unix.SIGKILL, unix.SIGSTOP} {
 		t.Run(s.String(), func(t *testing.T) {
 			t.Parallel()
-			p := neli(t, broker(t), "run", "--", "sh", "-c", family)
+			p := neli(t, broker(t), "run", "--timeout", long.String(), "--", "sh", "-c", family)
 			grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
 			began := time.Now()
 			p.signal(s)
 			dead(t, soon, child, grandchild)
-			require.Less(t, time.Since(began), lease)
+			require.Less(t, time.Since(began), long)
 			if s == unix.SIGSTOP {
 				p.signal(unix.SIGCONT)
 				require.NotEqual(t, child, p.pid("child", 2), "it contends again")
@@ -238,9 +243,12 @@ func TestNothingIsLeftBehind(t *testing.T) {
 // When a command ends, the next one starts within round trips.
 func TestHandOver(t *testing.T) {
 	c := broker(t)
-	a := neli(t, c, "run", "--", "sh", "-c", `echo child $$; read line </dev/null; sleep 3; date +'ended %s.%N'; exit 3`)
+	file := filepath.Join(t.TempDir(), "end")
+	a := neli(t, c, "run", "--timeout", long.String(), "--", "sh", "-c", `echo child $$; while [ ! -e `+file+` ]; do sleep 0.01; done; date +'ended %s.%N'; exit 3`)
 	a.says("child", 1)
-	b := neli(t, c, "run", "--", "sh", "-c", `date +'began %s.%N'`)
+	b := neli(t, c, "run", "--timeout", long.String(), "--name", "b", "--", "sh", "-c", `date +'began %s.%N'`)
+	require.Eventually(t, func() bool { return slices.Contains(membersOf(t, neli(t, c, "status", "--json")), "b") }, soon, time.Millisecond, "the next one waits")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	require.Equal(t, 3, a.code())
 	require.Equal(t, 0, b.code())
 	var ended, began float64
@@ -249,12 +257,12 @@ func TestHandOver(t *testing.T) {
 	_, err = fmt.Sscan(b.says("began", 1), &began)
 	require.NoError(t, err)
 	require.Greater(t, began, ended)
-	require.Less(t, began-ended, lease.Seconds())
+	require.Less(t, began-ended, long.Seconds()/2)
 }
 
 func TestWait(t *testing.T) {
 	c := broker(t)
-	holder := neli(t, c, "run", "--", "sh", "-c", family)
+	holder := neli(t, c, "run", "--timeout", long.String(), "--", "sh", "-c", family)
 	holder.says("child", 1)
 	p := neli(t, c, "run", "--wait", "1s", "--", "true")
 	require.Equal(t, 124, p.code())
@@ -295,7 +303,7 @@ func TestEnvironmentOfTheCommand(t *testing.T) {
 
 // With --listen, neli run serves the page and the metrics as long as it runs, and no longer.
 func TestListen(t *testing.T) {
-	p := neli(t, broker(t), "run", "--name", "ten", "--listen", "127.0.0.1:0", "--", "sh", "-c", family)
+	p := neli(t, broker(t), "run", "--timeout", long.String(), "--name", "ten", "--listen", "127.0.0.1:0", "--", "sh", "-c", family)
 	p.says("child", 1)
 	address := p.logged(`msg="serving the page and the metrics" address=(\S+)`)
 	get := func(path string) (int, string) {

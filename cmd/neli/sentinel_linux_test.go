@@ -16,7 +16,7 @@ import (
 )
 
 // long is T in tests that require something to happen long before T is over.
-const long = 10 * time.Second
+const long = 12 * time.Second
 
 // startSentinel starts a sentinel, and returns its socket.
 func startSentinel(t *testing.T, c *kfake.Cluster, args ...string) (*process, string) {
@@ -87,16 +87,27 @@ func TestASentinelEndsWithASignalAndLeavesNoSocket(t *testing.T) {
 
 // The sentinel is not there, and the command runs all the same.
 func TestRunWithoutItsSentinel(t *testing.T) {
-	p := neli(t, broker(t), "run", "--sentinel", "/nowhere/sentinel.sock", "--", "sh", "-c", "exit 4")
-	require.Equal(t, 4, p.code())
+	p, end := untilTold(t, broker(t), "run", "--sentinel", "/nowhere/sentinel.sock")
 	p.logs("no sentinel watches this process")
+	end()
+	require.Equal(t, 4, p.code())
 }
 
 func TestASentinelRefusesTopicsThatItMayNotWatch(t *testing.T) {
 	c := broker(t)
 	s, socket := startSentinel(t, c, "--allow", "orders.*")
-	p := neli(t, c, "run", "--sentinel", socket, "--", "sh", "-c", "exit 4")
+	p, end := untilTold(t, c, "run", "--sentinel", socket)
 	p.logs("--allow")
+	end()
 	require.Equal(t, 4, p.code())
 	s.logs("a registration was refused")
+}
+
+// untilTold starts a neli whose command runs until end is called, and then exits with 4: the sentinel may take
+// longer than the election.
+func untilTold(t *testing.T, c *kfake.Cluster, args ...string) (p *process, end func()) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "end")
+	p = neli(t, c, append(args, "--", "sh", "-c", "while [ ! -e "+file+" ]; do sleep 0.01; done; exit 4")...)
+	return p, func() { require.NoError(t, os.WriteFile(file, nil, 0o600)) }
 }

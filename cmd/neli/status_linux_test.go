@@ -22,9 +22,15 @@ func TestStatusAndWatch(t *testing.T) {
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho told $NELI_STATUS $NELI_ROLES $NELI_HOLDER $NELI_TOKEN\n"), 0o700))
 	told := neli(t, c, "watch", "--exec", script)
 
-	holder := neli(t, c, "run", "--name", "10.0.0.7\x1b[2J", "--", "sh", "-c", family)
+	holder := neli(t, c, "run", "--timeout", long.String(), "--name", "10.0.0.7\x1b[2J", "--", "sh", "-c", family)
 	token := holder.says("token", 1)
 	require.Regexp(t, `^held 0 10.0.0.7`, told.says("told", 1))
+	said := func(p *process, text string) { // the watchers start at their own pace
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(strings.Join(p.output(), "\n"), text) }, soon, 5*time.Millisecond, "%s", text)
+	}
+	said(watching, "roles 0 held by")
+	said(lines, `"status":"held"`)
 	p := neli(t, c, "status")
 	require.Equal(t, 0, p.code())
 	text := strings.Join(p.output(), "\n")
@@ -51,9 +57,8 @@ func TestStatusAndWatch(t *testing.T) {
 
 	holder.signal(15)
 	require.Equal(t, 143, holder.code())
-	require.Eventually(t, func() bool { return strings.Contains(strings.Join(watching.output(), "\n"), "vacant") }, soon, 5*time.Millisecond)
-	require.Contains(t, strings.Join(watching.output(), "\n"), "roles 0 held by")
-	require.Eventually(t, func() bool { return strings.Contains(strings.Join(lines.output(), "\n"), `"status":"vacant"`) }, soon, 5*time.Millisecond)
+	said(watching, "vacant")
+	said(lines, `"status":"vacant"`)
 	require.Equal(t, "vacant 0", strings.TrimSpace(told.says("told", 2)))
 	require.Equal(t, 3, neli(t, c, "status").code())
 	require.Equal(t, 125, neli(t, c, "watch", "--exec", "false").code())

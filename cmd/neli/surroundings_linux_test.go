@@ -76,7 +76,7 @@ func TestInADelegatedCgroup(t *testing.T) {
 				cmd.Dir = "/"
 				cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
 				cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
-			}, environment(broker(t)), "run", "--", "sh", "-c", `
+			}, environment(broker(t)), "run", "--timeout", medium.String(), "--", "sh", "-c", `
 				setsid sh -c 'echo grandchild $$; exec sleep 1000' &
 				echo cgroup $(grep ^0:: /proc/self/cgroup); echo child $$; exec sleep 1000`)
 			require.Contains(t, p.says("cgroup", 1), "/"+filepath.Base(own)+"/neli-run-", "the command has a cgroup of its own")
@@ -95,7 +95,7 @@ func TestInADelegatedCgroup(t *testing.T) {
 				_ = unix.Kill(child, unix.SIGKILL)
 				_ = unix.Kill(grandchild, unix.SIGKILL)
 			})
-			dead(t, 3*lease, child, grandchild)
+			dead(t, 3*medium, child, grandchild)
 			require.Eventually(t, func() bool {
 				left, err := filepath.Glob(filepath.Join(own, "neli-run-*"))
 				return err == nil && len(left) == 0

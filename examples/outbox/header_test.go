@@ -73,7 +73,7 @@ func TestAPublicationEndsWithItsContext(t *testing.T) {
 	case err := <-ended:
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, fence.ErrRefused)
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("it waits for the client, which waits for the brokers")
 	}
 }

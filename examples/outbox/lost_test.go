@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -91,7 +90,7 @@ func (w *world) unwritten() (times int) {
 func testTraces(t *testing.T, w *world) {
 	p := w.start(nil)
 	w.insert("b", "published") // id 1, of slot 0
-	w.awaitEmpty(time.Minute)
+	w.awaitEmpty(stepLimit)
 	p.stop(t)
 	w.noneSetAside()
 	w.insert("b", "waits")

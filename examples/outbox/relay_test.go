@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -72,7 +73,7 @@ func testOldRows(fence string) func(*testing.T, *world) {
 		_, err := w.store.pool.Exec(t.Context(), `INSERT INTO outbox (topic, key, payload, created) VALUES ($1, 'k', 'old', now() - interval '1 day')`, w.topicName)
 		require.NoError(t, err)
 		p := w.start(nil, "--fence", fence)
-		w.awaitEmpty(time.Minute)
+		w.awaitEmpty(stepLimit)
 		p.stop(t)
 		records := w.published()
 		require.Equal(t, []string{"k old"}, payloads(records))
@@ -88,7 +89,7 @@ func testRowsComeWithTheirHeaders(t *testing.T, w *world) {
 	}
 	_, err := w.store.pool.Exec(t.Context(), `INSERT INTO outbox (topic, key) VALUES ($1, 'k')`, w.topicName)
 	require.NoError(t, err)
-	w.awaitEmpty(time.Minute)
+	w.awaitEmpty(stepLimit)
 	p.stop(t)
 	records := w.published()
 	require.Equal(t, []string{"k 0", "k 1", "k 2", "k "}, payloads(records))
@@ -210,14 +211,14 @@ func testTooLarge(rule string) func(*testing.T, *world) {
 			}
 			return payloads(records)
 		}
-		require.Eventually(t, func() bool { return len(published()) == 5 }, time.Minute, 50*time.Millisecond, "of 7, that row and the next of its key wait")
+		require.Eventually(t, func() bool { return len(published()) == 5 }, stepLimit, 50*time.Millisecond, "of 7, that row and the next of its key wait")
 		require.NotContains(t, published(), "b 2")
 		var why string
 		require.NoError(t, w.store.pool.QueryRow(t.Context(), "SELECT failed FROM outbox WHERE failed IS NOT NULL").Scan(&why))
 		require.Contains(t, why, "MESSAGE_TOO_LARGE")
 		_, err := w.store.pool.Exec(t.Context(), "UPDATE outbox SET payload = 'short', failed = NULL WHERE failed IS NOT NULL")
 		require.NoError(t, err)
-		w.awaitEmpty(time.Minute)
+		w.awaitEmpty(stepLimit)
 		p.stop(t)
 		var ofB []string
 		for _, payload := range published() {
@@ -237,7 +238,7 @@ func testNoTopic(rule string) func(*testing.T, *world) {
 		w.insert("c", "1")
 		p := w.start(nil, "--fence", rule)
 		p.says(t, "a row cannot be published and is set aside; its key waits")
-		w.awaitEmpty(time.Minute)
+		w.awaitEmpty(stepLimit)
 		p.stop(t)
 		records := w.published()
 		if rule == "header" {
@@ -256,7 +257,7 @@ func testLateTopic(rule string) func(*testing.T, *world) {
 		p := w.start(nil, "--fence", rule)
 		p.says(t, "a batch is not published, as far as is known")
 		w.topic(w.topicName, nil)
-		w.awaitEmpty(time.Minute)
+		w.awaitEmpty(stepLimit)
 		w.noneSetAside()
 		p.stop(t)
 		require.Equal(t, []string{"a 1"}, payloads(w.published()))
@@ -289,7 +290,7 @@ func testDatabaseComesLater(t *testing.T, w *world) {
 	p := w.start(nil)
 	p.says(t, "the database does not answer, retrying")
 	w.database.Start()
-	w.awaitEmpty(time.Minute)
+	w.awaitEmpty(stepLimit)
 	p.stop(t)
 }
 
@@ -303,6 +304,13 @@ func testPasswords(t *testing.T, w *world) {
 		require.NoError(t, err)
 	}
 	as := strings.Replace(w.dsn, "user=test", "user=clerk password=", 1)
+	require.Eventually(t, func() bool { // the server reads its settings again a moment later
+		conn, err := pgx.Connect(t.Context(), strings.Replace(as, "password=", "password=wrong", 1))
+		if err == nil {
+			_ = conn.Close(t.Context())
+		}
+		return err != nil && strings.Contains(err.Error(), "password authentication failed")
+	}, stepLimit, 10*time.Millisecond)
 	for name, c := range map[string]struct {
 		environment []string
 		flags       []string
@@ -338,7 +346,7 @@ func testRights(t *testing.T, w *world) {
 			require.Contains(t, p.ends(t), want)
 			return
 		}
-		w.awaitEmpty(time.Minute)
+		w.awaitEmpty(stepLimit)
 		p.stop(t)
 	}
 	w.insert("a", "1")
@@ -362,7 +370,7 @@ func testServes(t *testing.T, w *world) {
 	require.NoError(t, err)
 	w.insert("a", "12345")
 	p := w.start(nil, "--listen", addrs[0])
-	w.awaitEmpty(time.Minute)
+	w.awaitEmpty(stepLimit)
 	get := func(path string) string {
 		resp, err := http.Get("http://" + addrs[0] + path)
 		require.NoError(t, err)
@@ -430,17 +438,20 @@ func testPartitions(t *testing.T, w *world) {
 func testWoken(t *testing.T, w *world) {
 	p := w.start(nil, "--poll", "1h")
 	w.insert("a", "1")
-	w.awaitEmpty(time.Minute)
-	_, err := w.store.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN outbox' AND datname = current_database()")
-	require.NoError(t, err)
+	w.awaitEmpty(stepLimit)
+	require.Eventually(t, func() bool { // the row may have been published before the relay listens
+		var ended int
+		err := w.store.pool.QueryRow(t.Context(), "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query = 'LISTEN outbox' AND datname = current_database()").Scan(&ended)
+		return err == nil && ended > 0
+	}, stepLimit, 10*time.Millisecond)
 	p.says(t, "is not told of new rows, polls")
 	p.stop(t)
 	p = w.start(nil, "--poll", "100ms")
-	_, err = w.store.pool.Exec(t.Context(), "ALTER TABLE outbox DISABLE TRIGGER outbox_notify")
+	_, err := w.store.pool.Exec(t.Context(), "ALTER TABLE outbox DISABLE TRIGGER outbox_notify")
 	require.NoError(t, err)
 	p.says(t, "publishes")
 	w.insert("a", "2")
-	w.awaitEmpty(time.Minute)
+	w.awaitEmpty(stepLimit)
 	p.stop(t)
 }
 

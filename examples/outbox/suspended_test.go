@@ -18,7 +18,7 @@ import (
 // deleted rows meanwhile, for which the next leader would wait as long as the relay is suspended.
 func (s server) testASuspendedRelayKeepsNoLocks(t *testing.T) {
 	next := s.store(t, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), stepLimit)
 	defer cancel()
 	_, err := next.pool.Exec(ctx, `INSERT INTO outbox (topic, key, payload) SELECT 't', i::text, convert_to(repeat('x', 1000000), 'UTF8') FROM generate_series(1, 30) i`)
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func (s server) testASuspendedRelayKeepsNoLocks(t *testing.T) {
 		var blocked bool
 		err := next.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'ClientWrite')").Scan(&blocked)
 		return err == nil && blocked
-	}, 20*time.Second, 10*time.Millisecond, "the server never waits for the client: the test sees nothing")
+	}, stepLimit/2, 10*time.Millisecond, "the server never waits for the client: the test sees nothing")
 
 	limited, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()

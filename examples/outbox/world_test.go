@@ -26,6 +26,9 @@ import (
 	"github.com/goneli/neli/testkit/nursery"
 )
 
+// stepLimit is how long a step may take on a busy machine.
+const stepLimit = 3 * time.Minute
+
 // asProgram makes the test binary act as the program.
 const asProgram = "OUTBOX_TEST_PROGRAM"
 
@@ -75,8 +78,8 @@ func newWorld(t testing.TB, options kafkatest.Options, slots int, flags ...strin
 	w.nursery, err = nursery.New("")
 	require.NoError(t, err)
 	t.Cleanup(w.nursery.Close)
-	w.timeout = time.Second
-	if text := os.Getenv("NELI_OUTBOX_TIMEOUT"); text != "" { // for a busy machine, on which a second is too short a lease
+	w.timeout = 2 * time.Second
+	if text := os.Getenv("NELI_OUTBOX_TIMEOUT"); text != "" { // for a busy machine, on which that is too short a lease
 		w.timeout, err = time.ParseDuration(text)
 		require.NoError(t, err)
 	}
@@ -153,7 +156,7 @@ func (w *world) start(environment []string, flags ...string) *program {
 // says waits until the program has printed a text.
 func (p *program) says(t *testing.T, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(p.out.String(), text) }, time.Minute, 10*time.Millisecond, "%s\n%v", text, p.out)
+	require.Eventually(t, func() bool { return strings.Contains(p.out.String(), text) }, stepLimit, 10*time.Millisecond, "%s\n%v", text, p.out)
 }
 
 // ends waits until the program has ended.
@@ -161,7 +164,7 @@ func (p *program) ends(t *testing.T) string {
 	t.Helper()
 	select {
 	case <-p.Done():
-	case <-time.After(time.Minute):
+	case <-time.After(stepLimit):
 		t.Fatalf("it does not end:\n%s", p.out)
 	}
 	return p.out.String()

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // soon is the longest that any step may take on a busy machine.
-const soon = 20 * time.Second
+const soon = 40 * time.Second
 
 // runs runs a shell script under a Neli that has no rivals, until the test ends.
 func runs(t *testing.T, script string) {

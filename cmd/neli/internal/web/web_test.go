@@ -14,7 +14,7 @@ import (
 )
 
 // soon is how long anything may take on a busy machine.
-const soon = 20 * time.Second
+const soon = 40 * time.Second
 
 // served starts a server that answers every request with an empty body, and returns its address.
 func served(t *testing.T, most limits) string {
