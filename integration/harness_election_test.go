@@ -146,8 +146,7 @@ func (e *election) leader(role int, within time.Duration, except ...*member) hel
 	waitUntil(e.t, within, fmt.Sprintf("role %d has a leader", role), func() bool {
 		for _, m := range e.members {
 			if token, ok := m.leads(0, role); ok && !slices.Contains(except, m) {
-				r, _ := m.samples.Latest(0, role)
-				h = held{m, role, token, r.First.After}
+				h = held{m, role, token, m.answeredSince(0, role)}
 				return true
 			}
 		}

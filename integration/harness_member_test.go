@@ -201,6 +201,20 @@ func (m *member) leads(contender, role int) (int64, bool) {
 	return r.Answer, ok && r.Answer != witness.No && witness.Now()-r.Last.After < time.Second
 }
 
+// answeredSince returns when the member's last answer was first sampled. A pause of sampling does not change the answer.
+func (m *member) answeredSince(contender, role int) (since time.Duration) {
+	var answer int64
+	for _, r := range m.samples.Runs() {
+		if r.Neli != contender || r.Role != role {
+			continue
+		}
+		if since == 0 || r.Answer != answer {
+			since, answer = r.First.After, r.Answer
+		}
+	}
+	return since
+}
+
 // events returns the events that the member has reported so far: those of these kinds, or all.
 func (m *member) events(what ...string) []eventLine {
 	m.t.Helper()

@@ -39,12 +39,14 @@ const realmName = "NELI.TEST"
 func newRealm(t *testing.T, principals ...string) *realm {
 	t.Helper()
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin")
-	if _, err := exec.LookPath("krb5kdc"); err != nil {
-		say := t.Skipf
-		if os.Getenv(kafkatest.EnvRequire) == "1" {
-			say = t.Fatalf
+	for _, program := range []string{"krb5kdc", "kdb5_util", "kadmin.local"} {
+		if _, err := exec.LookPath(program); err != nil {
+			say := t.Skipf
+			if os.Getenv(kafkatest.EnvRequire) == "1" {
+				say = t.Fatalf
+			}
+			say("%s is missing (Debian: apt-get install krb5-kdc krb5-admin-server)", program)
 		}
-		say("krb5kdc is missing (Debian: apt-get install krb5-kdc)")
 	}
 	dir := t.TempDir()
 	r := &realm{dir: dir, config: filepath.Join(dir, "krb5.conf")}
