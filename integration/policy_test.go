@@ -29,7 +29,7 @@ func TestPolicyThatRefusesASetting(t *testing.T) {
 				c.Nomination, c.Provider = neli.Open, provider()
 			})
 			m := hostileStart(t, cfg, log)
-			m.leads(t, slowly)
+			m.leads(t, patience)
 			s := admin.settings(t, cfg.LeaderTopic)
 			for setting, want := range map[string]string{"message.timestamp.type": "LogAppendTime", "retention.bytes": "16777216",
 				"retention.ms": "604800000", "segment.bytes": "4194304", "cleanup.policy": "delete", "unclean.leader.election.enable": "false"} {

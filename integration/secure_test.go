@@ -148,14 +148,14 @@ func testRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			if c.missing == "" {
-				c.leads(t, slowly)
+				c.leads(t, patience)
 				withConfigs := slices.Contains(c.rights, showConfigs)
 				assert.Equal(t, !withConfigs, len(c.log.with("level=INFO", "DESCRIBE_CONFIGS topic "+c.cfg.LeaderTopic)) == 1,
 					"what was not allowed and not needed costs one line")
 				assert.Empty(t, c.log.with("level=WARN", "not authorized"))
 				return
 			}
-			err := c.fails(t, slowly)
+			err := c.fails(t, patience)
 			t.Logf("failed after %v: %v", c.endedAt.Sub(c.began).Round(time.Millisecond), err)
 			assert.ErrorIs(t, err, neli.ErrAccess)
 			assert.ErrorIs(t, err, kafka.ErrAuthorization)
@@ -172,7 +172,7 @@ func testObserverRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileA
 	secured(t, cluster, &cfg, hostileRights[hostileModes[0].name]...)
 	admin.create(t, cfg.LeaderTopic, 1, 1, nil)
 	leader := hostileStart(t, cfg, log)
-	leader.leads(t, slowly)
+	leader.leads(t, patience)
 	observe := func(rights ...hostileRight) *neli.Neli {
 		o, _ := hostileConfig("", "observer", func(c *neli.Config) { c.Observer = true })
 		o.LeaderTopic = cfg.LeaderTopic
@@ -185,7 +185,7 @@ func testObserverRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileA
 		return n
 	}
 	n := observe(readTopic)
-	ctx, cancel := context.WithTimeout(t.Context(), slowly)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	known := false
 	for s := range n.Watch(ctx) {
@@ -224,18 +224,18 @@ func testWithdrawn(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin)
 		}
 	}
 	for _, l := range leaders {
-		l.leads(t, slowly)
+		l.leads(t, patience)
 		l.withdrawn = time.Now()
 		require.NoError(t, cluster.Revoke(t.Context(), l.right.acl(l.user, l.cfg)))
 	}
 	for _, l := range leaders {
 		t.Run(l.name, func(t *testing.T) {
-			hostileUntil(t, slowly, func() bool {
+			hostileUntil(t, patience, func() bool {
 				return time.Since(l.withdrawn) > 15*time.Second && len(l.log.with("level=WARN", "retrying", l.right.named(l.cfg))) > 0
 			}, "it says what it lacks")
 			assert.Equal(t, neli.StateLive, l.State())
 			require.NoError(t, cluster.Allow(t.Context(), l.right.acl(l.user, l.cfg)))
-			l.leads(t, slowly)
+			l.leads(t, patience)
 		})
 	}
 }
@@ -248,16 +248,16 @@ func testBriefly(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 			user := secured(t, cluster, &cfg, hostileRights[mode.name]...)
 			admin.create(t, cfg.LeaderTopic, 1, 1, nil)
 			m := hostileStart(t, cfg, log)
-			m.leads(t, slowly)
+			m.leads(t, patience)
 			read := readTopic.acl(user, cfg)
 			said := func() int { return len(log.with("level=WARN", "not authorized")) }
 			require.Zero(t, said())
 			revoked := time.Now()
 			require.NoError(t, cluster.Revoke(t.Context(), read))
 			// It may lapse before it says so, or for want of CPU: the right has to be missing for long enough to be noticed.
-			hostileUntil(t, slowly, func() bool { return said() > 0 && !m.IsLeader() }, "it says so, and has lapsed")
+			hostileUntil(t, patience, func() bool { return said() > 0 && !m.IsLeader() }, "it says so, and has lapsed")
 			require.NoError(t, cluster.Allow(t.Context(), read))
-			m.leads(t, slowly)
+			m.leads(t, patience)
 			assert.LessOrEqual(t, said(), 1+int(time.Since(revoked)/(10*time.Second)), "it says so every ten seconds at most")
 		})
 	}
@@ -281,12 +281,12 @@ func testCertificates(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdm
 			acl.Principal = "User:CN=invoicing"
 			require.NoError(t, cluster.Allow(t.Context(), acl))
 		}
-		hostileStart(t, cfg, log).leads(t, slowly)
+		hostileStart(t, cfg, log).leads(t, patience)
 	})
 	for name, pair := range map[string]keyPair{"unknown": selfSigned(t), "none": {}} {
 		t.Run(name, func(t *testing.T) {
 			cfg, log := mtls(pair.certificate, pair.key)
-			err := hostileStart(t, cfg, log).fails(t, slowly)
+			err := hostileStart(t, cfg, log).fails(t, patience)
 			assert.ErrorIs(t, err, neli.ErrAccess)
 			assert.ErrorIs(t, err, kafka.ErrAuthentication)
 		})
@@ -328,7 +328,7 @@ func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
 			t.Run(mode.name+"/"+s.name, func(t *testing.T) {
 				m := members[mode.name+s.name]
 				if s.fatal {
-					err := m.fails(t, slowly) // 3 s on an idle machine
+					err := m.fails(t, patience) // 3 s on an idle machine
 					t.Logf("failed after %v: %v", m.endedAt.Sub(m.began).Round(time.Millisecond), err)
 					assert.ErrorIs(t, err, neli.ErrAccess)
 					assert.ErrorIs(t, err, kafka.ErrAuthentication)
@@ -337,7 +337,7 @@ func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
 					return
 				}
 				// The first line may give another reason, such as a handshake that took too long; the next one is 10 s later.
-				hostileUntil(t, slowly, func() bool {
+				hostileUntil(t, patience, func() bool {
 					return len(m.log.with("level=WARN", "retrying", s.says, byClient(cluster.SecureBootstrap(), ""))) > 0
 				}, "it says why")
 				t.Log(m.log.with("level=WARN"))
@@ -404,9 +404,9 @@ func testSecrets(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			if c.leads {
-				c.hostileMember.leads(t, slowly)
+				c.hostileMember.leads(t, patience)
 			} else {
-				assert.ErrorIs(t, c.fails(t, slowly), neli.ErrAccess)
+				assert.ErrorIs(t, c.fails(t, patience), neli.ErrAccess)
 			}
 			require.NoError(t, c.Close())
 			<-c.ended

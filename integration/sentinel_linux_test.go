@@ -79,15 +79,15 @@ func sentinelRights(t *testing.T, cluster *kafkatest.Cluster) {
 			admin.create(t, cfg.LeaderTopic, 1, 1, nil)
 			cfg.Sentinel = startSentinelWith(t, of.KafkaConfig, client())
 			m := hostileStart(t, cfg, log)
-			m.leads(t, slowly)
+			m.leads(t, patience)
 			// The first refusal may have another reason: the socket is not there yet, or no broker has answered the sentinel.
-			hostileUntil(t, slowly, func() bool {
+			hostileUntil(t, patience, func() bool {
 				if c.lacks == "" {
 					return m.Stats().Sentinel == "watching"
 				}
 				return m.Stats().Sentinel == "refused" && len(log.with("level=WARN", "no sentinel watches this process", c.lacks)) > 0
 			}, "the member knows what the sentinel does for it")
-			m.leads(t, slowly) // T is short, so it may have lapsed
+			m.leads(t, patience) // T is short, so it may have lapsed
 		})
 	}
 }

@@ -57,9 +57,6 @@ func steadyBroker() map[string]string {
 // sampled 88.9 % of its life. What the library does has no influence on that.
 const busySampled = 0.5
 
-// slowly is how long a step may take on a busy machine that is not the promise itself.
-const slowly = time.Minute
-
 // hostileNumber makes names unique.
 var hostileNumber atomic.Int64
 

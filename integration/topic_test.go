@@ -45,7 +45,7 @@ func testCreated(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 			cfg.Partitions, cfg.Roles = 5, 5
 			a := hostileStart(t, cfg, log)
 			b := hostileStart(t, cfg, log)
-			hostileUntil(t, slowly, func() bool {
+			hostileUntil(t, patience, func() bool {
 				led := 0
 				for role := range cfg.Roles {
 					if a.IsLeaderOf(role) || b.IsLeaderOf(role) {
@@ -92,7 +92,7 @@ func testNotCreated(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin
 			cfg.DisableTopicCreation = true
 			cfg.Partitions, cfg.Roles = 7, 3
 			m := hostileStart(t, cfg, log)
-			hostileUntil(t, slowly, func() bool {
+			hostileUntil(t, patience, func() bool {
 				return len(log.with("level=WARN", "DisableTopicCreation", cfg.LeaderTopic)) > 0
 			}, "it says what it waits for")
 			assert.False(t, m.IsLeader())
@@ -100,7 +100,7 @@ func testNotCreated(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin
 			assert.Zero(t, admin.partitions(t, cfg.LeaderTopic), "nobody created it")
 
 			admin.create(t, cfg.LeaderTopic, 2, 3, nil)
-			hostileUntil(t, slowly, func() bool {
+			hostileUntil(t, patience, func() bool {
 				zero, _ := m.Token(0)
 				two, _ := m.Token(2)
 				return zero == two && m.IsLeaderOf(0) && m.IsLeaderOf(1) && m.IsLeaderOf(2)
@@ -119,7 +119,7 @@ func testUnsafe(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 		"retention.ms":                   "1000",
 	})
 	m := hostileStart(t, cfg, log)
-	m.leads(t, slowly)
+	m.leads(t, patience)
 	for _, setting := range []string{
 		"unclean.leader.election.enable=true", "min.insync.replicas=1 with 3 replicas", "retention.ms=1000",
 	} {
@@ -130,7 +130,7 @@ func testUnsafe(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	compacted, log := hostileConfig(cluster.Bootstrap(), "compacted", hostileModes[0].set)
 	admin.create(t, compacted.LeaderTopic, 1, 3, map[string]string{"cleanup.policy": "compact"})
 	m = hostileStart(t, compacted, log)
-	hostileUntil(t, slowly, func() bool {
+	hostileUntil(t, patience, func() bool {
 		return len(log.with("level=WARN", "cannot write to the leader topic", compacted.LeaderTopic)) > 0
 	}, "it says that it cannot write")
 	assert.Len(t, log.with("level=WARN", "unsafe setting", "cleanup.policy=compact"), 1)
@@ -152,7 +152,7 @@ func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) 
 		{"deleted", admin.remove, neli.ErrTopicChanged, late},
 		{"recreated", func(t *testing.T, topic string) {
 			admin.remove(t, topic)
-			hostileUntil(t, slowly, func() bool { return admin.partitions(t, topic) == 0 }, "it is gone")
+			hostileUntil(t, patience, func() bool { return admin.partitions(t, topic) == 0 }, "it is gone")
 			admin.create(t, topic, 1, 3, nil)
 		}, neli.ErrTopicChanged, soon},
 		{"partitions added", func(t *testing.T, topic string) {
@@ -172,13 +172,13 @@ func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) 
 			for _, mode := range hostileModes {
 				cfg, log := hostileConfig(cluster.Bootstrap(), strings.ReplaceAll(what.name, " ", "-"), mode.set)
 				p := &pair{topic: cfg.LeaderTopic, leader: hostileStart(t, cfg, log)}
-				p.leader.leads(t, slowly)
+				p.leader.leads(t, patience)
 				cfg.Logger, log = newHostileLogger()
 				p.follower = hostileStart(t, cfg, log)
 				pairs[mode.name] = p
 			}
 			for _, p := range pairs {
-				hostileUntil(t, slowly, func() bool {
+				hostileUntil(t, patience, func() bool {
 					return p.follower.Stats().Records > 0 || len(p.follower.log.with("the group assigned")) > 0
 				}, "the follower follows")
 				what.do(t, p.topic)
@@ -222,12 +222,12 @@ func testHeadDeleted(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmi
 				cfg.KafkaConfig["session.timeout.ms"] = 10_000
 			}
 			m := hostileStart(t, cfg, log)
-			m.leads(t, slowly)
+			m.leads(t, patience)
 			token, _ := m.Token(0)
 			admin.behead(t, cfg.LeaderTopic, 0, -1)
 			read := m.Stats().Records
-			hostileUntil(t, slowly, func() bool { return m.Stats().Records > read+4 }, "it reads on")
-			m.leads(t, slowly)
+			hostileUntil(t, patience, func() bool { return m.Stats().Records > read+4 }, "it reads on")
+			m.leads(t, patience)
 			again, _ := m.Token(0)
 			assert.Equal(t, token, again, "the term lasts")
 		})
@@ -244,7 +244,7 @@ func testHeadDeletedUnread(t *testing.T, cluster *kafkatest.Cluster, admin hosti
 	for _, mode := range hostileModes {
 		cfg, log := hostileConfig(way.Bootstrap(), "unread", mode.set)
 		m := hostileStart(t, cfg, log)
-		m.leads(t, slowly)
+		m.leads(t, patience)
 		token, _ := m.Token(0)
 		leaders[mode.name] = &leader{m, cfg.LeaderTopic, token}
 	}
@@ -252,14 +252,14 @@ func testHeadDeletedUnread(t *testing.T, cluster *kafkatest.Cluster, admin hosti
 	for _, l := range leaders {
 		hostileWrite(t, cluster.Bootstrap(), l.topic, slices.Repeat([][]byte{[]byte("rubbish")}, 500)...)
 		admin.behead(t, l.topic, 0, -1)
-		hostileUntil(t, slowly, func() bool { return !l.IsLeader() }, "it lapses")
+		hostileUntil(t, patience, func() bool { return !l.IsLeader() }, "it lapses")
 	}
 	require.NoError(t, way.Restore())
 	for _, mode := range hostileModes {
 		t.Run(mode.name, func(t *testing.T) {
 			l := leaders[mode.name]
 			// There is nobody who knows what it has missed: the longest lease that there can be, a minute.
-			l.leads(t, time.Minute+slowly)
+			l.leads(t, time.Minute+patience)
 			if again, exclusive := l.Token(0); exclusive {
 				assert.Greater(t, again, l.token)
 				assert.NotEmpty(t, l.log.with("level=WARN", "the head of the log was deleted", l.topic))
