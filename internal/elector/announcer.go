@@ -39,13 +39,13 @@ func (a *announcer) parted(own bool, now clock.Instant) {
 }
 
 // crowdedUntil returns until when a closing process names no successors: until it has read its own
-// goodbye and then no other goodbye for two round trips, but no longer than patience.
-func (a *announcer) crowdedUntil(patience, roundTrip time.Duration) clock.Mono {
+// goodbye and then no other goodbye for as long as quiet, but no longer than patience.
+func (a *announcer) crowdedUntil(patience, quiet time.Duration) clock.Mono {
 	limit := a.closingAt.Add(patience)
 	if !a.byeBack {
 		return limit
 	}
-	return min(a.partedAt.Add(2*roundTrip), limit)
+	return min(a.partedAt.Add(quiet), limit)
 }
 
 // admit returns what the next Hello says that this process wants (nil: everything). If there was a

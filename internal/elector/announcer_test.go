@@ -90,23 +90,23 @@ func TestAMomentOfUnwillingnessIsAdmitted(t *testing.T) {
 // A process that closes in a crowd waits for goodbyes, from the moment on at which it closes:
 // the wait has an end before the first goodbye was said.
 func TestClosingInACrowd(t *testing.T) {
-	const patience, trip = 600 * time.Millisecond, 10 * time.Millisecond
+	const patience, quiet = 600 * time.Millisecond, 20 * time.Millisecond
 	a := &announcer{}
 	require.False(t, a.over())
 	a.close(at(0))
 	require.False(t, a.over(), "it has not said so yet")
-	require.Equal(t, at(patience).Mono, a.crowdedUntil(patience, trip))
+	require.Equal(t, at(patience).Mono, a.crowdedUntil(patience, quiet))
 	a.bye = true
 	require.True(t, a.over())
 	a.close(at(time.Second))
 	a.parted(false, at(100*time.Millisecond))
-	require.Equal(t, at(patience).Mono, a.crowdedUntil(patience, trip), "its own goodbye was not read back")
+	require.Equal(t, at(patience).Mono, a.crowdedUntil(patience, quiet), "its own goodbye was not read back")
 	a.parted(true, at(200*time.Millisecond))
-	require.Equal(t, at(220*time.Millisecond).Mono, a.crowdedUntil(patience, trip))
+	require.Equal(t, at(220*time.Millisecond).Mono, a.crowdedUntil(patience, quiet))
 	a.parted(false, at(300*time.Millisecond))
-	require.Equal(t, at(320*time.Millisecond).Mono, a.crowdedUntil(patience, trip))
+	require.Equal(t, at(320*time.Millisecond).Mono, a.crowdedUntil(patience, quiet))
 	a.parted(false, at(599*time.Millisecond))
-	require.Equal(t, at(patience).Mono, a.crowdedUntil(patience, trip))
+	require.Equal(t, at(patience).Mono, a.crowdedUntil(patience, quiet))
 }
 
 func yes() bool { return true }

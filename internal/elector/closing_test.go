@@ -34,20 +34,27 @@ func (w *world) count(k lease.Kind, from int) (n int) {
 }
 
 // A crowd that closes together leaves no more behind than a goodbye and a Release each, and a
-// Snapshot that tells that nobody holds anything.
+// Snapshot that tells that nobody holds anything. Members that are busy say and read the goodbyes
+// many round trips apart.
 func TestACrowdClosesTogether(t *testing.T) {
+	for name, apart := range map[string]time.Duration{"at once": time.Millisecond, "busy": 30 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) { closeTogether(t, apart) })
+	}
+}
+
+func closeTogether(t *testing.T, apart time.Duration) {
 	const n = 20
 	w := newWorld(1)
 	closers(t, w, n)
 	from := len(w.logs[0])
 	for i, a := range w.actors {
-		w.after(time.Duration(i)*time.Millisecond, func() {
+		w.after(time.Duration(i)*apart, func() {
 			d := a.desired
 			d.Closing = true
 			a.want(d)
 		})
 	}
-	w.pass(time.Second)
+	w.pass(n*apart + time.Second)
 	require.Zero(t, w.count(lease.Ping, from), "nobody is asked")
 	require.Equal(t, n, w.count(lease.Release, from), "Releases")
 	require.LessOrEqual(t, w.count(lease.Snapshot, from), n+1, "Snapshots")
@@ -93,7 +100,7 @@ func TestWhoIsLeftAloneReleasesAllTogether(t *testing.T) {
 	}
 	from := len(w.logs[0])
 	leave(a)
-	w.pass(100 * time.Millisecond)
+	w.pass(300 * time.Millisecond)
 	require.NotZero(t, w.count(lease.Ping, from), "successors are named")
 	for _, b := range w.actors[1:] {
 		b.cut = false

@@ -32,16 +32,19 @@ func (s *shard) giveUp(now clock.Instant) {
 	}
 }
 
-// nameAt is when successors are named. In a crowd, a closing process first waits (crowdedUntil),
-// for at most T/8, so that time is left for an answer. If a whole crowd closes together, nobody is
-// left to be named by then. Otherwise each of n members would ask all others and send each a
-// Release: these n² records keep all readers busy, and a newcomer would find nothing else within
-// its reach. A small group does not wait, nor does a process that nobody drives.
+// nameAt is when successors are named. In a crowd, a closing process first waits (crowdedUntil)
+// until it has read no goodbye for T/20. It waits for at most T/4, so that time is left for an
+// answer; it leads meanwhile. If a whole crowd closes together, nobody is left to be named by then,
+// although the members are busy and read the goodbyes late. Otherwise each of n members would ask
+// all others and send each a Release: these n² records keep all readers busy, and a newcomer would
+// find nothing else within its reach. A small group does not wait, nor does a process that nobody
+// drives.
 func (k *common) nameAt() clock.Mono {
 	if !k.desired.Closing || !k.desired.Contend || k.members.size()+len(k.members.left) <= fewHolders {
 		return 0
 	}
-	return k.announcer.crowdedUntil(min(clock.Pause(k.set.T), k.set.AnswerWait*3/4), k.timing.roundTrip())
+	quiet := max(2*k.timing.roundTrip(), clock.Behind(k.set.T))
+	return k.announcer.crowdedUntil(min(clock.Stalled(k.set.T), k.set.AnswerWait*3/4), quiet)
 }
 
 // stepRoles is how many roles a step begins to give up, and how many it releases. With a million
