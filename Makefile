@@ -29,10 +29,12 @@ VERSIONS ?=
 MUTANTS := (Guarded|NeedsEveryRule)$$
 # What make test and CI run, in lanes that .ci/run has side by side: stages that compute, and
 # stages that mostly wait for brokers and for members that time out. Of the latter no two run
-# at once: on two cores they starve each other, and tests that sample their members fail.
+# at once: on two cores they starve each other, and tests that sample their members fail. The
+# light ones need a tenth of a core, so they run beside those when the computing is over.
 COMPUTING := unit mutants sim
 BROKERS := integration integration-franz
-OTHERS := chaos-ci cli chaos-test metrics browser migration bench-test release-check
+CHAOS := chaos-ci chaos-test
+LIGHT := cli metrics browser migration bench-test
 # What CI runs a second time, with the client without cgo: the table of ACLs, TLS and
 # SCRAM, members that crash and hang, brokers that fail, groups, small logs. The rest at night: TestTopic takes minutes.
 FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|TestBrokerStandsStill|TestGroups|TestLogsOfOneBrokerEach)$$
@@ -73,8 +75,8 @@ check-modules:
 
 test: $(COMPUTING) $(BROKERS) metrics ## everything
 
-lanes: # for .ci/run: a line each, of stages in order
-	@echo computing $(COMPUTING); echo waiting $(BROKERS) $(OTHERS)
+lanes: # for .ci/run: a line each, of stages in order; idle: in the kernel's idle class
+	@echo $(COMPUTING:%=idle:%) idle:release-check $(LIGHT); echo $(BROKERS) $(CHAOS)
 
 # Root and the scenarios are long, and each keeps little more than one core busy.
 LONG := . ./internal/scenario
