@@ -175,10 +175,11 @@ func leaderWithBacklog(t *testing.T, e *env, nomination neli.Nomination) {
 	waitUntil(t, patience, "both have read the same", func() bool { return second.records(0) == old.records(0) })
 
 	// Its writes arrive, but its reads wait in the proxy and later in its sockets. It must be suspended before T or its
-	// session has passed, when it would notice that its reads are cut off. It sends no further beat before the last one
-	// has come back.
+	// session has passed, when it would notice that its reads are cut off. It sends one beat, since it sends no further
+	// one before that has come back.
 	require.NoError(t, p.Hold(proxy.Downstream))
-	waitUntil(t, el.params.Timeout, "a beat is in the log that its sender has not read", func() bool { return second.records(0) > old.records(0) })
+	waitPast(t, witness.Now()+2*el.params.Interval)
+	waitUntil(t, el.params.Timeout/2, "a beat is in the log that its sender has not read", func() bool { return second.records(0) > old.records(0) })
 	asleep := old.suspend()
 	require.NoError(t, p.Restore())
 	next := el.leader(0, el.bound+patience, old.member)
