@@ -89,11 +89,11 @@ func TestAShardLeavesOthersTimeToRecover(t *testing.T) {
 
 // Those who start together and read a long history have as long again, but no longer than T/2 in all.
 func TestAShardLeavesOthersTimeToRead(t *testing.T) {
-	for took, want := range map[time.Duration]time.Duration{
-		50 * time.Millisecond: 0, 400 * time.Millisecond: 400 * time.Millisecond, time.Hour: 500 * time.Millisecond,
+	for _, tc := range []struct{ took, want time.Duration }{
+		{50 * time.Millisecond, 0}, {400 * time.Millisecond, 400 * time.Millisecond}, {time.Hour, 500 * time.Millisecond},
 	} {
 		k, s := vacantRooms(9)
-		s.main.caughtUpAt, s.main.history = k.now, took
+		s.main.caughtUpAt, s.main.history = k.now, tc.took
 		for _, passed := range []time.Duration{0, 300 * time.Millisecond} {
 			s.claims.init()
 			now := k.now.Add(passed)
@@ -101,8 +101,8 @@ func TestAShardLeavesOthersTimeToRead(t *testing.T) {
 			l := listing(&s.claims)[toRank]
 			require.Len(t, l, 6)
 			for _, at := range l {
-				require.GreaterOrEqual(t, at, k.now.Mono.Add(want), "a history of %v", took)
-				require.Less(t, at, max(now.Mono, k.now.Mono.Add(want)).Add(200*time.Millisecond), "a history of %v", took)
+				require.GreaterOrEqual(t, at, k.now.Mono.Add(tc.want), "a history of %v", tc.took)
+				require.Less(t, at, max(now.Mono, k.now.Mono.Add(tc.want)).Add(200*time.Millisecond), "a history of %v", tc.took)
 			}
 		}
 	}

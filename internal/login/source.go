@@ -99,11 +99,12 @@ func (s *Source) have() (kafka.Token, error, bool) {
 	return kafka.Token{}, err, due
 }
 
-// attempt asks for a token once, unless the Source is closed.
+// attempt asks for a token once, unless the Source is closed, or the attempt of another caller has
+// ended since this one found that a token was due.
 func (s *Source) attempt() (any, error) {
 	s.busy <- struct{}{}
 	defer func() { <-s.busy }()
-	if s.ctx.Err() != nil {
+	if _, _, due := s.have(); !due || s.ctx.Err() != nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, Patience)

@@ -56,6 +56,30 @@ func TestATokenIsRenewedBeforeItEnds(t *testing.T) {
 	})
 }
 
+// Callers find at the same time that a token is due, and one of them comes so late that the attempt
+// of another has just ended: it takes its outcome, and asks for nothing.
+func TestALateCallerTakesTheOutcomeOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &issuer{}
+		s := i.source()
+		first, err := s.Token(t.Context())
+		require.NoError(t, err)
+		_, _ = s.attempt()
+		token, err := s.Token(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, first, token)
+		require.EqualValues(t, 1, i.asked.Load())
+
+		refuses := errors.New("not today")
+		i.err.Store(&refuses)
+		time.Sleep(49 * time.Second)
+		_, err = s.Token(t.Context())
+		require.NoError(t, err)
+		_, _ = s.attempt()
+		require.EqualValues(t, 1, i.failed.Load(), "it is not time for the next attempt")
+	})
+}
+
 // A token is used until it expires, and each failed attempt to replace it is reported.
 func TestARefusedRenewalIsRetriedAndTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
