@@ -22,8 +22,8 @@ type keys struct {
 	files TLS
 
 	mu     sync.Mutex
-	read   [3]stamp // of the files when they were last read
-	cert   tls.Certificate
+	read   [3]stamp         // of the files when they were last read
+	cert   *tls.Certificate // replaced as a whole, since handshakes use it without the lock
 	roots  *x509.CertPool
 	failed error // the error of the last attempt to read them again; the old contents are still used
 }
@@ -80,7 +80,7 @@ func (k *keys) load() error {
 	if !roots.AppendCertsFromPEM(pem) {
 		return fmt.Errorf("%s: no certificate in it", k.files.CAFile)
 	}
-	k.cert, k.roots = cert, roots
+	k.cert, k.roots = &cert, roots
 	return nil
 }
 
@@ -96,7 +96,7 @@ func (k *keys) current() (*tls.Certificate, *x509.CertPool) {
 		}
 	}
 	k.failed = err
-	return &k.cert, k.roots
+	return k.cert, k.roots
 }
 
 // trouble returns why the newest files are not used, nil if they are.

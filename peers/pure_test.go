@@ -66,6 +66,18 @@ func TestWhoMayConnect(t *testing.T) {
 	}
 }
 
+// A handshake may still use a certificate when another one reads newer files.
+func TestACertificateInUseStaysAsItIs(t *testing.T) {
+	ca := newAuthority(t)
+	files := ca.issue(t, "before")
+	k, err := newKeys(*files)
+	require.NoError(t, err)
+	used, _ := k.current()
+	ca.renew(t, files, "a name that makes it longer")
+	require.Equal(t, []string{"a name that makes it longer"}, names(k.leaf()))
+	require.Equal(t, []string{"before"}, names(used.Leaf), "reading the files again changes a certificate that is in use")
+}
+
 // TestAnotherIncarnationIsAReset lets a log come back empty before anything of it was read. The
 // offset is the same, but nothing else is.
 func TestAnotherIncarnationIsAReset(t *testing.T) {

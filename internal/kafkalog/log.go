@@ -106,7 +106,12 @@ func (k *kafkaLog) assign(ctx context.Context) error {
 			}
 			k.reader = r
 		}
-		return k.reader.Assign(k.topic.name, k.position)
+		err := k.reader.Assign(k.topic.name, k.position)
+		if errors.Is(err, kafka.ErrClientFatal) {
+			_ = k.reader.Close()
+			k.reader = nil
+		}
+		return err
 	})
 }
 

@@ -193,3 +193,27 @@ func TestUntouchedLogBesideUsedOnes(t *testing.T) {
 		require.Equal(t, []elector.Entry{{Partition: 1, Reset: true, Whole: true}}, entries(t, k, 10*time.Second))
 	})
 }
+
+// dyingReader is a reader whose client fails for good when it is assigned.
+type dyingReader struct{ scriptedReader }
+
+func (*dyingReader) Assign(string, []int64) error { return kafka.ErrClientFatal }
+
+// A client that has failed for good says so at every call: if an assignment is the first one, another
+// client takes its place.
+func TestAReaderThatFailsForGoodWhenItIsAssignedIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader, _, _ := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: "id", Partitions: 1}, nil })
+		first, second := &dyingReader{}, &scriptedReader{}
+		k := newKafkaLog(leader, &fakeProducer{}, func() (kafka.LogReader, error) { return second, nil }, slog.New(slog.DiscardHandler))
+		k.reader = first
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, _, err := k.Open(ctx)
+		require.NoError(t, err)
+		require.NoError(t, ctx.Err(), "it asks the same client for ever")
+		require.NotEmpty(t, second.assigned)
+		require.EqualValues(t, 1, first.closed.Load())
+		k.Close()
+	})
+}

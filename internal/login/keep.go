@@ -7,12 +7,20 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// leastPause is the shortest pause between two calls of get.
-const leastPause = time.Second
+const (
+	// leastPause is the shortest pause between two calls of get.
+	leastPause = time.Second
+	// mostPause is the longest. A timer stands still while the machine is suspended, and does not
+	// know that the wall clock was set, but the wall clock decides when a token expires.
+	mostPause = 10 * time.Second
+)
 
 // Keep gives a client one token after another, each before the previous one expires, until ctx is
-// done. get is kafka.Login.Token. failed is called with the reason whenever there is none.
+// done. get is kafka.Login.Token. set is called with each token once, and again after failed, which
+// is called with the reason whenever there is none.
 func Keep(ctx context.Context, get func(context.Context) (kafka.Token, error), set func(kafka.Token), failed func(error)) {
+	var had kafka.Token
+	var renew time.Time // when get should have another token than had
 	for {
 		token, err := get(ctx)
 		wait := leastPause
@@ -21,9 +29,13 @@ func Keep(ctx context.Context, get func(context.Context) (kafka.Token, error), s
 			return
 		case err != nil:
 			failed(err)
+			had = kafka.Token{}
 		default:
-			set(token)
-			wait = max(wait, Soon(token, time.Now()))
+			if now := time.Now().Round(0); token.Value != had.Value || !token.Expires.Equal(had.Expires) {
+				set(token)
+				had, renew = token, now.Add(Soon(token, now))
+			}
+			wait = min(max(leastPause, time.Until(renew)), mostPause)
 		}
 		timer := time.NewTimer(wait)
 		select {

@@ -61,6 +61,8 @@ func (s *Source) Close(ctx context.Context) {
 	}
 }
 
+var errLate = fmt.Errorf("no answer within %v", Patience)
+
 // Token implements kafka.Login.Token.
 func (s *Source) Token(ctx context.Context) (kafka.Token, error) {
 	token, err, due := s.have()
@@ -74,7 +76,7 @@ func (s *Source) Token(ctx context.Context) (kafka.Token, error) {
 		// The attempt has stored its outcome.
 	case <-limit.C:
 		// An attempt that ignores its context goes on. The next call waits for the same attempt.
-		s.note(kafka.Token{}, s.named(fmt.Errorf("no answer within %v", Patience)))
+		s.note(kafka.Token{}, s.named(errLate))
 	case <-ctx.Done():
 		return kafka.Token{}, s.named(ctx.Err())
 	}
@@ -88,7 +90,7 @@ func (s *Source) have() (kafka.Token, error, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	due := now.Round(0).After(s.renew) && now.After(s.retry)
+	due := s.due(now)
 	if now.Before(s.token.Expires) {
 		return s.token, nil, due
 	}
@@ -97,6 +99,11 @@ func (s *Source) have() (kafka.Token, error, bool) {
 		err = s.named(errors.New("the token has expired, and there is no other one yet"))
 	}
 	return kafka.Token{}, err, due
+}
+
+// due reports whether it is time to ask for another token. The caller holds the lock.
+func (s *Source) due(now time.Time) bool {
+	return now.Round(0).After(s.renew) && now.After(s.retry)
 }
 
 // attempt asks for a token once, unless the Source is closed, or the attempt of another caller has
@@ -117,10 +124,15 @@ func (s *Source) attempt() (any, error) {
 	return nil, nil
 }
 
-// note stores the outcome of an attempt, and reports a failure, unless the Source is closed.
+// note stores the outcome of an attempt, and reports a failure, unless the Source is closed. That an
+// attempt is late is noted once, though several callers wait for it, and not if it has just ended.
 func (s *Source) note(token kafka.Token, err error) {
 	s.mu.Lock()
 	now := time.Now()
+	if errors.Is(err, errLate) && !s.due(now) {
+		s.mu.Unlock()
+		return
+	}
 	s.err = err
 	if err == nil {
 		s.token, s.pause, s.retry = token, 0, time.Time{}

@@ -136,6 +136,26 @@ func TestWhoHangsHoldsUpNobodyForLong(t *testing.T) {
 	})
 }
 
+// Several clients wait for one attempt. That it hangs is one failure, whoever waits.
+func TestAnAttemptThatHangsFailsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		var failed atomic.Int64
+		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) { // ignores its context
+			<-release
+			return kafka.Token{Value: "late", Expires: time.Now().Add(time.Hour)}, nil
+		}, func(error) { failed.Add(1) })
+		for range 3 {
+			go func() { _, _ = s.Token(context.Background()) }()
+		}
+		time.Sleep(Patience + Grace)
+		synctest.Wait()
+		require.EqualValues(t, 1, failed.Load())
+		require.Equal(t, pauseLeast, s.pause)
+	})
+}
+
 // Close ends the attempt that goes on, and reports nothing of it. There is no other one.
 func TestCloseEndsTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -220,6 +240,75 @@ func TestKeep(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		require.Greater(t, set.Load(), before)
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// A source goes by the wall clock. If that was set forward, or went on while the machine was
+// suspended, the source has another token long before the timer of Keep ends.
+func TestKeepTakesATokenThatComesEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		get := func(context.Context) (kafka.Token, error) {
+			if time.Since(began) < 10*time.Minute {
+				return kafka.Token{Value: "former", Expires: began.Add(time.Hour)}, nil
+			}
+			return kafka.Token{Value: "next", Expires: began.Add(2 * time.Hour)}, nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan string, 10)
+		go Keep(ctx, get, func(token kafka.Token) { got <- token.Value }, func(err error) { t.Error(err) })
+		time.Sleep(9 * time.Minute)
+		synctest.Wait()
+		require.Equal(t, "former", <-got)
+		require.Empty(t, got, "the same token is no other one")
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		require.Len(t, got, 1, "the client logs in with a token that may have expired")
+		require.Equal(t, "next", <-got)
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// Looking more often makes no renewal later.
+func TestKeepRenewsATokenThatIsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var asked []time.Duration
+		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) {
+			asked = append(asked, time.Since(began))
+			return kafka.Token{Value: "value", Expires: time.Now().Add(30 * time.Second)}, nil
+		}, func(error) {})
+		ctx, cancel := context.WithCancel(t.Context())
+		go Keep(ctx, s.Token, func(kafka.Token) {}, func(err error) { t.Error(err) })
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		require.Len(t, asked, 3)
+		require.InDelta(t, 24, asked[1].Seconds(), 1.1)
+		require.InDelta(t, 48, asked[2].Seconds(), 2.2)
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// A renewal that failed is tried again after ten seconds at most, however long the former token
+// lasts (docs/security.md).
+func TestKeepRetriesARenewalSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) {
+			if asked.Add(1) > 1 {
+				return kafka.Token{}, errors.New("not today")
+			}
+			return kafka.Token{Value: "value", Expires: time.Now().Add(time.Hour)}, nil
+		}, func(error) {})
+		ctx, cancel := context.WithCancel(t.Context())
+		go Keep(ctx, s.Token, func(kafka.Token) {}, func(err error) { t.Error(err) })
+		time.Sleep(50 * time.Minute)
+		synctest.Wait()
+		require.GreaterOrEqual(t, asked.Load(), int64(7), "asked in the two minutes since 48 minutes have passed")
 		cancel()
 		synctest.Wait()
 	})

@@ -141,6 +141,14 @@ type watchedProvider struct {
 // TakeSentinel implements sentinel.Taker.
 func (p *watchedProvider) TakeSentinel(c *sentinel.Client) { p.client = c }
 
+// WithLogin implements kafka.LoginProvider, so that the library hears why its clients get no token.
+func (p *watchedProvider) WithLogin(l kafka.Login) kafka.Provider {
+	if able, can := p.Provider.(kafka.LoginProvider); can {
+		return able.WithLogin(l)
+	}
+	return p.Provider
+}
+
 // start makes the Neli, and serves the page and the metrics at listen until stop is called.
 func start(cfg neli.Config, listen string) (n *neli.Neli, stop func(), err error) {
 	if listen == "" {

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/kafka"
+)
+
+// fetching is a provider whose clients get tokens by themselves.
+type fetching struct {
+	kafka.Provider
+	failed func(error)
+}
+
+func (f *fetching) WithLogin(l kafka.Login) kafka.Provider {
+	f.failed = l.Failed
+	return f.Provider
+}
+
+// What the endpoint of tokens refuses is counted and logged, as docs/security.md says.
+func TestRunCountsFailuresToGetAToken(t *testing.T) {
+	clients := &fetching{Provider: franz.Provider()}
+	n, err := neli.New(neli.Config{Provider: &watchedProvider{Provider: clients}, LeaderGroupID: "g",
+		KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": "127.0.0.1:1"}})
+	require.NoError(t, err)
+	defer n.Close()
+	require.NotNil(t, clients.failed, "neli run keeps failures from the library")
+	clients.failed(errors.New("not today"))
+	require.EqualValues(t, 1, n.Stats().TokenFailures)
+}
