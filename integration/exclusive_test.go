@@ -238,14 +238,15 @@ func leaderCloses(t *testing.T, e *env, nomination neli.Nomination) {
 
 // An application that hangs keeps its process alive, but not its leadership.
 func leaderHangs(t *testing.T, e *env, nomination neli.Nomination) {
-	el := exclusive(t, e, nomination, time.Second, func(c *contenderParams) {
+	// Only a leader works, and hangs. T is so long that its term does not end by itself before it is told to hang.
+	el := exclusive(t, e, nomination, 4*time.Second, func(c *contenderParams) {
 		c.MaxPulse = time.Second
 		c.Drive = drivePulse
 	})
 	el.start("first")
 	el.leader(0, firstLeader)
 	el.follow("second")
-	old := el.leader(0, patience) // only a leader works, and hangs; a lease of a second may have ended while another started
+	old := el.leader(0, patience)
 	old.say(command{Do: "hang"})
 	hung := old.awaits("hangs", patience)
 	next := el.leader(0, el.bound+el.params.MaxPulse+patience, old.member)

@@ -32,8 +32,6 @@ type election struct {
 	// exclusive mode; without leader at all, in non-exclusive mode, where zero
 	// means that no instant may be.
 	bound time.Duration
-	// sampled is the least share of a member's life that must have been sampled.
-	sampled float64
 	// settled, in non-exclusive mode, is the time from which the promises are checked; settle sets it.
 	settled time.Duration
 }
@@ -57,7 +55,7 @@ func newElection(t *testing.T, e *env, params contenderParams) *election {
 	params.Bootstrap = either(params.Bootstrap, e.bootstrap)
 	params.Roles = max(1, params.Roles)
 	params.Partitions = max(1, params.Partitions)
-	el := &election{t: t, env: e, params: params, dir: dir, sampled: sampledEnough}
+	el := &election{t: t, env: e, params: params, dir: dir}
 	t.Cleanup(el.finish)
 	return el
 }

@@ -37,7 +37,7 @@ func TestLogsOfOneBrokerEach(t *testing.T) {
 		members = append(members, hostileStart(t, cfg, log))
 	}
 	o := watchOver(t, members)
-	took := o.until(t, 30*time.Second, "somebody leads", func(leader string, _ int64) bool { return leader != "" })
+	took := o.until(t, patience, "somebody leads", func(leader string, _ int64) bool { return leader != "" })
 	t.Logf("led after %v", took.Round(time.Millisecond))
 	topic := group + fmt.Sprintf(".logs-3.t-%v.rho-0.0005", logsTimeout)
 	where := map[int]int{} // broker → its log
@@ -75,9 +75,9 @@ func TestLogsOfOneBrokerEach(t *testing.T) {
 		}
 		hostileUntil(t, time.Minute, resets, "all members begin anew with the log of the broker that is back")
 		o.pass(4 * logsTimeout)
-		o.until(t, 30*time.Second, "somebody leads", func(leader string, _ int64) bool { return leader != "" })
+		o.until(t, patience, "somebody leads", func(leader string, _ int64) bool { return leader != "" })
 	}
-	o.until(t, 30*time.Second, "somebody leads in the end", func(leader string, _ int64) bool { return leader != "" })
+	o.until(t, patience, "somebody leads in the end", func(leader string, _ int64) bool { return leader != "" })
 	require.Positive(t, kept, "some crash of a broker must cost no term")
 	t.Logf("%d of 3 crashes cost no term", kept)
 }

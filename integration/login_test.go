@@ -179,7 +179,9 @@ func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 	m := hostileStart(t, cfg, log)
 	m.leads(t, time.Minute)
 	term, _ := m.Token(0)
-	require.EqualValues(t, 1, calls.Load(), "all clients share a token")
+	// The first token is replaced when four fifths of its life are over. A start that takes longer has had more of them.
+	due := time.Since(time.Unix(0, first.Load()).Add(-issuerLife)) / (issuerLife * 4 / 5)
+	require.LessOrEqual(t, calls.Load(), 1+int64(due), "all clients share a token")
 	broken.Store(true)
 	hostileUntil(t, 2*issuerLife, func() bool {
 		return len(log.with("level=WARN", "no token to log in with, retrying", "Config.Token: the vault is sealed")) > 0

@@ -35,9 +35,7 @@ func cover(t *testing.T, e *env, roles, partitions int, change ...func(*contende
 	}
 	broadcast := params.Timeout / 20
 	require.Greater(t, params.Timeout, e.session+rebalanceTime+2*broadcast, "the premise of the promise")
-	el := newElection(t, e, params)
-	el.sampled = busySampled
-	return el
+	return newElection(t, e, params)
 }
 
 func TestNonExclusive(t *testing.T) {

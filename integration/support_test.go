@@ -53,10 +53,6 @@ func steadyBroker() map[string]string {
 	return props
 }
 
-// busySampled is sampledEnough for elections beside which other tests want both cores: with 29 processes ready to run, a member
-// sampled 88.9 % of its life. What the library does has no influence on that.
-const busySampled = 0.5
-
 // hostileNumber makes names unique.
 var hostileNumber atomic.Int64
 

@@ -33,7 +33,6 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			el := exclusive(t, e, neli.Open, upgradeTimeout, func(p *contenderParams) { p.Client = client })
-			el.sampled = busySampled
 			by := func(program string) func(*memberParams) { return func(m *memberParams) { m.program = program } }
 			led := []held{}
 			running := []*member{el.start("former", by(former))}

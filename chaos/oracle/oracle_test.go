@@ -386,6 +386,8 @@ func TestSampling(t *testing.T) {
 		{"never", history.Life{Died: ms(20_000)}, "never sampled"},
 		{"a twentieth is missing", life("a", run(ex, witness.No, 0, 10_000), run(ex, witness.No, 11_000, 20_000), run(non, witness.No, 0, 20_000)), ""},
 		{"a seventh in between", life("a", run(ex, witness.No, 0, 10_000), run(ex, witness.No, 13_000, 20_000), run(non, witness.No, 0, 20_000)), "a, exclusive role 0: only 85 %"},
+		{"a stall of a short life", life("a", run(ex, witness.No, 0, 1_000), run(ex, witness.No, 2_900, 5_000), run(non, witness.No, 0, 5_000)), ""},
+		{"more of a short life", life("a", run(ex, witness.No, 0, 1_000), run(ex, witness.No, 3_100, 5_000), run(non, witness.No, 0, 5_000)), "a, exclusive role 0: only 58 %"},
 		{"of the other mode", life("a", run(ex, witness.No, 0, 20_000), run(non, witness.No, 0, 10_000), run(non, witness.No, 13_000, 20_000)), "a, non-exclusive role 0: only 85 %"},
 		{"suspended meanwhile", func() history.Life {
 			l := life("a", run(ex, witness.No, 0, 10_000), run(ex, witness.No, 15_000, 20_000), run(non, witness.No, 0, 10_000), run(non, witness.No, 15_000, 20_000))

@@ -8,8 +8,12 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// enough is the share of a life that must be sampled. Starts of brokers, which take both cores for a moment, explain the rest.
-const enough = 0.9
+// enough is the share of a life that must be sampled. Starts of brokers, which take both cores for a moment, explain the rest. A
+// stall of the machine says nothing of the sampler either, and may be a large share of a short life.
+const (
+	enough = 0.9
+	stall  = 2 * time.Second
+)
 
 // Two ends of a life are not sampled: a process has to start and to reach the
 // cluster, and to end. A life that is shorter than brief tells nothing of its share.
@@ -36,7 +40,8 @@ func unsampled(l history.Life, roles int) []string {
 			if late := runs[0].First.Before - l.Born; late > starting {
 				faults = append(faults, fmt.Sprintf("%s: not sampled for %v after its birth", what, late.Round(time.Millisecond)))
 			}
-			if share, known := sampled(l, runs); known && share < enough {
+			seen, all := sampled(l, runs)
+			if share := float64(seen) / float64(max(1, all)); all > brief && all-seen > stall && share < enough {
 				faults = append(faults, fmt.Sprintf("%s: only %.0f %% of its life was sampled", what, 100*share))
 			}
 		}
@@ -44,19 +49,18 @@ func unsampled(l history.Life, roles int) []string {
 	return faults
 }
 
-// sampled returns the share of a life that the samples of one role cover.
-func sampled(l history.Life, runs witness.Runs) (share float64, known bool) {
+// sampled returns how much of a life the samples of one role cover, and how long it is.
+func sampled(l history.Life, runs witness.Runs) (seen, all time.Duration) {
 	end := l.Died - ending
 	if l.Died == witness.Never { // it lived when the record was taken
 		end = runs[len(runs)-1].Last.Before
 	}
 	awake := witness.Without(witness.Span{From: runs[0].First.After, To: end}, l.Stops)
-	var seen []witness.Span
+	var proven []witness.Span
 	for _, r := range runs {
-		seen = append(seen, r.Proven())
+		proven = append(proven, r.Proven())
 	}
-	all := total(awake)
-	return float64(total(witness.Intersect(witness.Union(seen), awake))) / float64(max(1, all)), all > brief
+	return total(witness.Intersect(witness.Union(proven), awake)), total(awake)
 }
 
 func total(spans []witness.Span) time.Duration {

@@ -54,13 +54,13 @@ func TestTransferAndStepDown(t *testing.T) {
 	require.Equal(t, 3, neli(t, c, "step-down").code(), "nobody leads")
 }
 
-// A command that ignores TERM is killed before the drain is over. Until then the lease is kept, and no
-// other process runs the command.
+// A command that ignores TERM is killed before the drain is over. Until then the lease is kept, though the drain
+// takes longer than T, and no other process runs the command. T is so long that no busy machine ends the lease.
 func TestRevokedCommandIsKilledInTime(t *testing.T) {
 	c := broker(t)
 	t.Setenv("WITNESS", filepath.Join(t.TempDir(), "witness"))
 	run := func(name string) *process {
-		return neli(t, c, "run", "--allow-requests", "--once", "--drain", "4s", "--name", name, "--", "sh", "-c",
+		return neli(t, c, "run", "--timeout", medium.String(), "--allow-requests", "--once", "--drain", (medium * 3 / 2).String(), "--name", name, "--", "sh", "-c",
 			`exec 9>>"$WITNESS"; flock -n 9 || { echo overlap; exit 99; }; trap 'echo asked' TERM; echo token $NELI_TOKEN; echo child $$; while :; do sleep 0.05; done`)
 	}
 	one := run("one")
@@ -84,10 +84,10 @@ func TestARevocationAfterTERMExtendsNothing(t *testing.T) {
 	t.Parallel()
 	const drain = 20 * time.Second
 	c := broker(t)
-	one := neli(t, c, "run", "--allow-requests", "--drain", drain.String(), "--name", "one", "--", "sh", "-c",
+	one := neli(t, c, "run", "--timeout", medium.String(), "--allow-requests", "--drain", drain.String(), "--name", "one", "--", "sh", "-c",
 		`trap 'echo asked now' TERM; echo child $$; while :; do sleep 0.05; done`)
 	child := one.pid("child", 1)
-	neli(t, c, "run", "--name", "two", "--", "sleep", "1000")
+	neli(t, c, "run", "--timeout", medium.String(), "--name", "two", "--", "sleep", "1000")
 	require.Eventually(t, func() bool { // until the holder knows of the other member
 		p := neli(t, c, "status")
 		p.code()

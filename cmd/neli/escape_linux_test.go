@@ -85,7 +85,7 @@ func TestNothingEscapesItsCgroup(t *testing.T) {
 func TestSecondGuardIsKilled(t *testing.T) {
 	cgroups(t)
 	const lost = "the second guard has ended unexpectedly"
-	p := neli(t, broker(t), "run", "--", "sh", "-c", `echo child $$; exec sleep 1000`)
+	p := neli(t, broker(t), "run", "--timeout", medium.String(), "--", "sh", "-c", `echo child $$; exec sleep 1000`)
 	child := p.pid("child", 1)
 	require.NoError(t, unix.Kill(secondGuard(t, p.cmd.Process.Pid), unix.SIGKILL))
 	p.logs(lost)

@@ -23,7 +23,8 @@ import (
 const (
 	// lease is T in these tests.
 	lease = 1500 * time.Millisecond
-	// medium is T in tests that measure what happens before it is over, also on a busy machine.
+	// medium is T in tests that measure what happens before it is over, and in tests whose lease must not end by itself, also
+	// on a busy machine.
 	medium = 5 * time.Second
 	// soon is the longest that any step may take on a busy machine.
 	soon = 60 * time.Second

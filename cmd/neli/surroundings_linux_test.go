@@ -34,7 +34,7 @@ func firstProcess(t *testing.T) func(*exec.Cmd) {
 // command's exit code.
 func TestAsProcessOne(t *testing.T) {
 	as := firstProcess(t)
-	p := neliBy(t, as, environment(broker(t)), "run", "--", "sh", "-c", `
+	p := neliBy(t, as, environment(broker(t)), "run", "--timeout", medium.String(), "--", "sh", "-c", `
 		for i in 1 2 3; do (setsid sh -c 'echo orphan $$' &); done
 		sleep 0.2
 		while grep -qs '^State:.Z' /proc/[0-9]*/status; do sleep 0.01; done

@@ -13,9 +13,10 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
+// answerWithin is how long a sentinel may take to answer. Tests lengthen it.
+var answerWithin = 2 * time.Second
+
 const (
-	// answerWithin is how long a sentinel may take to answer.
-	answerWithin = 2 * time.Second
 	// retryFirst and retryAtMost bound the pause before a member connects again.
 	retryFirst  = 100 * time.Millisecond
 	retryAtMost = time.Minute

@@ -120,7 +120,7 @@ func TestASentinelThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { c.Run(ctx); close(ended) }()
 	c.Opened(registration(NewSecret()))
-	require.Eventually(t, func() bool { return c.State() == Refused }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return c.State() == Refused }, 3*answerWithin, 10*time.Millisecond)
 	cancel()
 	<-ended
 }
@@ -133,7 +133,7 @@ func TestGuardWaitsForOneAnswerOnly(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	next := func() (*net.UnixConn, request) {
-		require.NoError(t, l.SetDeadline(time.Now().Add(20*time.Second)))
+		require.NoError(t, l.SetDeadline(time.Now().Add(3*answerWithin)))
 		c, err := l.AcceptUnix()
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })

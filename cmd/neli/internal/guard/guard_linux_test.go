@@ -158,9 +158,10 @@ func TestDeadline(t *testing.T) {
 	e := guarded(t, command...)
 	e.lease(time.Minute)
 	group := e.started()
-	began := Now()
-	_, err := e.orders.Write(Until(began + 10*time.Millisecond))
+	older := Now() + 10*time.Millisecond
+	_, err := e.orders.Write(Until(older))
 	require.NoError(t, err)
+	require.Eventually(t, func() bool { return Now() > older && unread(t, e.orders) == 0 }, soon, time.Millisecond, "the guard has read it")
 	require.Never(t, func() bool { return !alive(group) }, 2*time.Second, 5*time.Millisecond, "an older deadline does not shorten the lease")
 }
 
@@ -168,19 +169,20 @@ func TestDeadline(t *testing.T) {
 func TestRenewedDeadline(t *testing.T) {
 	command, _ := family(t)
 	e := guarded(t, command...)
-	const lease = 3 * time.Second // a busy machine must renew it in time
+	const lease = 6 * time.Second // a busy machine must renew it in time
 	e.lease(lease)
 	group := e.started()
 	began := Now()
 	for range 10 {
-		e.lease(lease)
+		_, err := e.orders.Write(Until(Now() + lease)) // fails if the guard has ended
+		require.NoError(t, err, "it is renewed")
 		require.Never(t, func() bool { return !alive(group) }, lease/8, 10*time.Millisecond, "it is renewed")
 	}
 	r := e.last()
 	require.True(t, r.Late, "killed for its lease was over")
 	require.Equal(t, 137, r.Code)
 	require.False(t, alive(group), "the command is dead")
-	require.GreaterOrEqual(t, Now()-began, 2*lease)
+	require.GreaterOrEqual(t, Now()-began, 2*lease, "it is renewed") // also if the guard got no processor at the first deadline
 }
 
 // Without an elector there is no command.
@@ -264,9 +266,23 @@ func TestGuardKilled(t *testing.T) {
 	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT} {
 		require.NoError(t, e.guard.Process.Signal(s))
 	}
-	require.Never(t, func() bool { return !alive(group) }, time.Second, 10*time.Millisecond, "what a supervisor sends to all is not for the guard")
+	require.Eventually(t, func() bool { return !pending(t, e.guard.Process.Pid) }, soon, time.Millisecond, "the guard has got them")
+	require.Never(t, func() bool { return !alive(group) }, 2*time.Second, 10*time.Millisecond, "what a supervisor sends to all is not for the guard")
 	require.NoError(t, e.guard.Process.Kill())
 	require.Eventually(t, func() bool { return !alive(group) }, soon, time.Millisecond, "the command is dead")
+}
+
+// pending reports whether a process has signals that none of its threads has got yet.
+func pending(t *testing.T, pid int) bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return false // it has ended
+	}
+	_, rest, ok := strings.Cut(string(text), "\nShdPnd:\t")
+	require.True(t, ok, "the kernel says which signals are pending")
+	mask, _, _ := strings.Cut(rest, "\n")
+	return strings.Trim(mask, "0") != ""
 }
 
 // A guard that is killed before it has reported the group has started nothing.
@@ -293,10 +309,25 @@ func TestCommandWaitsForTheReport(t *testing.T) {
 		_, err := os.Stat(file)
 		return err == nil
 	}
-	require.Never(t, started, time.Second, 10*time.Millisecond, "the command runs before its group was told of")
+	// On a busy machine it may take seconds until there is a process that could become the command.
+	require.Eventually(t, func() bool { return hasChild(e.guard.Process.Pid) }, soon, time.Millisecond, "the guard has started a process")
+	require.Never(t, started, 2*time.Second, 10*time.Millisecond, "the command runs before its group was told of")
 	_, err := full.Read(make([]byte, size))
 	require.NoError(t, err)
 	require.Eventually(t, started, soon, time.Millisecond, "the command runs")
+}
+
+// hasChild reports whether a process has a child, which may be a zombie.
+func hasChild(pid int) bool {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, stat := range stats {
+		text, _ := os.ReadFile(stat) // fails if the process has ended meanwhile
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if f := strings.Fields(rest); len(f) > 1 && f[1] == strconv.Itoa(pid) {
+			return true
+		}
+	}
+	return false
 }
 
 // filesOf is a command that fails if it has files besides the standard ones.

@@ -71,11 +71,12 @@ func TestEndIsTold(t *testing.T) {
 	}
 }
 
-// The command kills its guard. This process adopts the processes that left the group, and reaps them.
+// The command kills its guard. This process adopts the processes that left the group, and reaps them. The
+// orphan outlasts the guard: otherwise the guard could reap it.
 func TestOrphansAreReaped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	runs(t, strings.ReplaceAll(`[ -e FILE ] && exec sleep 1000
-		setsid sh -c 'echo $$ >FILE.new; mv FILE.new FILE; exec sleep 1' &
+		setsid sh -c 'echo $$ >FILE.new; mv FILE.new FILE; while kill -0 '$PPID' 2>/dev/null; do sleep 0.1; done' &
 		while [ ! -e FILE ]; do sleep 0.01; done
 		kill -KILL $PPID
 		exec sleep 1000`, "FILE", file))
@@ -95,7 +96,7 @@ func TestOrphansAreReaped(t *testing.T) {
 func TestASentinelIsToldOfACommand(t *testing.T) {
 	b := nelitest.NewBroker(nelitest.Options{})
 	t.Cleanup(b.Close)
-	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: 5 * time.Second, Provider: b.Provider("alice")})
+	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: 12 * time.Second, Provider: b.Provider("alice")}) // a busy machine must renew the lease in time
 	require.NoError(t, err)
 	dir := t.TempDir()
 	started, ended := filepath.Join(dir, "started"), filepath.Join(dir, "ended")
