@@ -341,3 +341,13 @@ func (a *actor) leads(roles int) (out []int) {
 	}
 	return out
 }
+
+// sent returns the records of a kind that a process has in a log.
+func (w *world) sent(p int, process string, k lease.Kind) (out []lease.Record) {
+	for _, r := range w.logs[p] {
+		if r.Session.Process == process && r.Kind == k {
+			out = append(out, r)
+		}
+	}
+	return out
+}

@@ -61,25 +61,6 @@ func TestMovesHaveHysteresis(t *testing.T) {
 	}
 }
 
-// While the rest is level, roles that have to move go to the members with fewer roles, and no
-// other role moves because of that.
-func TestMovesOfTheMisplacedDisturbNobodyElse(t *testing.T) {
-	w := newWorld([]Candidate{
-		{ID: "a", Steady: true, Roles: 300, Priority: 1}, {ID: "b", Steady: true, Roles: 300, Priority: 1}, {ID: "c", Steady: true, Roles: 300},
-	}, 210)
-	w.deal(func(role int) int {
-		switch {
-		case role < 108:
-			return 0
-		case role < 208:
-			return 1
-		}
-		return 2
-	})
-	require.Equal(t, 2, w.settle(t, options{together: true}))
-	require.Equal(t, []int{108, 102, 0}, w.all(), "105 each would be even, but takes three moves more")
-}
-
 // A join moves the newcomer's share to it, and nothing else. A leave moves nothing that the
 // others have.
 func TestMovesAfterAJoinAreMinimal(t *testing.T) {
@@ -179,61 +160,6 @@ func TestMovesLeaveAloneWhatMayNotMove(t *testing.T) {
 	require.Equal(t, []int{5, 5}, w.all())
 }
 
-// In the end each role is with a steady member that prefers it most, unless a member that is not
-// steady but deserves it as much, or more, has it. Each class is level.
-func TestMovesServeThePreferred(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		roles := rapid.IntRange(1, 60).Draw(t, "roles")
-		r := random(rapid.Uint64().Draw(t, "seed"))
-		w := dealt(r, someone(t, roles), roles)
-		before := slices.Clone(w.holders)
-		o := options{together: rapid.Bool().Draw(t, "together"), limit: rapid.SampledFrom([]int{0, 3}).Draw(t, "limit")}
-		w.settle(t, o)
-		classes := map[string][]int{}
-		waits := map[string]bool{} // room is kept for a member that is not steady
-		for role, h := range w.holders {
-			deserving := best(w.plan, role, true)
-			if len(deserving) == 0 {
-				require.Equal(t, before[role], h, "a role that nobody steady wants has moved")
-				continue
-			}
-			key := string(rune(0))
-			for _, i := range deserving {
-				key += string(rune(i + 1))
-			}
-			classes[key] = append(classes[key], role)
-			for i := range w.plan.Len() {
-				c, top := w.plan.Candidate(i), w.plan.Candidate(deserving[0])
-				waits[key] = waits[key] || !c.Steady && (i == int(h) || c.Soon && role < c.Roles && c.prefers(role) == top.prefers(role))
-			}
-		}
-		for key, class := range classes {
-			deserving := best(w.plan, class[0], true)
-			loads := make([]int, w.plan.Len())
-			for _, role := range class {
-				loads[w.holders[role]]++
-				h, top := w.plan.Candidate(int(w.holders[role])), w.plan.Candidate(deserving[0])
-				if h.Steady {
-					require.Contains(t, deserving, int(w.holders[role]))
-					continue
-				}
-				require.Less(t, role, h.Roles)
-				require.GreaterOrEqual(t, h.prefers(role), top.prefers(role))
-				if h.prefers(role) > top.prefers(role) {
-					require.Equal(t, before[role], w.holders[role], "a holder that deserves the role more has lost it")
-				}
-			}
-			var of []int
-			for _, i := range deserving {
-				of = append(of, loads[i])
-			}
-			if !waits[key] {
-				require.LessOrEqual(t, spread(of), max(1, len(class)/len(of)/10))
-			}
-		}
-	})
-}
-
 // Several newcomers one after the other: the first does not get the room of those that are not
 // steady yet, so nothing has to move on.
 func TestMovesLeaveRoomForWhoComesNext(t *testing.T) {
@@ -325,86 +251,6 @@ func TestMovesFromWhoIsNotSteady(t *testing.T) {
 	w.plan = New([]Candidate{{ID: "a", Steady: true, Roles: 30}, {ID: "b", Roles: 30}})
 	w.settle(t, options{})
 	require.Equal(t, []int{15, 15}, w.all())
-}
-
-// Roles that have to move do not wait for room that is kept for a member that is not steady. They
-// are shared out among those that are steady.
-func TestMovesOfTheMisplacedDoNotWait(t *testing.T) {
-	w := newWorld([]Candidate{
-		{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "u", Roles: 40}, {ID: "z"},
-	}, 40)
-	w.deal(func(role int) int {
-		switch {
-		case role < 14:
-			return 0
-		case role < 18:
-			return 1
-		case role < 20:
-			return 2
-		}
-		return 3
-	})
-	require.Equal(t, 20, w.carry(t, 3, w.plan.Moves(3, w.holders, anything, 40), options{limit: 40, movable: anything}, w.holders), "does not move all at once")
-	require.Equal(t, []int{19, 19, 2, 0}, w.all())
-	require.Zero(t, w.settle(t, options{}))
-}
-
-// Roles that a member that is not steady deserves more do not count: the others level what they
-// have.
-func TestMovesLevelBesideWhatIsDeservedMore(t *testing.T) {
-	w := newWorld([]Candidate{
-		{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Priority: 1},
-	}, 40)
-	w.deal(func(role int) int { return role % 2 * 2 })
-	require.Equal(t, 10, w.settle(t, options{}))
-	require.Equal(t, []int{10, 10, 20}, w.all())
-}
-
-// A member with an excess that is not steady gives up roles that others deserve as much as it
-// does.
-func TestMovesKeepWhatIsDeservedMore(t *testing.T) {
-	w := newWorld([]Candidate{
-		{ID: "a", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Prefs: slices.Repeat([]int32{1}, 10)},
-	}, 40)
-	w.deal(func(int) int { return 1 })
-	require.Equal(t, 15, w.settle(t, options{}))
-	require.Equal(t, []int{0, 10}, w.loads(0, 10))
-}
-
-// A member keeps its share, even if the roles that it has to give up for others may not move.
-func TestMovesKeepTheShareBesideWhatMayNotMove(t *testing.T) {
-	w := newWorld([]Candidate{
-		{ID: "a", Steady: true, Roles: 20}, {ID: "u", Roles: 20, Prefs: slices.Repeat([]int32{-1}, 10)},
-	}, 20)
-	w.deal(func(int) int { return 1 })
-	require.Empty(t, w.plan.Moves(1, w.holders, func(role int) bool { return role >= 10 }, 20))
-	require.Len(t, w.plan.Moves(1, w.holders, anything, 20)[0].Roles, 10)
-}
-
-// Several members that have to give up all they have choose different room. After one round all
-// is level.
-func TestMovesOfSeveralMisplaced(t *testing.T) {
-	r := random(4)
-	who := crowd(r, 8, 80)
-	for i := range 4 {
-		who[i].Priority = 1
-	}
-	w := newWorld(who, 80)
-	low := []int{}
-	for i := range 8 {
-		if w.plan.Candidate(i).Priority == 0 {
-			low = append(low, i)
-		}
-	}
-	w.deal(func(role int) int { return low[role%4] })
-	next := slices.Clone(w.holders)
-	for _, me := range low {
-		w.carry(t, me, w.plan.Moves(me, w.holders, anything, 80), options{limit: 80, movable: anything}, next)
-	}
-	w.holders = next
-	for i, has := range w.all() {
-		require.Equal(t, 20*w.plan.Candidate(i).Priority, has)
-	}
 }
 
 // Roles that their holder does not want go to members that want them. No member gets a role that

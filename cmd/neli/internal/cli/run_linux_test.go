@@ -22,7 +22,7 @@ func (f *fetching) WithLogin(l kafka.Login) kafka.Provider {
 	return f.Provider
 }
 
-// What the endpoint of tokens refuses is counted and logged, as docs/security.md says.
+// When a token endpoint refuses, neli run counts a failure and logs it, as docs/security.md says.
 func TestRunCountsFailuresToGetAToken(t *testing.T) {
 	clients := &fetching{Provider: franz.Provider()}
 	n, err := neli.New(neli.Config{Provider: &watchedProvider{Provider: clients}, LeaderGroupID: "g",

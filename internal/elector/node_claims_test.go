@@ -1,0 +1,273 @@
+package elector
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// Nothing is claimed while a Claim is under way, nor before a probe has shown that the log
+// works; and a Claim that does not come back is given up.
+func TestOneClaimAtATime(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 2, nil)
+	w.pass(5 * time.Second)
+	a.cut = true // its probe has come back: it claims
+	w.pass(100 * time.Millisecond)
+	under, _ := a.shards[0].lease.Claiming()
+	require.Equal(t, 1, under)
+	w.take()
+	w.pass(9 * time.Second)
+	require.NotContains(t, w.take(), "claim", "it waits for what became of it")
+	w.pass(2 * time.Second)
+	under, _ = a.shards[0].lease.Claiming()
+	require.Zero(t, under, "it was given up")
+	a.cut = false
+	w.pass(time.Minute)
+	require.Equal(t, []int{0, 1}, a.leads(2))
+	require.Len(t, w.sent(0, "a", lease.Claim), 1)
+}
+
+// A process that wants nothing any more waits for a Claim for no longer than a closing
+// one does; should it arrive later, nothing is led by it.
+func TestClaimOfOneThatSteppedDown(t *testing.T) {
+	w, a, late := stepsDownWhileItClaims(t)
+	require.True(t, a.Busy(w.instant()))
+	w.pass(closeTail + lookEvery)
+	require.False(t, a.Busy(w.instant()))
+	a.release(late)
+	w.pass(10 * time.Millisecond)
+	require.Empty(t, a.leads(1))
+	w.pass(5 * time.Second)
+	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it gives back what the Claim has brought")
+	require.True(t, a.channels[0].log.Vacant())
+}
+
+// stepsDownWhileItClaims is a world in which a has stepped down, and its Claim is held back.
+func stepsDownWhileItClaims(t *testing.T) (w *world, a *actor, late []lease.Record) {
+	t.Helper()
+	w = newWorld(1)
+	a = w.start("a", 1, nil)
+	w.pass(5 * time.Second)
+	kept := a.holdBack()
+	w.pass(100 * time.Millisecond)
+	require.Len(t, *kept, 1)
+	d := a.desired
+	d.Away = clock.Never
+	a.want(d)
+	return w, a, *kept
+}
+
+// holdBack keeps the Claims that a sends from the log.
+func (a *actor) holdBack() *[]lease.Record {
+	a.cut = true
+	var kept []lease.Record
+	a.caught = &kept
+	return &kept
+}
+
+// release lets them arrive.
+func (a *actor) release(kept []lease.Record) {
+	a.cut, a.caught = false, nil
+	for _, r := range kept {
+		o := int64(len(a.w.logs[0]))
+		a.w.logs[0] = append(a.w.logs[0], r)
+		for _, to := range a.w.actors {
+			to.read(0, o)
+		}
+	}
+}
+
+// A Claim that the log reports as failed is made again, after a pause.
+func TestFailedClaimIsMadeAgain(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.pass(5 * time.Second)
+	kept := a.holdBack()
+	w.pass(50 * time.Millisecond)
+	require.Len(t, *kept, 1)
+	a.do(func(now clock.Instant) {
+		a.Acked(Append{Partition: 0, Record: (*kept)[0]}, errors.New("timed out"), now)
+	})
+	a.cut, a.caught = false, nil
+	w.pass(a.set.T/8 - time.Millisecond) // the least pause
+	require.Empty(t, w.sent(0, "a", lease.Claim))
+	w.pass(10 * time.Second)
+	require.Equal(t, []int{0}, a.leads(1))
+}
+
+// What somebody holds is not vacant any more: a claim that was put off is not made when
+// the role happens to be free at that moment, for another one to take.
+func TestVacancyEndsWithAClaim(t *testing.T) {
+	var c claims
+	c.init()
+	c.add(at(time.Second).Mono, []int32{1, 2, 3})
+	c.add(at(2*time.Second).Mono, []int32{3, 4})
+	c.drop([]int32{4, 3})
+	require.Equal(t, []int32{1, 2}, c.take(at(time.Hour), 10))
+	require.Empty(t, c.vacant)
+	c.add(at(0).Mono, []int32{5, 6, 5})
+	c.add(at(time.Minute).Mono, []int32{7})
+	require.Equal(t, []int32{5}, c.take(at(time.Second), 6), "each once, below R")
+	require.Len(t, c.vacant, 1)
+}
+
+// Many things give reason to look at a role, and each Claim drops some: it is listed once,
+// for the earliest time, until it is dropped.
+func TestAVacancyIsListedOnce(t *testing.T) {
+	var c claims
+	c.init()
+	c.add(at(2*time.Second).Mono, []int32{1, 2, 3})
+	c.add(at(3*time.Second).Mono, []int32{2, 3, 4})
+	require.Equal(t, 1, c.vacant[1].left)
+	c.add(at(time.Second).Mono, []int32{3})
+	require.Equal(t, []int32{3}, c.take(at(time.Second), 10))
+	c.drop([]int32{1})
+	c.add(at(4*time.Second).Mono, []int32{1})
+	require.Equal(t, []int32{2}, c.take(at(2*time.Second), 10), "3 was taken, 1 was dropped")
+	require.Equal(t, []int32{4}, c.take(at(3*time.Second), 10))
+	require.Equal(t, []int32{1}, c.take(at(4*time.Second), 10))
+	require.Empty(t, c.vacant)
+}
+
+// There may be fewer roles when it is time to think of a vacancy than when it was listed.
+func TestVacanciesBeyondRAreForgotten(t *testing.T) {
+	var c claims
+	c.init()
+	c.list(&vacancy{at: at(time.Second).Mono, roles: []int32{7, 8, 9}, what: toRank})
+	require.Empty(t, c.due(toShare, at(time.Hour), 10))
+	require.Equal(t, []int32{7}, c.due(toRank, at(time.Second), 8))
+	require.Empty(t, c.vacant)
+	require.False(t, c.isListed(9))
+}
+
+// A role that was released in favour of one that has gone is anybody's.
+func TestSuccessorThatHasGone(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, func(s *Settings) { s.Rebalance = false })
+	w.pass(6 * time.Second)
+	b := w.start("b", 1, func(s *Settings) { s.Rebalance = false })
+	c := w.start("c", 1, func(s *Settings) { s.Rebalance = false })
+	w.pass(6 * time.Second)
+	a.work = 50 * time.Millisecond
+	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
+	w.pass(20 * time.Millisecond)
+	b.dead = true
+	w.pass(500 * time.Millisecond)
+	require.Equal(t, 1, len(a.leads(1))+len(c.leads(1)), "after a head start")
+	require.Equal(t, []Outcome{{1, ErrNotTransferred}}, a.ends)
+}
+
+// A role can be transferred to a process that has just come: it does not wait for others
+// that start with it.
+func TestTransferToOneThatHasJustCome(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 10, nil)
+	w.pass(6 * time.Second)
+	b := w.start("b", 10, nil)
+	w.pass(8 * time.Millisecond)
+	a.do(func(now clock.Instant) { _, err := a.Transfer(4, "b", now); require.NoError(t, err) })
+	w.pass(12 * time.Millisecond)
+	require.Equal(t, []int{4}, b.leads(10), "within round trips")
+	w.pass(time.Second)
+	require.Equal(t, []Outcome{{1, nil}}, a.ends)
+}
+
+// Who came after the successor, and has heard little of it or nothing, leaves the role to it.
+func TestSuccessorThatIsHardlyKnown(t *testing.T) {
+	for name, unread := range map[string]bool{"of history": false, "of nothing": true} {
+		t.Run(name, func(t *testing.T) {
+			for role := range 10 {
+				w := newWorld(1)
+				short := func(s *Settings) { s.T, s.Every = time.Second, time.Second/5 }
+				a := w.start("a", 10, short)
+				w.pass(2 * time.Second)
+				w.start("b", 10, short)
+				w.pass(2 * time.Millisecond)
+				w.drop = func(r *lease.Record) bool { return r.Session.Process == "b" && r.Kind != lease.Pong }
+				if unread {
+					w.head = int64(len(w.logs[0]))
+				}
+				c := w.start("c", 10, short)
+				w.pass(20 * time.Millisecond)
+				require.False(t, c.members.takes("b"), "it was there before")
+				a.do(func(now clock.Instant) { _, err := a.Transfer(role, "b", now); require.NoError(t, err) })
+				w.pass(20 * time.Millisecond)
+				require.NotContains(t, a.leads(10), role, "it was released")
+				require.Empty(t, w.sent(0, "c", lease.Claim), "b comes first")
+				w.pass(100 * time.Millisecond)
+				require.Len(t, append(a.leads(10), c.leads(10)...), 10, "b did not come")
+			}
+		})
+	}
+}
+
+// A holder that has died is no successor, though another process found its silence out, and
+// claimed what it held, before this one would have.
+func TestWhoHasDiedIsNoSuccessor(t *testing.T) {
+	w := newWorld(1)
+	priority := func(p int) func(*Settings) { return func(s *Settings) { s.Priority = p } }
+	a := w.start("a", 10, priority(3))
+	w.pass(6 * time.Second)
+	b, c := w.start("b", 10, priority(2)), w.start("c", 10, priority(1))
+	w.pass(10 * time.Second)
+	require.Len(t, a.leads(10), 10)
+	a.dead = true
+	for range 6000 {
+		c.tick++ // it is not woken
+		w.pass(time.Millisecond)
+	}
+	require.Len(t, b.leads(10), 10)
+	b.do(func(now clock.Instant) { _, err := b.Transfer(3, "c", now); require.NoError(t, err) })
+	w.pass(100 * time.Millisecond)
+	require.Equal(t, []int{3}, c.leads(10))
+	d := c.desired
+	d.Closing = true
+	c.want(d)
+	w.pass(100 * time.Millisecond)
+	require.Len(t, b.leads(10), 10, "it does not wait for an answer of a's")
+}
+
+// Candidates of equal rank without any jitter, who do not know each other and so claim at
+// the same instant, still elect one, in T′ and two round trips: the log decides.
+func TestEqualRanksElectInTime(t *testing.T) {
+	for _, others := range []int{2, 5, 12} {
+		w := newWorld(1)
+		a := w.start("a", 1, nil)
+		w.pass(6 * time.Second)
+		var rest []*actor
+		for i := range others {
+			rest = append(rest, w.start(string(rune('b'+i)), 1, nil))
+		}
+		w.pass(8 * time.Second)
+		a.dead = true
+		w.pass(3 * time.Second)
+		g, ok := rest[0].shards[0].lease.Holder(0)
+		require.True(t, ok)
+		w.pass(g.FreeAt.Sub(w.instant().Raw) - time.Millisecond)
+		for _, o := range rest {
+			clear(o.members.by)
+			o.planner.forget()
+		}
+		before := len(w.sent(0, "b", lease.Claim))
+		w.pass(time.Millisecond + 2*2*time.Millisecond)
+		leaders, claims := 0, 0
+		for _, o := range rest {
+			leaders += len(o.leads(1))
+			claims += len(w.sent(0, o.set.Name, lease.Claim))
+		}
+		require.Equal(t, 1, leaders)
+		require.Equal(t, others, claims-before, "all did claim at the same instant")
+		w.pass(2 * time.Second)
+		leaders = 0
+		for _, o := range rest {
+			leaders += len(o.leads(1))
+		}
+		require.Equal(t, 1, leaders, "and it stays")
+	}
+}

@@ -1,0 +1,135 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/term"
+)
+
+// rooms is what shards and channels of a process need, without the Node that runs them. The
+// process is a, with a lease of a second.
+type rooms struct {
+	common
+	now   clock.Instant
+	alive bool
+	ends  []int64
+}
+
+func newRooms(logs, roles int, change func(*Settings)) *rooms {
+	k := &rooms{now: at(0), alive: true, ends: make([]int64, logs)}
+	k.set = &Settings{Process: "a", Name: "a", Group: "g", T: time.Second, Every: 200 * time.Millisecond, Drain: time.Second,
+		AnswerWait: 300 * time.Millisecond, Random: func(time.Duration) time.Duration { return 0 },
+		Alive: func(clock.Instant) bool { return k.alive }}
+	if change != nil {
+		change(k.set)
+	}
+	k.terms = term.New(func(now, v clock.Instant) bool { return lease.Young(now, v, k.set.T) }, func() clock.Instant { return k.now })
+	k.members, k.timing = newMembers(), newTiming(k.set.T)
+	k.desired = Desired{Roles: roles, Contend: true}
+	lines := k.openShards(logs, k.now)
+	k.members.open(len(k.shards))
+	k.terms.Open(lines, len(k.shards))
+	return k
+}
+
+// reading begins the first log, which ends at end, but does not begin the others.
+func (k *rooms) reading(end int64) (*shard, *channel) {
+	s, c := k.shards[0], k.channels[0]
+	s.lease.Begin(0, Entry{Reset: true}, k.now)
+	c.restart(end, k.now)
+	s.begun = true
+	return s, c
+}
+
+// begin lets reading of all logs begin; they are empty.
+func (k *rooms) begin() {
+	for i, c := range k.channels {
+		c.shard.lease.Begin(i, Entry{Reset: true, Whole: true}, k.now)
+		c.restart(0, k.now)
+		c.shard.begun = true
+		c.catchUp(k.now)
+	}
+}
+
+// read lets a log say a record.
+func (k *rooms) read(log int, r lease.Record) lease.Event {
+	c := k.channels[log]
+	k.ends[log]++
+	ev, anew := c.shard.lease.Read(log, k.ends[log]-1, &r, nil, k.now)
+	if ev.Own {
+		c.back(&r, ev.Stamp, k.now)
+	}
+	c.follow(ev, anew, &r, k.now)
+	return ev
+}
+
+// from is a record of another process, which has read all there is of a log.
+func (k *rooms) from(process string, log int, r lease.Record) lease.Record {
+	r.Session, r.Name, r.T, r.Longest = session(process), process, time.Second, lease.Unsaid
+	r.Read, r.Seq = k.ends[log]-1, uint64(k.ends[log]+1)
+	return r
+}
+
+// joined lets a member announce itself that wants all of so many roles.
+func (k *rooms) joined(process string, roles int) {
+	k.members.announced(process, process, &lease.Announcement{Roles: roles}, true, k.now)
+	k.planner.forget()
+}
+
+// out returns what is to be appended.
+func (k *rooms) out() (out []lease.Record) {
+	for _, a := range k.ready.Append {
+		out = append(out, a.Record)
+	}
+	k.ready.Append = nil
+	return out
+}
+
+func kinds(records []lease.Record) (out []lease.Kind) {
+	for _, r := range records {
+		out = append(out, r.Kind)
+	}
+	return out
+}
+
+// echo reads all that is to be appended, until there is nothing more.
+func (k *rooms) echo() {
+	for {
+		all := k.ready.Append
+		if k.ready.Append = nil; len(all) == 0 {
+			return
+		}
+		for _, a := range all {
+			k.read(a.Partition, a.Record)
+		}
+	}
+}
+
+// pass lets time pass, in which all that is said is read, and each shard does what is due.
+func (k *rooms) pass(d time.Duration) {
+	for end := k.now.Mono.Add(d); k.now.Mono < end; {
+		k.now = k.now.Add(20 * time.Millisecond)
+		for _, s := range k.shards {
+			s.step(k.now)
+		}
+		k.echo()
+	}
+}
+
+// leading is rooms in which this process leads all roles of one log.
+func leading(t *testing.T, roles int, change func(*Settings)) (*rooms, *shard) {
+	t.Helper()
+	k := newRooms(1, roles, change)
+	k.begin()
+	k.pass(2 * time.Second)
+	s := k.shards[0]
+	require.Equal(t, roles, s.holds.len())
+	for len(k.terms.Collect(k.now)) > 0 {
+	}
+	return k, s
+}
