@@ -114,8 +114,8 @@ type Config struct {
 	// 500,000 one step in two runs did. With a million one step in a thousand takes longer, and one in
 	// a run up to 0.5 s, so let HeartbeatTimeout be 5 s or more. All of the million are led evenly 7 s
 	// after the start and 6 s after a crash, and are led 2 s after a clean restart, also beside two
-	// busy processes. With twenty members on two cores a million roles are led after 11 to 20 s, and
-	// after a clean restart of all in 12 s: give so many members more processors, or fewer roles. A
+	// busy processes. With twenty members on two cores a million roles are led after 10 to 16 s, and
+	// 4 to 9 s after a clean restart of all: give so many members more processors, or fewer roles. A
 	// member that leads a third of a million roles has 60 MB live on Go's heap and up to 250 MB
 	// resident. Default: 1.
 	Roles int

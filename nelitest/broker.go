@@ -3,6 +3,7 @@ package nelitest
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -197,11 +198,9 @@ func (p *process) newClient() client {
 	if b.opts.Jitter > 0 {
 		// Each client has its own random numbers, which must not depend on the order in which other
 		// clients' goroutines run.
-		h := uint64(14695981039346656037)
-		for i := range len(m.name) {
-			h = (h ^ uint64(m.name[i])) * 1099511628211
-		}
-		c.rng = rand.New(rand.NewPCG(b.opts.Seed, h+uint64(c.rank)))
+		h := fnv.New64a()
+		h.Write([]byte(m.name))
+		c.rng = rand.New(rand.NewPCG(b.opts.Seed, h.Sum64()+uint64(c.rank)))
 	}
 	return c
 }
