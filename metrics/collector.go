@@ -6,6 +6,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/goneli/neli"
 	"github.com/prometheus/client_golang/prometheus"
@@ -99,6 +100,8 @@ func (o *options) check() error {
 			faults = append(faults, fmt.Errorf("WithLabels: %q: is one of the collector's own labels", name))
 		case !model.LegacyValidation.IsValidLabelName(name) || len(name) > 1 && name[:2] == "__":
 			faults = append(faults, fmt.Errorf("WithLabels: %q: must consist of letters, digits and underscores, and must not begin with a digit or two underscores", name))
+		case !utf8.ValidString(o.labels[name]):
+			faults = append(faults, fmt.Errorf("WithLabels: %q: its value %q must be UTF-8", name, o.labels[name]))
 		}
 	}
 	return errors.Join(faults...)

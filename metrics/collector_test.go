@@ -233,8 +233,8 @@ func TestOptions(t *testing.T) {
 			_, err = NewCollector(a, WithRoles(below))
 			require.Equal(t, ok, err == nil, strconv.Itoa(below))
 		}
-		_, err = NewCollector(a, WithRoles(0), WithLabels(prometheus.Labels{"reason": "x", "group": "y", "0": "z", "__a": ""}))
-		for _, part := range []string{"WithRoles: 0", `"reason"`, `"group"`, `"0"`, `"__a"`} {
+		_, err = NewCollector(a, WithRoles(0), WithLabels(prometheus.Labels{"reason": "x", "group": "y", "0": "z", "__a": "", "zone": "\xff"}))
+		for _, part := range []string{"WithRoles: 0", `"reason"`, `"group"`, `"0"`, `"__a"`, `"zone"`} {
 			require.ErrorContains(t, err, part)
 		}
 		_, err = NewCollector(nil)

@@ -54,6 +54,12 @@
 //     zero and twice its length. CronJob, DailyJob and so on, and WithStartAt, give all instances the same
 //     ticks if all schedulers have the same time zone: gocron takes the instance's, so set it with
 //     gocron.WithLocation.
+//   - In a time zone with daylight saving time, the ticks of a CronJob in the hour that is left out in spring
+//     are missed. Those in the hour that comes twice in autumn may run twice, for example if another instance
+//     starts in between. Use time.UTC, or have no ticks in these hours.
+//   - gocron waits for a tick with a timer. If meanwhile the instance's clock is set, or its machine is
+//     suspended, the tick comes at another time by the clock, as if the clocks of the instances differed by
+//     as much.
 //
 // If every tick counts, let the job record, protected by the Token, up to which time it has done its work,
 // and continue from there.

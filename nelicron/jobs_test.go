@@ -184,6 +184,43 @@ func TestTicksAcrossAHandOver(t *testing.T) {
 	}
 }
 
+// What the package comment says about daylight saving time, which is gocron's doing.
+func TestTicksInDaylightSavingTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		at   time.Time // an hour before the clocks of Berlin change
+		want []string
+	}{
+		"an hour is left out": {time.Date(2000, 3, 26, 0, 0, 0, 0, time.UTC), nil},
+		"an hour comes twice": {time.Date(2000, 10, 29, 0, 0, 0, 0, time.UTC), []string{"alice", "bob"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, d := nelitest.NewBroker(nelitest.Options{}), &diary{}
+				defer b.Close()
+				member := func(name string) *instance {
+					return launch(t, b, name, spread, func(s gocron.Scheduler, jobs *nelicron.Jobs) {
+						task := jobs.Task("report", func(context.Context, neli.Leadership) error { d.add(run{who: name}); return nil })
+						_, err := s.NewJob(gocron.CronJob("CRON_TZ=Europe/Berlin 30 2 * * *", false), task, gocron.WithName("report"))
+						require.NoError(t, err)
+					})
+				}
+				time.Sleep(time.Until(c.at))
+				alice := member("alice")
+				time.Sleep(45 * time.Minute) // in autumn, 2:45 for the first time
+				alice.quit(t)
+				bob := member("bob")
+				time.Sleep(2 * time.Hour)
+				var got []string
+				for _, r := range d.runs() {
+					got = append(got, r.who)
+				}
+				require.Equal(t, c.want, got, "who ran the tick of half past two")
+				bob.quit(t)
+			})
+		})
+	}
+}
+
 // A tick that comes while the previous run is still running is missed.
 func TestARunThatIsStillAtWork(t *testing.T) {
 	for name, how := range map[string]way{"Locker": spread, "Elector": together} {

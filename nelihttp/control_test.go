@@ -202,3 +202,17 @@ func TestNothingIsTransferredWithAssignedNomination(t *testing.T) {
 	require.Contains(t, jsonOf(t, body)["error"], "Nomination Assigned")
 	require.Empty(t, src.asked)
 }
+
+// In non-exclusive mode nothing can be handed over, so there are neither routes nor buttons for it.
+func TestNoControlInNonExclusiveMode(t *testing.T) {
+	src := situations()["non-exclusive, leading"]
+	src.nomination = neli.Open
+	h := newHandler(src, WithControl(everybody))
+	for _, route := range []string{"/stepdown", "/transfer"} {
+		w, _ := ask(t, h, "POST", route, sent(asForm, "role=0&to=b"))
+		require.Equal(t, http.StatusNotFound, w.Code, route)
+	}
+	require.Empty(t, src.asked)
+	_, page := ask(t, h, "GET", "/")
+	require.NotContains(t, page, "<button")
+}

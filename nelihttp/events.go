@@ -29,14 +29,17 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	head := w.Header()
-	if r.Method != http.MethodGet {
+	if r.Method != http.MethodGet { // only the status is asked for
+		if h.feed.full() {
+			tooMany(w)
+			return
+		}
 		head.Set("Content-Type", "text/event-stream")
 		return
 	}
 	run, leave, ok := h.feed.join()
 	if !ok {
-		head.Set("Retry-After", "10")
-		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open already, the most that are served", maxStreams))
+		tooMany(w)
 		return
 	}
 	defer leave()
@@ -45,6 +48,12 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	s := stream{w: w, to: http.NewResponseController(w)}
 	s.begin()
 	h.follow(r, run, &s)
+	s.limit() // for the end of the answer, which the server writes
+}
+
+func tooMany(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "10")
+	fail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open already, the most that are served", maxStreams))
 }
 
 // follow writes changes to a stream until it ends.
@@ -134,10 +143,14 @@ func (s *stream) flush() {
 		s.limit()
 		s.err = s.to.Flush()
 	}
+	if s.err == nil {
+		// Over HTTP/2 the server resets a stream when its deadline is over, even if nothing is being written.
+		_ = s.to.SetWriteDeadline(time.Time{})
+	}
 }
 
-// limit gives the client writeLimit for the next write, instead of the server's WriteTimeout for the
-// whole answer. A server without deadlines cuts no client off.
+// limit gives the client writeLimit for the next writes, until flush has returned, instead of the
+// server's WriteTimeout for the whole answer. A server without deadlines cuts no client off.
 func (s *stream) limit() {
 	_ = s.to.SetWriteDeadline(time.Now().Add(writeLimit))
 }

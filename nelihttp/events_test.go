@@ -188,6 +188,27 @@ func TestEventsEndWithTheProcess(t *testing.T) {
 	}
 }
 
+// On small logs other processes do not know the token of a term, but two terms of one holder differ in
+// when they began. A beat is no change of either, and a new term is one.
+func TestEventsOfTermsWithoutATokenOnSmallLogs(t *testing.T) {
+	simulate(t, func(t *testing.T, net *pipes) {
+		first, second := standing(0, "0", "a", 0), standing(0, "1", "a", 0)
+		second.Holder.Since = first.Holder.Since.Add(time.Minute)
+		src := newScript(first, second)
+		l := listen(t, net.serve(t, &http.Server{Handler: newHandler(src)}))
+		time.Sleep(time.Second)
+		want := []string{"0 held a", "1 held a"}
+		require.Equal(t, want, l.words(t))
+		src.become(first, second) // a beat
+		time.Sleep(time.Second)
+		require.Equal(t, want, l.words(t))
+		first.Holder.Since = time.Now()
+		src.become(first, second)
+		time.Sleep(time.Second)
+		require.Equal(t, append(want, "0 held a"), l.words(t))
+	})
+}
+
 // One Watch serves all streams, and only while there are some. Streams that end leave nothing behind.
 func TestOneWatchForAllStreams(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
@@ -229,6 +250,14 @@ func TestTooManyStreams(t *testing.T) {
 		refused := listen(t, client)
 		time.Sleep(time.Second)
 		require.Equal(t, http.StatusServiceUnavailable, state(refused, func() int { return refused.status }))
+		for _, method := range []string{"HEAD", "OPTIONS"} {
+			r, err := http.NewRequestWithContext(t.Context(), method, "http://a/events", nil)
+			require.NoError(t, err)
+			resp, err := client.Do(r)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode, method)
+		}
 		all[7].leave()
 		time.Sleep(time.Second)
 		another := listen(t, client)

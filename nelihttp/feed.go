@@ -51,6 +51,13 @@ func (f *feed) join() (run *feedRun, leave func(), ok bool) {
 	return run, func() { f.leave(run) }, true
 }
 
+// full reports whether join would refuse a stream.
+func (f *feed) full() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.streams == maxStreams
+}
+
 func (f *feed) leave(run *feedRun) {
 	f.mu.Lock()
 	f.streams--
@@ -175,10 +182,15 @@ type rowKey struct {
 	status    neli.Status
 	member    string
 	token     int64
+	since     time.Time // if there is no token: on small logs it distinguishes the terms of a holder
 }
 
 func keyOf(s neli.Standing) rowKey {
-	return rowKey{partition: s.Partition, status: s.Status, member: s.Holder.Member, token: s.Holder.Token}
+	key := rowKey{partition: s.Partition, status: s.Status, member: s.Holder.Member, token: s.Holder.Token}
+	if key.token == 0 {
+		key.since = s.Holder.Since
+	}
+	return key
 }
 
 // since returns what has changed after a version, oldest first. If there are too many Standings it

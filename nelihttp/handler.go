@@ -35,7 +35,7 @@ func WithURL(url func(neli.Holder) string) Option { return func(o *options) { o.
 // two leaders. allow is called on the goroutines of requests, concurrently, before the body is read. It
 // is not called for requests that a browser sends for a page of another origin, nor for requests to a
 // host name that [WithHosts] does not have: these are refused. By default, and with a nil allow, there
-// are no such routes.
+// are no such routes. In non-exclusive mode, where nothing can be handed over, there are none either.
 func WithControl(allow func(*http.Request) bool) Option { return func(o *options) { o.allow = allow } }
 
 // WithHosts sets the host names by which people and programs reach this handler, as in the Host header
@@ -91,6 +91,9 @@ func newHandler(src source, opts ...Option) http.Handler {
 	h.feed = newFeed(src, h.known, h.past)
 	for _, o := range opts {
 		o(&h.options)
+	}
+	if src.Config().Mode != neli.Exclusive {
+		h.allow = nil // nothing can be handed over
 	}
 	mux := http.NewServeMux()
 	for route, serve := range map[string]http.HandlerFunc{
