@@ -16,6 +16,7 @@ type fakeDB struct {
 	mu     sync.Mutex
 	tokens map[string]int64
 	fails  error // what each statement returns
+	unread error // what a query returns that asks for a key's token, whatever it is
 	column int   // if not 0, keys are cut to this length, as servers without strict mode do
 }
 
@@ -61,6 +62,9 @@ func (c fakeConn) QueryContext(_ context.Context, query string, args []driver.Na
 	}
 	if !strings.HasPrefix(query, "SELECT token FROM neli_fence") {
 		panic(query)
+	}
+	if c.unread != nil && len(args) == 1 {
+		return nil, c.unread
 	}
 	stored, known := c.tokens[args[0].Value.(string)]
 	if !known || len(args) == 2 && args[1].Value != stored {

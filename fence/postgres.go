@@ -58,7 +58,7 @@ func Postgres(ctx context.Context, tx *sql.Tx, key string, token int64) error {
 	case err != nil:
 		return failed("claim", key, "Schema", Schema, err)
 	case rows == 0:
-		return staleIn(ctx, tx, postgresStored, key, token)
+		return staleIn(ctx, tx, "claim", key, token)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func PostgresHold(ctx context.Context, tx *sql.Tx, key string, token int64) erro
 	var stored int64
 	err := tx.QueryRowContext(ctx, Hold, key, token).Scan(&stored)
 	if errors.Is(err, sql.ErrNoRows) {
-		return staleIn(ctx, tx, postgresStored, key, token)
+		return staleIn(ctx, tx, "hold", key, token)
 	}
 	if err != nil {
 		return failed("hold", key, "Schema", Schema, err)
@@ -87,12 +87,14 @@ func PostgresHold(ctx context.Context, tx *sql.Tx, key string, token int64) erro
 	return nil
 }
 
-// staleIn tells why a term was not let through.
-func staleIn(ctx context.Context, tx *sql.Tx, query, key string, token int64) error {
+// staleIn tells why a term was not let through. If only a hold found no row, perhaps the term has not claimed.
+func staleIn(ctx context.Context, tx *sql.Tx, doing, key string, token int64) error {
 	var stored int64
-	switch err := tx.QueryRowContext(ctx, query, key).Scan(&stored); {
+	switch err := tx.QueryRowContext(ctx, postgresStored, key).Scan(&stored); {
 	case errors.Is(err, sql.ErrNoRows):
 		return unclaimed(key, token)
+	case err != nil && doing == "hold":
+		return failed(doing, key, "Schema", Schema, err)
 	case err != nil:
 		return fmt.Errorf("%w: key %q, token %d; the stored token could not be read: %w", ErrStale, key, token, err)
 	}

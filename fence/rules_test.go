@@ -75,7 +75,7 @@ var rules = []mutation.Mutant{
 		Old: "	case rows == 0:\n", New: "	case rows < 0:\n",
 		Guard: "TestSQL/PostgreSQL", Want: "in chain but got nil"},
 	{Rule: "a hold that finds nothing is stale", File: "postgres.go",
-		Old: "		return staleIn(ctx, tx, postgresStored, key, token)\n	}\n	if err != nil {", New: "		return nil\n	}\n	if err != nil {",
+		Old: "		return staleIn(ctx, tx, \"hold\", key, token)\n	}\n	if err != nil {", New: "		return nil\n	}\n	if err != nil {",
 		Guard: "TestSQL/PostgreSQL", Want: "An error is expected"},
 	{Rule: "MySQL's token is compared", File: "mysql.go",
 		Old: "	case stored == token:\n", New: "	case stored != 0:\n",

@@ -89,3 +89,16 @@ func TestAKeyThatWasCutIsAnError(t *testing.T) {
 	defer db.Close()
 	require.ErrorContains(t, within(t, db, fence.MySQL, "neli/invoicing/0", 5), "not in the table although it was written")
 }
+
+// A hold that finds no row of its term does not know yet whether the term is stale, or has not claimed.
+func TestAHoldThatCannotReadTheTokenDoesNotSayStale(t *testing.T) {
+	f := &fakeDB{tokens: map[string]int64{"k": 7}, unread: sqlState{"40001"}}
+	db := f.open()
+	defer db.Close()
+	err := within(t, db, fence.PostgresHold, "k", 9)
+	require.ErrorIs(t, err, f.unread)
+	require.NotErrorIs(t, err, fence.ErrStale)
+	err = within(t, db, fence.Postgres, "k", 5)
+	require.ErrorIs(t, err, f.unread)
+	require.ErrorIs(t, err, fence.ErrStale, "a claim that changes no row does know")
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -87,14 +88,25 @@ func (c *config) check(flags *pflag.FlagSet) error {
 	must(c.record >= 1024, "--max-record-bytes: %d must be at least 1024", c.record)
 	must(c.poll >= 10*time.Millisecond, "--poll: %v must be at least 10ms", c.poll)
 	must((c.user == "") == (c.mechanism == ""), "--sasl-user and --sasl-mechanism belong together")
-	cfg, err := c.pool()
+	_, err := c.pool()
 	errs = append(errs, err)
-	if err == nil && flags.Changed("database") {
-		password := cfg.ConnConfig.Password
-		must(password == "" || !strings.Contains(c.database, password),
-			"--database: arguments are public: put the password into OUTBOX_DATABASE, PGPASSWORD or ~/.pgpass")
-	}
+	must(err != nil || !flags.Changed("database") || !hasPassword(c.database),
+		"--database: arguments are public: put the password into OUTBOX_DATABASE, PGPASSWORD or ~/.pgpass")
 	return errors.Join(errs...)
+}
+
+// passwords match what has a password that is not empty: a URL, or else a list of name=value.
+var (
+	passwordInURL  = regexp.MustCompile(`^postgres(ql)?://([^:/@]*:[^/@]+@|[^?]*\?(.*&)?password=[^&])`)
+	passwordInList = regexp.MustCompile(`(^|\s)password\s*=\s*('[^']|[^'\s])`)
+)
+
+// hasPassword reports whether the text itself has a password. The configuration that pgx makes of it may have one from elsewhere.
+func hasPassword(database string) bool {
+	if strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://") {
+		return passwordInURL.MatchString(database)
+	}
+	return passwordInList.MatchString(database)
 }
 
 // pool returns the configuration of the database connections. If a relay is suspended within a statement or transaction,

@@ -143,7 +143,8 @@ func (t *topicLimits) check(ctx context.Context, client *kgo.Client, r row) erro
 	t.mu.Lock()
 	most, known := t.most[r.topic]
 	t.mu.Unlock()
-	if !known {
+	size := r.size() + overhead
+	if !known || size > most { // since it was read, somebody may have raised the limit for this row
 		var err error
 		if most, err = mostBytes(ctx, client, r.topic); errors.Is(err, kerr.UnknownTopicOrPartition) && !t.missing(r.topic, time.Now()) {
 			return fmt.Errorf("%w: topic %s is not known, or not yet", fence.ErrRefused, r.topic)
@@ -153,7 +154,7 @@ func (t *topicLimits) check(ctx context.Context, client *kgo.Client, r row) erro
 		}
 		t.learn(r.topic, most)
 	}
-	if size := r.size() + overhead; size > most {
+	if size > most {
 		return fmt.Errorf("%w: some %d bytes, topic %s takes %d", kerr.MessageTooLarge, size, r.topic, most)
 	}
 	return nil

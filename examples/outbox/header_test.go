@@ -47,6 +47,33 @@ func TestSettingsThatABrokerDoesNotTellAreAskedForAgain(t *testing.T) {
 	}
 }
 
+// A row was set aside because its topic took no more. Once the topic takes more, the row goes out.
+func TestATopicMayTakeLargerRecordsThanBefore(t *testing.T) {
+	takes := "1000"
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
+	require.NoError(t, err)
+	defer broker.Close()
+	broker.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		setting := kmsg.NewDescribeConfigsResponseResourceConfig()
+		setting.Name, setting.Value = "max.message.bytes", kmsg.StringPtr(takes)
+		r := kmsg.NewDescribeConfigsResponseResource()
+		of := req.(*kmsg.DescribeConfigsRequest).Resources[0]
+		r.ResourceType, r.ResourceName, r.Configs = of.ResourceType, of.ResourceName, append(r.Configs, setting)
+		resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
+		resp.Resources = append(resp.Resources, r)
+		return resp, nil, true
+	})
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...))
+	require.NoError(t, err)
+	defer client.Close()
+	var topics topicLimits
+	large := row{topic: "t", payload: make([]byte, 1000)}
+	require.ErrorIs(t, topics.check(t.Context(), client, large), kerr.MessageTooLarge)
+	takes = "2000"
+	require.NoError(t, topics.check(t.Context(), client, large))
+}
+
 // By default, if franz-go cannot know whether the brokers have a record, it retries for any time. publish must not wait for
 // that, since the term ends only when it has returned.
 func TestAPublicationEndsWithItsContext(t *testing.T) {

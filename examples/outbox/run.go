@@ -47,10 +47,16 @@ func run(ctx context.Context, c *config) error {
 	defer pool.Close()
 	s := &store{pool}
 	slots, err := awaitSchema(ctx, s, log)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	p, err := c.publisher(ctx, s, slots, opts, log)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

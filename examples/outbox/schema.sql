@@ -30,7 +30,7 @@ DECLARE
 	slots  bigint := TG_ARGV[0]::bigint;
 BEGIN
 	PERFORM pg_advisory_xact_lock(1852140649, (low & 4095)::int);
-	NEW.id := nextval('outbox_id');
+	NEW.id := nextval(format('%I.outbox_id', TG_TABLE_SCHEMA)); -- the schema need not be in the session's search_path
 	NEW.slot := ((high % slots) * (4294967296 % slots) + low % slots) % slots; -- neli.Slot(key, slots)
 	NEW.failed := NULL;
 	RETURN NEW;

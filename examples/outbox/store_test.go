@@ -64,6 +64,8 @@ func TestStore(t *testing.T) {
 		"a schema that is not whole is named":                 s.testASchemaThatIsNotWholeIsNamed,
 		"rows that nobody could publish are not inserted":     s.testRowsThatNobodyCouldPublishAreNotInserted,
 		"a row without a finite time is read":                 s.testARowWithoutAFiniteTimeIsRead,
+		"the table may be in any schema":                      s.testTheTableMayBeInAnySchema,
+		"an application needs few rights":                     s.testAnApplicationNeedsFewRights,
 	} {
 		t.Run(name, test)
 	}
@@ -145,10 +147,7 @@ func lateCommit(t *testing.T, s *store, level pgx.TxIsoLevel) (committed, read [
 	return committed, keysOf(rows)
 }
 
-const (
-	keyLock = "\tPERFORM pg_advisory_xact_lock(1852140649, (low & 4095)::int);\n"
-	theID   = "\tNEW.id := nextval('outbox_id');\n"
-)
+const keyLock = "\tPERFORM pg_advisory_xact_lock(1852140649, (low & 4095)::int);\n"
 
 func (s server) testRowsOfAKeyAreInTheOrderOfTheirCommits(t *testing.T) {
 	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
@@ -434,6 +433,37 @@ func (s server) testARowWithoutAFiniteTimeIsRead(t *testing.T) {
 	require.WithinDuration(t, time.Now(), rows[0].created, time.Hour)
 	require.WithinDuration(t, time.Now(), rows[1].created, time.Hour)
 	require.Equal(t, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), rows[2].created.UTC())
+}
+
+// An application that names the table with its schema need not have that schema in its search path.
+func (s server) testTheTableMayBeInAnySchema(t *testing.T) {
+	table := s.store(t, 1)
+	_, err := table.pool.Exec(t.Context(), `CREATE SCHEMA "the shop"; SET search_path = "the shop"; `+schema(1)+`; RESET search_path;
+		DROP SEQUENCE public.outbox_id`)
+	require.NoError(t, err)
+	_, err = table.pool.Exec(t.Context(), `INSERT INTO "the shop".outbox (topic, key) VALUES ('t', 'k')`)
+	require.NoError(t, err)
+	var last int
+	require.NoError(t, table.pool.QueryRow(t.Context(), `SELECT last_value FROM "the shop".outbox_id`).Scan(&last))
+	require.Equal(t, 1, last)
+}
+
+// docs/outbox.md names these rights.
+func (s server) testAnApplicationNeedsFewRights(t *testing.T) {
+	table := s.store(t, 1)
+	conn, err := table.pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	_, err = conn.Exec(t.Context(), "CREATE ROLE shopkeeper; GRANT INSERT ON outbox TO shopkeeper; SET ROLE shopkeeper")
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), insertRow, "t", "k", "v")
+	require.ErrorContains(t, err, "permission denied for sequence outbox_id")
+	_, err = conn.Exec(t.Context(), "RESET ROLE; GRANT USAGE ON SEQUENCE outbox_id TO shopkeeper; SET ROLE shopkeeper")
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), insertRow, "t", "k", "v")
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), "RESET ROLE")
+	require.NoError(t, err)
 }
 
 func TestWhatPasses(t *testing.T) {

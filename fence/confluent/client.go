@@ -14,6 +14,7 @@ import (
 
 	"github.com/goneli/neli/fence"
 	"github.com/goneli/neli/internal/absent"
+	library "github.com/goneli/neli/internal/confluent"
 )
 
 // client is one transactional producer. The client's init goes on in the background after
@@ -220,7 +221,7 @@ var permanent = []kafka.ErrorCode{
 
 // watcher takes from a client what it tells of its connections.
 type watcher struct {
-	refused atomic.Pointer[kafka.Error]
+	login atomic.Pointer[kafka.Error] // the last one that failed
 }
 
 // watch reads the events of a client until it is closed.
@@ -229,18 +230,22 @@ func watch(p *kafka.Producer) *watcher {
 	go func() {
 		for event := range p.Events() {
 			if e, ok := event.(kafka.Error); ok && is(e, kafka.ErrAuthentication, kafka.ErrSaslAuthenticationFailed, kafka.ErrSsl) {
-				w.refused.Store(&e)
+				w.login.Store(&e)
 			}
 		}
 	}()
 	return w
 }
 
-// explain adds to an error that the client's credentials were refused: all that waits for a
-// broker then times out.
+// explain adds to an error that the client could not log in: all that waits for a broker then times out. Only a refusal is an
+// error of its own. A broker that goes away during a login, or a token service that does not answer, may be there next time.
 func (w *watcher) explain(err error) error {
-	if why := w.refused.Load(); why != nil {
+	switch why := w.login.Load(); {
+	case why == nil:
+		return err
+	case library.Refused(*why):
 		return fmt.Errorf("%w: %w", *why, err)
+	default:
+		return fmt.Errorf("%v: %w", *why, err)
 	}
-	return err
 }

@@ -4,7 +4,10 @@ package confluent
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
+	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -169,5 +172,97 @@ func TestAnUnknownTopicIsRefusedForGoodAfterAWhile(t *testing.T) {
 		lasting := c.refused(at, err, time.Now().Add(-absent.Patience))
 		require.ErrorIs(t, lasting, fence.ErrPermanent)
 		require.ErrorContains(t, lasting, topic)
+	}
+}
+
+// Brokers may be far away: an answer may take longer than New waits for the first one.
+func TestNewReachesADistantBroker(t *testing.T) {
+	broker, err := kafka.NewMockCluster(1)
+	require.NoError(t, err)
+	defer broker.Close()
+	require.NoError(t, broker.SetRoundtripDuration(1, time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, err = New(ctx, kafka.ConfigMap{"bootstrap.servers": broker.BootstrapServers(), "log_level": 0})
+	require.NoError(t, err)
+}
+
+// A broker that shuts down may end a connection while the client logs in. That refuses nobody.
+func TestABrokerThatGoesAwayDuringALoginRefusesNobody(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for range 3 {
+			conn, err := listener.Accept()
+			if err != nil {
+				break
+			}
+			leaveDuringLogin(conn)
+		}
+		cancel()
+	}()
+	o := &Opener{config: kafka.ConfigMap{"bootstrap.servers": listener.Addr().String(), "log_level": 0,
+		"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "clerk", "sasl.password": "sesame"}}
+	c, err := o.Open("id")()
+	require.NoError(t, err)
+	defer c.Close()
+	err = c.Init(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, fence.ErrPermanent)
+}
+
+func TestOnlyARefusedLoginIsForGood(t *testing.T) {
+	late := kafka.NewError(kafka.ErrTimedOut, "", false)
+	for text, permanent := range map[string]bool{
+		"SASL authentication error: Authentication failed: Invalid username or password":                   true,
+		"SASL authentication error: SaslAuthenticateRequest failed: Local: Broker transport failure":       false,
+		"Failed to acquire SASL OAUTHBEARER token: Failed to connect to tokens.example.com port 443":       false,
+		"Failed to acquire SASL OAUTHBEARER token: Expected JSON JWT response with \"access_token\" field": true,
+	} {
+		c := &client{watcher: &watcher{}}
+		failed := kafka.NewError(kafka.ErrAuthentication, text, false)
+		c.login.Store(&failed)
+		err := c.classify(c.explain(late))
+		require.Equal(t, permanent, errors.Is(err, fence.ErrPermanent), text)
+		require.ErrorContains(t, err, text)
+		require.ErrorIs(t, err, late)
+	}
+}
+
+// leaveDuringLogin says which requests a broker knows, and ends the connection when the client begins to log in.
+func leaveDuringLogin(conn net.Conn) {
+	defer conn.Close()
+	const apiVersions, saslHandshake, saslAuthenticate, unsupportedVersion = 18, 17, 36, 35
+	for {
+		var size uint32
+		if binary.Read(conn, binary.BigEndian, &size) != nil {
+			return
+		}
+		request := make([]byte, size)
+		if _, err := io.ReadFull(conn, request); err != nil || binary.BigEndian.Uint16(request) != apiVersions {
+			return
+		}
+		answer := slices.Clone(request[4:8]) // the correlation id
+		if binary.BigEndian.Uint16(request[2:]) > 0 {
+			answer = binary.BigEndian.AppendUint16(answer, unsupportedVersion)
+			answer = binary.BigEndian.AppendUint32(answer, 0)
+		} else {
+			answer = binary.BigEndian.AppendUint16(answer, 0)
+			answer = binary.BigEndian.AppendUint32(answer, 3)
+			for _, key := range []uint16{apiVersions, saslHandshake, saslAuthenticate} {
+				answer = binary.BigEndian.AppendUint16(answer, key)
+				answer = binary.BigEndian.AppendUint16(answer, 0) // the least version
+				answer = binary.BigEndian.AppendUint16(answer, 1)
+			}
+		}
+		if _, err := conn.Write(binary.BigEndian.AppendUint32(nil, uint32(len(answer)))); err != nil {
+			return
+		}
+		if _, err := conn.Write(answer); err != nil {
+			return
+		}
 	}
 }

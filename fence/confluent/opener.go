@@ -55,8 +55,8 @@ func New(ctx context.Context, config kafka.ConfigMap) (*Opener, error) {
 
 // verified asks until the brokers have answered, or ctx has ended.
 func verified(ctx context.Context, admin *kafka.AdminClient) error {
-	for {
-		err := verify(ctx, admin)
+	for wait := slice; ; wait = min(2*wait, longestWait) {
+		err := verify(ctx, admin, wait)
 		if !is(err, kafka.ErrTimedOut, kafka.ErrTransport, kafka.ErrAllBrokersDown) {
 			return err
 		}
@@ -70,9 +70,9 @@ func verified(ctx context.Context, admin *kafka.AdminClient) error {
 	}
 }
 
-// verify asks each broker whether it verifies transactions.
-func verify(ctx context.Context, admin *kafka.AdminClient) error {
-	brokers, err := brokers(admin)
+// verify asks each broker whether it verifies transactions. It waits so long for the list of brokers.
+func verify(ctx context.Context, admin *kafka.AdminClient, wait time.Duration) error {
+	brokers, err := brokers(ctx, admin, wait)
 	if err != nil {
 		return err
 	}
@@ -136,10 +136,16 @@ func (o *Opener) ask(ctx context.Context, f func(*kafka.AdminClient) error) erro
 	return err
 }
 
-// brokers are the ids of those that are there. Metadata has a time-out only, which is short, so that
-// the end of ctx is seen.
-func brokers(admin *kafka.AdminClient) ([]int32, error) {
-	answer, err := admin.GetMetadata(nil, false, int(slice.Milliseconds()))
+// longestWait is how long New waits for the list of brokers, at most. A distant broker takes about a second.
+const longestWait = 2 * time.Second
+
+// brokers are the ids of those that are there. Metadata has a time-out only, and does not see that ctx was
+// cancelled. So the first time-outs are short.
+func brokers(ctx context.Context, admin *kafka.AdminClient, wait time.Duration) ([]int32, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, max(time.Until(deadline), time.Millisecond))
+	}
+	answer, err := admin.GetMetadata(nil, false, int(wait.Milliseconds()))
 	if err != nil {
 		return nil, fmt.Errorf("fence: asking for the brokers: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -93,10 +94,16 @@ func (c *client) refused(r *kgo.Record, err error, began time.Time) error {
 	if r.Topic == "" {
 		return c.classify(fmt.Errorf("%w: %w", kerr.InvalidTopicException, err))
 	}
-	if errors.Is(err, kerr.UnknownTopicOrPartition) && c.absent.Missing(r.Topic, began, time.Now()) {
+	if (errors.Is(err, kerr.UnknownTopicOrPartition) || noPartition(err)) && c.absent.Missing(r.Topic, began, time.Now()) {
 		err = fmt.Errorf("%w: %w", fence.ErrPermanent, err)
 	}
 	return c.classify(fmt.Errorf("%s[%d]: %w", r.Topic, r.Partition, err))
+}
+
+// noPartition reports whether the client has refused a record because its topic has fewer partitions than the partitioner assumes.
+// It does not export that error.
+func noPartition(err error) bool {
+	return strings.HasPrefix(err.Error(), "invalid record partitioning choice")
 }
 
 func (c *client) Commit(ctx context.Context) error {

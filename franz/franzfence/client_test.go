@@ -1,12 +1,14 @@
 package franzfence
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/goneli/neli/fence"
@@ -23,4 +25,25 @@ func TestAnUnknownTopicIsRefusedForGoodAfterAWhile(t *testing.T) {
 	require.ErrorContains(t, err, "invoices")
 	c.absent.Known(slices.Values([]string{"invoices"}))
 	require.NotErrorIs(t, c.refused(r, kerr.UnknownTopicOrPartition, began), fence.ErrPermanent)
+}
+
+// The client says that a partition is not there by an error of its own. Partitions may be added a moment later.
+func TestAnUnknownPartitionIsRefusedForGoodAfterAWhile(t *testing.T) {
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "invoices"))
+	require.NoError(t, err)
+	defer broker.Close()
+	c, err := newClient([]kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner())}, "neli/invoicing/0", &absent.Topics{})
+	require.NoError(t, err)
+	defer c.Close()
+	r := &kgo.Record{Topic: "invoices", Partition: 1}
+	require.NoError(t, c.Init(t.Context()))
+	require.NoError(t, c.Begin())
+	began := time.Now()
+	err = c.Produce(t.Context(), []*kgo.Record{r})
+	require.ErrorContains(t, err, "invoices[1]")
+	require.NotErrorIs(t, err, fence.ErrPermanent)
+	for errors.Unwrap(err) != nil {
+		err = errors.Unwrap(err) // the client's own
+	}
+	require.ErrorIs(t, c.refused(r, err, began.Add(-absent.Patience)), fence.ErrPermanent)
 }

@@ -274,6 +274,10 @@ func confluentKind(e ck.Error) error {
 	return nil
 }
 
+// Refused reports whether an error of a client says that a broker refused the credentials, or that one side refused the
+// other's certificate.
+func Refused(e ck.Error) bool { return confluentKind(e) == kafka.ErrAuthentication }
+
 // confluentCutShort reports whether an authentication was interrupted rather than refused.
 // librdkafka gives both the same code, even if a broker goes away halfway ("…: Local: Broker
 // transport failure"). Only a refusal is final.

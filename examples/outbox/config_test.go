@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+// What counts is whether the argument has a password. One of the environment may occur in it by chance.
+func TestPasswordsInArgumentsAreRefused(t *testing.T) {
+	t.Setenv("PGPASSWORD", "shop")
+	for database, public := range map[string]bool{
+		"postgres://shop@localhost/shop":                                false,
+		"postgres://shop:@localhost/shop":                               false,
+		"user=shop dbname=shop":                                         false,
+		"user=shop password='' dbname=shop":                             false,
+		"postgres://shop:sesame@localhost/shop":                         true,
+		"postgresql://shop:open%20sesame@localhost/shop":                true,
+		"postgres://shop@localhost/shop?sslmode=prefer&password=op%65n": true,
+		"user=shop password = sesame dbname=shop":                       true,
+		"password='open sesame' user=shop dbname=shop":                  true,
+		`user=shop dbname=shop password='it\'s sesame'`:                 true,
+		`user=shop dbname=shop password=open\ sesame port=5`:            true,
+	} {
+		var c config
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		c.register(flags)
+		require.NoError(t, flags.Parse([]string{"--database", database}))
+		err := c.check(flags)
+		if public {
+			require.ErrorContains(t, err, "arguments are public", database)
+		} else {
+			require.NoError(t, err, database)
+		}
+	}
+}
