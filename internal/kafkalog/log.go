@@ -38,6 +38,7 @@ type kafkaLog struct {
 
 	lease    time.Duration  // T
 	still    *stillness     // nil before Open
+	idle     time.Duration  // how long Poll has waited since the last look
 	replaced *atomic.Uint64 // counts replaced readers; nil: not counted
 	closing  sync.WaitGroup // replaced readers
 }
@@ -129,8 +130,21 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 		}
 		return e, true, nil
 	}
+	if waited := k.idle; waited >= pollSlice {
+		k.idle = 0
+		if err := k.look(ctx, waited); err != nil {
+			k.seal()
+			return elector.Entry{}, false, err
+		}
+		if k.reader == nil || len(k.ready) > 0 { // no reader: ctx is done
+			return elector.Entry{}, false, nil
+		}
+	}
 	began := time.Now()
 	r, ok, err := k.reader.Poll(timeout)
+	if err == nil { // while Poll waited, the client had no record of any partition
+		k.idle += min(timeout, time.Since(began))
+	}
 	switch {
 	case err != nil:
 		if saysWhy(err) {
@@ -141,10 +155,6 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 		}
 		return elector.Entry{}, false, err
 	case !ok:
-		if err := k.look(ctx, min(timeout, time.Since(began))); err != nil {
-			k.seal()
-			return elector.Entry{}, false, err
-		}
 		return elector.Entry{}, false, nil
 	case r.Partition < 0 || r.Partition >= len(k.position):
 		return elector.Entry{}, false, nil
@@ -172,7 +182,7 @@ func saysWhy(err error) bool {
 	return false
 }
 
-// look handles partitions that stand still, after the reader has returned nothing for waited. If
+// look handles partitions that stand still, after the reader had nothing to return for waited. If
 // other partitions are read, only these are assigned again to the same client, which does not
 // disturb the others. Otherwise look replaces the client, and all partitions begin again: a new
 // client does not know the epoch of the records read before, so it could not detect that records

@@ -318,6 +318,11 @@ func (l *smallPartition) append(id string, value []byte, report func(error)) err
 	case id != l.id(epoch):
 		return errIncarnation
 	}
+	defer func() {
+		if _, open := l.at.current(); !open {
+			l.producer.Purge() // sealed meanwhile
+		}
+	}()
 	handed := time.Now()
 	err := l.producer.Append(l.topic.name, l.index, value, func(err error) {
 		if err == nil {

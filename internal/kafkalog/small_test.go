@@ -326,3 +326,27 @@ func TestOneLogThatRefusesEndsNothing(t *testing.T) {
 	require.ErrorIs(t, other.logs[1].lost(kafka.ErrTopicAuthorization), elector.ErrDenied)
 	require.ErrorIs(t, <-other.fatal, ErrAccess, "nothing has ever been granted")
 }
+
+// sealedProducer seals its log just before it gets a record.
+type sealedProducer struct {
+	fakeProducer
+	seal func()
+}
+
+func (p *sealedProducer) Append(topic string, partition int, value []byte, report func(error)) error {
+	p.seal()
+	return p.fakeProducer.Append(topic, partition, value, report)
+}
+
+// A record that the producer gets just after its log was sealed is purged, too: it would go into a new
+// topic of the same name.
+func TestNothingStaysQueuedInASealedLog(t *testing.T) {
+	onSmallLog(t, func(b *smallBed) {
+		b.resets(5000-history, 5000, 5)
+		producer := &sealedProducer{seal: b.smallPartition.seal}
+		b.producer = producer
+		_ = b.append(b.id(5), nil, func(error) {})
+		require.Equal(b, []string{"Purge", "Append", "Purge"}, producer.calls)
+		synctest.Wait()
+	})
+}

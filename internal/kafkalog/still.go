@@ -31,13 +31,13 @@ type silence struct {
 	read     time.Time     // when a record was last read, or reading began again
 	proved   bool          // a record handed to the client after read was acknowledged
 	ends     bool          // the log was found to end after next
-	waited   time.Duration // how long Poll has returned nothing since proved or ends was set
+	waited   time.Duration // how long Poll has waited since proved or ends was set
 	patience time.Duration // the limit of waited
 	anew     bool          // assigned again because it stood still; no record was read since
 }
 
-// limit is how long Poll may return nothing. A record found by asking may have been there for up
-// to five eighths of T (compareEnds).
+// limit is how long Poll may wait. A record found by asking may have been there for up to five
+// eighths of T (compareEnds).
 func (l *silence) limit() time.Duration {
 	if l.ends {
 		return max(l.patience/2, stillAfter)
@@ -84,8 +84,9 @@ func (s *stillness) got(p int, offset int64, now time.Time) {
 	s.logs[p] = silence{next: offset + 1, read: now, patience: max(s.lease, stillAfter)}
 }
 
-// waited notes that Poll returned nothing for d, and returns the partitions that stand still. Only
-// time in Poll counts, since a suspended process has not polled.
+// waited notes that Poll has waited for d, and returns the partitions that stand still. Only time in
+// Poll counts, since a suspended process has not polled. Time that ended with a record of another
+// partition counts, too: in a busy topic hardly any Poll returns nothing.
 func (s *stillness) waited(d time.Duration) (still []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -107,3 +107,37 @@ func TestOnePartitionThatStandsStillIsAssignedAnew(t *testing.T) {
 		require.EqualValues(t, 1, r.closed.Load(), "the client is replaced after that")
 	})
 }
+
+// busyReader returns a record of partition 0 after each twentieth of a second, and none of others.
+type busyReader struct {
+	scriptedReader
+	next    int64
+	assigns int
+}
+
+func (r *busyReader) Assign(topic string, offsets []int64) error {
+	r.assigns++
+	return r.scriptedReader.Assign(topic, offsets)
+}
+
+func (r *busyReader) Poll(time.Duration) (kafka.Record, bool, error) {
+	time.Sleep(50 * time.Millisecond)
+	r.next++
+	return kafka.Record{Partition: 0, Offset: r.next}, true, nil
+}
+
+// A partition that stands still is found although the records of another one leave no Poll without
+// a result.
+func TestAStillPartitionIsFoundBesideABusyOne(t *testing.T) {
+	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 10}, {Start: 0, End: 10}}, func(t *testing.T, k *kafkaLog, e *extents, _ *scriptedReader) {
+		k.still = newStillness(2, time.Second)
+		busy := &busyReader{next: 9}
+		k.reader = busy
+		_ = entries(t, k, time.Second)
+		e.set([]kafka.OffsetRange{{Start: 0, End: 1000}, {Start: 0, End: 11}}...)
+		require.NoError(t, k.Append(1, nil, func(error) {}))
+		got := entries(t, k, 10*time.Second)
+		require.Equal(t, 1, busy.assigns, "it was not assigned anew")
+		require.Contains(t, got, elector.Entry{Partition: 1, Offset: 0, Reset: true, End: 11, Whole: true})
+	})
+}
