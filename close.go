@@ -34,10 +34,11 @@ const (
 // When Close returns nil, no goroutine and no client of this Neli is left. It is idempotent. It
 // takes at most DrainTimeout, plus the wait for a successor (1 s, or a HeartbeatInterval if that
 // is longer; 4 s or more with Assigned nomination), plus 12 s if the broker cannot be reached (16
-// s if this process is still reading far behind the log's end). If a task, a barrier on another
-// goroutine, Config.Healthy, Config.Requests, Config.Token or a client has not returned by then, the
-// error says so. Close has no limit for a barrier that it runs itself. It must not be called from a barrier,
-// a task or a function of Lead: it would wait for itself up to that limit.
+// s if this process is still reading far behind the log's end). If a task, a function of Lead, a
+// barrier on another goroutine, Config.Healthy, Config.Requests, Config.Token or a client has not
+// returned by then, the error says so. Close has no limit for a barrier that it runs itself. It must
+// not be called from a barrier, a task or a function of Lead: it would wait for itself up to that
+// limit.
 func (n *Neli) Close() error {
 	n.closeOnce.Do(func() {
 		n.state.CompareAndSwap(int32(StateLive), int32(StateClosing))
@@ -54,7 +55,7 @@ func (n *Neli) Close() error {
 	select {
 	case n.driver <- struct{}{}:
 	case <-timer.C:
-		return fmt.Errorf("neli: Close: the task or the barrier has not returned within %v", bound)
+		return fmt.Errorf("neli: Close: the task, the function of Lead or the barrier has not returned within %v", bound)
 	}
 	defer func() { <-n.driver }()
 	for n.ended() == nil {

@@ -1,6 +1,7 @@
 package neli_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,6 +142,27 @@ func TestCloseTwiceAtOnce(t *testing.T) {
 			require.NoError(c, <-results)
 		}
 		require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
+	})
+}
+
+// A program that uses Lead has neither a task nor a barrier: the error must name its function.
+func TestCloseSaysThatLeadsFunctionHangs(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.Join("a", open)
+		hang := make(chan struct{})
+		ended := make(chan error, 1)
+		go func() {
+			ended <- a.Lead(c.Context(), func(context.Context, neli.Leadership) error {
+				<-hang
+				return nil
+			})
+		}()
+		c.Leader(0, 2*silence)
+		err := a.Close()
+		close(hang)
+		require.ErrorContains(c, err, "the function of Lead")
+		require.ErrorIs(c, <-ended, neli.ErrClosed)
+		require.NoError(c, a.Close())
 	})
 }
 

@@ -120,6 +120,7 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 		v, set := out[name] // blank if it comes from an environment variable that is not set
 		f.check(!set || strings.Trim(v, ", \t\r\n") != "", "KafkaConfig["+name+"]", v,
 			"must be host:port,…, or be left out ("+tuned["bootstrap.servers"]+")")
+		checkServers("KafkaConfig["+name+"]", v, or(out["security.protocol"], "plaintext"), f)
 	}
 	for _, name := range []string{"session.timeout.ms", "heartbeat.interval.ms"} {
 		v, set := out[name]
@@ -139,6 +140,26 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 			fmt.Sprintf("must be above heartbeat.interval.ms (%d)", heartbeat.Milliseconds()))
 	}
 	return out
+}
+
+// checkServers checks the addresses of brokers. librdkafka reports none of these faults: it connects
+// to the port modulo 65536, and drops an address with another protocol.
+func checkServers(field, servers, security string, f *faults) {
+	for server := range strings.SplitSeq(servers, ",") {
+		server = strings.TrimSpace(server)
+		protocol, address, named := strings.Cut(server, "://")
+		if !named {
+			protocol, address = security, server
+		}
+		f.check(strings.EqualFold(protocol, security), field, server, "does not match security.protocol="+security)
+		address, _, _ = strings.Cut(address, "/")
+		colon := strings.LastIndexByte(address, ':')
+		if colon < 0 || colon != strings.IndexByte(address, ':') && !strings.HasSuffix(address[:colon], "]") {
+			continue // a name or an IPv6 address without a port
+		}
+		port, err := strconv.ParseUint(address[colon+1:], 10, 16)
+		f.check(err == nil && port > 0, field, server, "must have a port from 1 to 65535")
+	}
 }
 
 func propertyValue(v any) (string, bool) {

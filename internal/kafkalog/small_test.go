@@ -93,6 +93,22 @@ func TestLogsTopicIsMade(t *testing.T) {
 	require.ErrorContains(t, leader.make(t.Context()), "2 brokers are up")
 }
 
+// Too few brokers are not taken for an unreachable cluster.
+func TestTooFewBrokersAreReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader, admin, out := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{}, kafka.ErrUnknownTopic })
+		leader.apart, leader.create, leader.contact = 3, &kafka.TopicSpec{Name: "t", Partitions: 3}, new(Contact)
+		admin.brokers = 2
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, leader.Open(ctx), context.DeadlineExceeded)
+		require.False(t, leader.contact.Lacking())
+		require.Contains(t, out.String(), "cannot create the leader topic, retrying")
+		require.Contains(t, out.String(), "2 brokers are up, and Logs is 3")
+		require.NotContains(t, out.String(), "no broker reached")
+	})
+}
+
 // logAdmin describes one log as it is told to.
 type logAdmin struct {
 	fakeAdmin

@@ -159,6 +159,7 @@ func (t *Topic) Open(ctx context.Context) error {
 	err := t.retry(ctx, "find the leader topic", func(asking context.Context) error {
 		info, err := t.Admin.Topic(asking, t.name)
 		if errors.Is(err, kafka.ErrUnknownTopic) {
+			t.contact.note(true) // even if creating the topic fails for a reason of its own
 			if t.create == nil {
 				return fmt.Errorf("%w, and this process is not to create it (DisableTopicCreation, Observer)", err)
 			}

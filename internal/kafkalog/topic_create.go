@@ -79,9 +79,11 @@ func (t *Topic) creation(ctx context.Context) (*creation, error) {
 	}
 	if t.apart > 0 {
 		c.spec.Replicas = 1
-		c.spec.Brokers, err = placeApart(brokers, t.apart, t.name)
+		if c.spec.Brokers, err = placeApart(brokers, t.apart, t.name); err != nil {
+			return nil, creating(err)
+		}
 		c.replicas = []int{1}
-		return c, err
+		return c, nil
 	}
 	c.replicas = replications(len(brokers))
 	return c, nil

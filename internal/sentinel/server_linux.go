@@ -27,6 +27,8 @@ const (
 	writeWithin = time.Second
 	// maxConnections leaves room for guards, and for members that connect again.
 	maxConnections = 2*MaxMembers + 1000
+	// longestPath leaves room for the zero that ends the path in a sockaddr_un.
+	longestPath = len(unix.RawSockaddrUnix{}.Path) - 1
 )
 
 // Server takes registrations at a socket.
@@ -54,6 +56,10 @@ type registered struct {
 func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 	if err := checkKernel(); err != nil {
 		return nil, err
+	}
+	// The kernel would say only that an argument is invalid.
+	if len(socket) > longestPath {
+		return nil, fmt.Errorf("%s is too long: a socket's path has at most %d bytes", socket, longestPath)
 	}
 	// Containers that share a folder do not own it. The sentinel creates its own directory in it.
 	if err := os.Mkdir(filepath.Dir(socket), 0o750); err != nil && !errors.Is(err, os.ErrExist) {

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -268,6 +269,8 @@ func TestTheSocketIsTheSentinelsOwn(t *testing.T) {
 	p := startPost(t, socketIn(dir), nil)
 	_, err := Listen(p.socket, p.hub, p.said.logger())
 	require.ErrorContains(t, err, "another sentinel listens")
+	_, err = Listen(dir+"/"+strings.Repeat("s", 107-len(dir)), p.hub, p.said.logger())
+	require.ErrorContains(t, err, "is too long: a socket's path has at most 107 bytes")
 	p.stop()
 
 	file := dir + "/file"

@@ -56,6 +56,12 @@ func TestLock(t *testing.T) {
 		require.NoError(t, k.Context().Err())
 		require.NoError(t, k.Unlock())
 		require.ErrorIs(t, k.Unlock(), errNotLocked)
+		require.NoError(t, k.Lock())
+		unlocked := make(chan error, 2)
+		for range 2 {
+			go func() { unlocked <- k.Unlock() }()
+		}
+		require.ElementsMatch(t, []error{nil, errNotLocked}, []error{<-unlocked, <-unlocked}, "at once")
 		go func() {
 			time.Sleep(time.Second)
 			_ = n.Close()

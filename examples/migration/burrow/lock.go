@@ -64,15 +64,12 @@ func (k *Lock) Lock() error {
 func (k *Lock) Unlock() error {
 	k.mu.Lock()
 	unlock := k.unlock
+	k.term, k.unlock = nil, nil // another Unlock must not wait for the same end
 	k.mu.Unlock()
 	if unlock == nil {
 		return errNotLocked
 	}
-	err := unlock()
-	k.mu.Lock()
-	k.term, k.unlock = nil, nil
-	k.mu.Unlock()
-	return err
+	return unlock()
 }
 
 // Context returns a context that ends when the lock is lost or given up; context.Cause says which. Its Err
