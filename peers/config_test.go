@@ -86,6 +86,8 @@ func TestAHostOfItsOwnNeedsMore(t *testing.T) {
 		`MaxClockDrift: "1" must be a fraction`, `Hosts: "2" log hosts`} {
 		assert.ErrorContains(t, err, says)
 	}
+	err = ListenAndServe(t.Context(), Config{Hosts: three()[:2], Self: "a", Group: "\xff"})
+	require.ErrorContains(t, err, "must be 1 to 255 bytes of UTF-8")
 }
 
 // The end of the context is no error, whatever a host waits for by then.
@@ -194,6 +196,16 @@ func TestTheListFromDNS(t *testing.T) {
 		_, err := settle(t.Context(), c, logger)
 		require.ErrorContains(t, err, `Self: "neli-7" is not the id of a host`)
 	})
+}
+
+// A hosts file may have the same line twice, and Go's resolver then returns the address twice.
+func TestAnAddressThatIsRepeatedIsOneMachine(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // so that nothing is dialled
+	ips := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("::ffff:127.0.0.1")}
+	c := Config{dns: fakeDNS{ips: ips}}
+	_, err := c.dial(ctx, "one.invalid:7400")
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestANameOfSeveralMachinesIsRefused(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,7 +97,10 @@ func (c Config) dial(ctx context.Context, address string) (net.Conn, error) {
 		}
 		families := map[bool][]netip.Addr{} // a machine may have one address of each family
 		for _, ip := range found {
-			families[ip.Unmap().Is4()] = append(families[ip.Unmap().Is4()], ip)
+			ip = ip.Unmap()
+			if same := families[ip.Is4()]; !slices.Contains(same, ip) { // a hosts file may repeat an address
+				families[ip.Is4()] = append(same, ip)
+			}
 		}
 		if len(families[true]) > 1 || len(families[false]) > 1 {
 			return nil, fmt.Errorf("%s stands for %v: %w", name, found, errSeveral)

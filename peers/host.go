@@ -241,6 +241,7 @@ func (h *host) push(s serverStream, sub *subscriber) error {
 			if err := s.Send(m); err != nil {
 				return err
 			}
+			continue // a refusal says nothing of the log: the next sign of life is due as before
 		case <-sub.more:
 			if err := h.pushRecords(s, sub); err != nil {
 				return err

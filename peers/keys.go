@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -19,7 +20,8 @@ import (
 // keys are this process's certificate and the CAs that it trusts. Files that have changed are
 // read again.
 type keys struct {
-	files TLS
+	files  TLS
+	logger *slog.Logger // set before the first connection
 
 	mu     sync.Mutex
 	read   [3]stamp         // of the files when they were last read
@@ -35,7 +37,7 @@ type stamp struct {
 }
 
 func newKeys(files TLS) (*keys, error) {
-	k := &keys{files: files}
+	k := &keys{files: files, logger: slog.New(slog.DiscardHandler)}
 	at, err := k.stat()
 	if err == nil {
 		err = k.load()
@@ -85,8 +87,17 @@ func (k *keys) load() error {
 }
 
 // current returns the contents of the files. If only some were replaced so far, or one is wrong,
-// it returns the old contents.
+// it logs that once, and returns the old contents.
 func (k *keys) current() (*tls.Certificate, *x509.CertPool) {
+	cert, roots, failed := k.reread()
+	if failed != nil {
+		k.logger.Warn("certificate files cannot be used: the previous certificates stay in use", "error", failed)
+	}
+	return cert, roots
+}
+
+// reread reads files that have changed. It returns why they are not used, if that is news.
+func (k *keys) reread() (cert *tls.Certificate, roots *x509.CertPool, failed error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	at, err := k.stat()
@@ -95,8 +106,11 @@ func (k *keys) current() (*tls.Certificate, *x509.CertPool) {
 			k.read = at
 		}
 	}
+	if err != nil && (k.failed == nil || k.failed.Error() != err.Error()) {
+		failed = err
+	}
 	k.failed = err
-	return k.cert, k.roots
+	return k.cert, k.roots, failed
 }
 
 // trouble returns why the newest files are not used, nil if they are.

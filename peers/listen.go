@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cenkalti/backoff/v5"
 
@@ -69,7 +70,8 @@ func ListenAndServe(ctx context.Context, c Config) error {
 func (c Config) checkAlone(timeout time.Duration, drift float64) error {
 	var f faults
 	f.check(c.Self != "", "Self", c.Self, "is needed: it names the log to host")
-	f.check(c.Group != "" && len(c.Group) <= 255, "Group", c.Group, "must be 1 to 255 bytes, the members' LeaderGroupID")
+	f.check(c.Group != "" && len(c.Group) <= 255 && utf8.ValidString(c.Group), "Group", c.Group,
+		"must be 1 to 255 bytes of UTF-8, the members' LeaderGroupID")
 	f.check(timeout >= minTimeout && timeout <= maxTimeout, "HeartbeatTimeout", c.HeartbeatTimeout,
 		fmt.Sprintf("must be between %v and %v", minTimeout, maxTimeout))
 	f.check(drift >= 0 && drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift, fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))

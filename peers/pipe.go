@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"bytes"
 	"context"
 	"io"
 
@@ -57,6 +58,9 @@ type pipeEnd struct{ p *pipe }
 func (e pipeEnd) Context() context.Context { return e.p.ctx }
 
 func (e pipeEnd) Send(m *wire.FromHost) error {
+	if r := m.GetRecord(); r != nil {
+		r.Value = bytes.Clone(r.Value) // the receiver owns it, and the log sends its own to others
+	}
 	select {
 	case e.p.toUser <- m:
 		return nil

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -318,6 +319,23 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	write(t, member.TLS.CertFile, "CERTIFICATE", []byte("half a file"))
 	require.NoError(t, s.askOnce(t.Context(), c.Hosts[0]), "a file that cannot be read has replaced the certificate")
 	require.ErrorContains(t, keys.trouble(), "cert.pem")
+}
+
+func TestCertificatesThatCannotBeReadAgainAreReported(t *testing.T) {
+	ours := newAuthority(t)
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout, TLS: ours.issue(t, "127.0.0.1")}
+	startHosts(t, c)
+	c.TLS = ours.issue(t, "127.0.0.1")
+	journal, logger := newJournal()
+	s, err := c.settle(agreement{group: "test", timeout: testTimeout, drift: defaultDrift}, "", logger)
+	require.NoError(t, err)
+	write(t, c.TLS.CertFile, "CERTIFICATE", []byte("half a file"))
+	for range 3 {
+		require.NoError(t, s.askOnce(t.Context(), c.Hosts[0]))
+	}
+	const line = "certificate files cannot be used: the previous certificates stay in use"
+	require.Equal(t, 1, strings.Count(journal.String(), line), "%s", journal)
+	require.Contains(t, journal.String(), "cert.pem")
 }
 
 func TestAHostThatDoesNotResolve(t *testing.T) {

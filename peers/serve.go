@@ -62,14 +62,16 @@ func newServer(ctx context.Context, s *settings, logger *slog.Logger) (*server, 
 	if s.config.Listen != "" {
 		address = s.config.Listen
 	}
-	top, err := openTop(s.config.TopFile, s.agreed.group, s.self.ID)
-	if err != nil {
-		return nil, err
-	}
 	var lc net.ListenConfig
 	listen, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("peers: log host %s cannot listen: %w (one address has one log host)", s.self.ID, err)
+	}
+	// Only after listening: until its former host has ended, the file may still change.
+	top, err := openTop(s.config.TopFile, s.agreed.group, s.self.ID)
+	if err != nil {
+		_ = listen.Close() // nothing was accepted
+		return nil, err
 	}
 	v := &server{host: newHost(s.self, s.agreed, top, logger), keys: s.keys, listen: listen, served: make(chan error, 1)}
 	v.grpc = grpc.NewServer(

@@ -154,6 +154,7 @@ func (c Config) settle(agreed agreement, name string, log *slog.Logger) (*settin
 		if s.keys, err = newKeys(*c.TLS); err != nil {
 			return nil, fmt.Errorf("peers: TLS: %w", err)
 		}
+		s.keys.logger = log
 	}
 	if len(c.Hosts) == 1 {
 		log.Warn("only one log host: for development; nobody leads while it is down", "host", c.Hosts[0].ID, "address", c.Hosts[0].Address)

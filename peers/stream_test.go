@@ -101,6 +101,37 @@ func TestAliveIsSaidWhenNothingElseIs(t *testing.T) {
 	})
 }
 
+// TestRefusalsDoNotDelayTheSignOfLife refuses a record every T/8.
+func TestRefusalsDoNotDelayTheSignOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost()
+		ctx, cancel := context.WithCancel(t.Context())
+		c := &client{ctx: ctx, says: make(chan *wire.ToHost, 1)}
+		c.says <- hello(h)
+		ended := make(chan error)
+		go func() { ended <- h.follow(c) }()
+		for range 8 {
+			c.says <- &wire.ToHost{Kind: &wire.ToHost_Append{Append: &wire.Append{Seq: 1}}}
+			<-time.After(testTimeout / 8)
+		}
+		synctest.Wait()
+		cancel()
+		require.Error(t, <-ended)
+		h.work.Wait()
+		alive, refused := 0, 0
+		for _, m := range c.got {
+			if m.GetAlive() != nil {
+				alive++
+			}
+			if m.GetRefusal() != nil {
+				refused++
+			}
+		}
+		assert.Equal(t, 8, refused)
+		assert.GreaterOrEqual(t, alive, 3, "signs of life in T")
+	})
+}
+
 // lyingHost sends given messages, whatever it is asked.
 type lyingHost struct{ says []*wire.FromHost }
 

@@ -77,6 +77,24 @@ func TestATopFileThatIsOfNoUse(t *testing.T) {
 	require.ErrorContains(t, err, "TopFile")
 }
 
+// While another process serves at the address, the largest ballot may still rise. So the file is
+// read, and made, only by the process that listens.
+func TestTheFileBelongsToTheProcessThatListens(t *testing.T) {
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	startHosts(t, c)
+	own := c
+	own.Self, own.TopFile, own.Group = "a", filepath.Join(t.TempDir(), "top"), "test"
+	require.ErrorContains(t, ListenAndServe(t.Context(), own), "cannot listen")
+	require.NoFileExists(t, own.TopFile)
+}
+
+func TestAHostThatCannotUseItsFileListensNoMore(t *testing.T) {
+	own := Config{Hosts: list(t, 1), Self: "a", Group: "test", TopFile: t.TempDir()}
+	require.ErrorContains(t, ListenAndServe(t.Context(), own), "TopFile")
+	own.TopFile = ""
+	startHost(t, own)
+}
+
 func TestWhatCannotBeWrittenDownIsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	require.NoError(t, os.Mkdir(dir, 0o700))
