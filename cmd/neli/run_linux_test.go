@@ -41,6 +41,7 @@ func TestExitCodes(t *testing.T) {
 		"unknown flag":    {"run", "--nonsense", "--", "true"},
 		"bad timeout":     {"run", "--timeout", "2h", "--", "true"},
 		"bad drain":       {"run", "--drain", "-1s", "--", "true"},
+		"bad wait":        {"run", "--wait", "-1s", "--", "true"},
 		"drain too long":  {"run", "--drain", "25h", "--", "true"}, // too long for the library
 		"bad listen":      {"run", "--listen", "nowhere", "--", "true"},
 		"secret argument": {"run", "-X", "sasl.password=x", "--", "true"},

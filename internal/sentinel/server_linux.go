@@ -72,9 +72,13 @@ func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 		if info.Mode()&os.ModeSocket == 0 {
 			return nil, fmt.Errorf("%s is there and is no socket", socket)
 		}
-		if c, err := net.Dial(network, socket); err == nil {
+		c, err := net.Dial(network, socket)
+		switch {
+		case err == nil:
 			_ = c.Close()
 			return nil, fmt.Errorf("another sentinel listens at %s", socket)
+		case !errors.Is(err, unix.ECONNREFUSED): // it is not abandoned: another program may listen, on another kind of socket
+			return nil, fmt.Errorf("%s is in use: %w", socket, err)
 		}
 		if err := os.Remove(socket); err != nil {
 			return nil, err

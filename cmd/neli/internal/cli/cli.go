@@ -94,7 +94,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := variable(f.Name)
 		value, ok := os.LookupEnv(name)
-		if f.Changed || !ok || inside && slices.Contains(told, name) {
+		if f.Changed || !ok || f.Name == "help" || inside && slices.Contains(told, name) {
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {

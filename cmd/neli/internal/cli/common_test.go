@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -50,6 +51,14 @@ func TestConfiguration(t *testing.T) {
 	cfg, err = resolved(t, "--config", file)
 	require.NoError(t, err)
 	require.Equal(t, "environment:1", cfg.KafkaConfig["bootstrap.servers"])
+}
+
+// Every command has the flag --help, which is not read from the environment.
+func TestHelpIsNotReadFromTheEnvironment(t *testing.T) {
+	t.Setenv("NELI_HELP", "x")
+	var out, errs bytes.Buffer
+	require.Zero(t, Main([]string{"version"}, &out, &errs), &errs)
+	require.NotContains(t, out.String(), "Usage")
 }
 
 func TestBadConfiguration(t *testing.T) {

@@ -32,7 +32,8 @@ from a terminal. Processes that it leaves behind in its group are killed.
 
 Signals. Before the command runs, TERM, INT, HUP and QUIT end neli at once with exit code 0. While the
 command runs, they go to its process group. neli then keeps leadership until the command has ended,
-and kills it after --drain. USR1, USR2, WINCH, CONT and TSTP are passed on.
+and kills it after --drain. USR1, USR2, WINCH, CONT and TSTP are passed on. If HUP or INT is ignored
+when neli starts, as by nohup, neli and the command ignore it, too.
 
 Losing leadership. When leadership moves to another member, the process group gets TERM, and KILL
 before --drain is over. When leadership is lost, it gets KILL at once. Then neli contends again, or
@@ -105,6 +106,9 @@ func run(cfg neli.Config, o job.Options, listen string) error {
 	defer signal.Stop(signals)
 	if o.Drain <= 0 {
 		return errors.New("--drain: must be positive")
+	}
+	if o.Wait < 0 {
+		return errors.New("--wait: must not be negative")
 	}
 	if _, err := exec.LookPath(o.Command[0]); err != nil {
 		return exit{guard.StartCode(err), err}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -116,8 +117,14 @@ func socket(fd int) *os.File {
 // outliveSignals keeps the guard alive when a supervisor signals all processes of a service: it must
 // not end before the command. It does not ignore the signals, since the command would inherit that.
 func outliveSignals() {
-	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
+	if signals := NotIgnored(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT); len(signals) > 0 { // Notify takes none for all
+		signal.Notify(make(chan os.Signal, 1), signals...)
+	}
 }
+
+// NotIgnored returns those of the signals that this process was not started to ignore. Whoever started
+// it so, as nohup does, wants the command to ignore them, too.
+func NotIgnored(signals ...os.Signal) []os.Signal { return slices.DeleteFunc(signals, signal.Ignored) }
 
 // guard is the state of a guard that has started its command. It belongs to one goroutine.
 type guard struct {

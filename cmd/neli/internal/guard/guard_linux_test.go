@@ -86,6 +86,17 @@ func TestNoLeaseNoCommand(t *testing.T) {
 	}
 }
 
+// nohup starts a program that ignores HUP, and means the commands that it starts, too.
+func TestTheCommandIgnoresWhatTheGuardIgnores(t *testing.T) {
+	e := guardedBy(t, func(guard *exec.Cmd) {
+		guard.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, guard.Path}, guard.Args[1:]...)
+		guard.Path = "/bin/sh"
+	}, "sh", "-c", "kill -HUP $$; exit 5")
+	e.lease(time.Minute)
+	e.started()
+	require.Equal(t, 5, e.last().Code)
+}
+
 func TestSignalsAndExitCodes(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	e := guarded(t, "sh", "-c", `trap 'exit 9' USR1; touch `+ready+`; while :; do sleep 0.01; done`)

@@ -173,7 +173,7 @@ func (c *contest) dispatch(ctx context.Context, signals <-chan os.Signal, waited
 				default: // the last sixteen are still waiting
 				}
 			}
-			over := c.over && c.command == nil
+			over := c.command == nil && ends(s) // c.over may be set because the command has ended
 			c.mu.Unlock()
 			if over {
 				c.finish(result{})
@@ -197,7 +197,8 @@ func ends(s os.Signal) bool {
 	return s == unix.SIGTERM || s == unix.SIGINT || s == unix.SIGHUP || s == unix.SIGQUIT
 }
 
-// Signals returns the signals that go to the command instead of this process.
+// Signals returns the signals that go to the command instead of this process. Those that this process
+// was started to ignore go to neither.
 func Signals() []os.Signal {
-	return []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
+	return guard.NotIgnored(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -144,6 +145,30 @@ func TestASignalThatComesWhenTheCommandHasEnded(t *testing.T) {
 			require.Equal(t, result{}, *c.outcome)
 		})
 	}
+}
+
+// With --keep, only a signal to end keeps the next run from beginning.
+func TestAHarmlessSignalThatComesWhenTheCommandHasEnded(t *testing.T) {
+	c := newContest(nil, Options{Keep: true}, nil)
+	c.stop = func() {} // Lead has not ended yet
+	c.finish(result{again: true})
+	ctx, stop := context.WithCancel(t.Context())
+	signals := make(chan os.Signal)
+	go func() {
+		signals <- unix.SIGUSR1
+		signals <- unix.SIGWINCH // so the first one was handled
+		stop()
+	}()
+	c.dispatch(ctx, signals, nil)
+	require.Equal(t, result{again: true}, *c.outcome)
+}
+
+func TestSignalsThatAreIgnoredAreLeftAlone(t *testing.T) {
+	require.Contains(t, Signals(), os.Signal(unix.SIGWINCH))
+	signal.Ignore(unix.SIGWINCH)
+	defer signal.Reset(unix.SIGWINCH)
+	require.NotContains(t, Signals(), os.Signal(unix.SIGWINCH))
+	require.Contains(t, Signals(), os.Signal(unix.SIGTERM))
 }
 
 // A guard that is stopped reads nothing. What fits into its pipe is there when it goes on; what does not is
