@@ -42,7 +42,7 @@ var mutants = []mutation.Mutant{
 		Old: "	attr.Pdeathsig = syscall.SIGKILL\n", New: "",
 		Guard: "TestGuardKilled", Want: "the command is dead"},
 	{Rule: "a signal to all processes of a service does not end the guard", File: "guard_linux.go",
-		Old: "	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, ", New: "	signal.Notify(make(chan os.Signal, 1), ",
+		Old: "NotIgnored(unix.SIGTERM, ", New: "NotIgnored(",
 		Guard: "TestGuardKilled", Want: "what a supervisor sends"},
 	{Rule: "time is told by the clock that counts suspensions", File: "clock_linux.go",
 		Old: "unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)", New: "unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)",
