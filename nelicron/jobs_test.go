@@ -184,7 +184,8 @@ func TestTicksAcrossAHandOver(t *testing.T) {
 	}
 }
 
-// What the package comment says about daylight saving time, which is gocron's doing.
+// gocron leaves out the ticks of an hour that does not exist, and repeats those of an hour that comes twice. The package
+// comment says so.
 func TestTicksInDaylightSavingTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   time.Time // an hour before the clocks of Berlin change

@@ -64,26 +64,34 @@ func TestAClientThatSaysNothingIsNotWaitedForForEver(t *testing.T) {
 	})
 }
 
+// streaming lets a client follow a host while do runs, and returns the client when the stream has ended.
+func streaming(t *testing.T, h *host, do func(c *client)) *client {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &client{ctx: ctx, says: make(chan *wire.ToHost, 1)}
+	c.says <- hello(h)
+	ended := make(chan error)
+	go func() { ended <- h.follow(c) }()
+	do(c)
+	synctest.Wait()
+	cancel()
+	require.Error(t, <-ended)
+	h.work.Wait()
+	return c
+}
+
 // TestAliveIsSaidWhenNothingElseIs lets records come every T/8 for a while, and then none.
 func TestAliveIsSaidWhenNothingElseIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost()
-		ctx, cancel := context.WithCancel(t.Context())
-		c := &client{ctx: ctx, says: make(chan *wire.ToHost, 1)}
-		c.says <- hello(h)
-		ended := make(chan error)
-		go func() { ended <- h.follow(c) }()
 		id := h.store.ID()
-		for range 8 {
-			<-time.After(testTimeout / 8)
-			require.NoError(t, h.append(&wire.Append{Seq: 1, Incarnation: id[:]}, &subscriber{own: map[int64]uint64{}}))
-		}
-		<-time.After(testTimeout + time.Millisecond)
-		synctest.Wait()
-		cancel()
-		require.Error(t, <-ended)
-		h.work.Wait()
-
+		c := streaming(t, h, func(*client) {
+			for range 8 {
+				<-time.After(testTimeout / 8)
+				require.NoError(t, h.append(&wire.Append{Seq: 1, Incarnation: id[:]}, &subscriber{own: map[int64]uint64{}}))
+			}
+			<-time.After(testTimeout + time.Millisecond)
+		})
 		var kinds string
 		for i, m := range c.got {
 			switch {
@@ -104,20 +112,12 @@ func TestAliveIsSaidWhenNothingElseIs(t *testing.T) {
 // TestRefusalsDoNotDelayTheSignOfLife refuses a record every T/8.
 func TestRefusalsDoNotDelayTheSignOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := testHost()
-		ctx, cancel := context.WithCancel(t.Context())
-		c := &client{ctx: ctx, says: make(chan *wire.ToHost, 1)}
-		c.says <- hello(h)
-		ended := make(chan error)
-		go func() { ended <- h.follow(c) }()
-		for range 8 {
-			c.says <- &wire.ToHost{Kind: &wire.ToHost_Append{Append: &wire.Append{Seq: 1}}}
-			<-time.After(testTimeout / 8)
-		}
-		synctest.Wait()
-		cancel()
-		require.Error(t, <-ended)
-		h.work.Wait()
+		c := streaming(t, testHost(), func(c *client) {
+			for range 8 {
+				c.says <- &wire.ToHost{Kind: &wire.ToHost_Append{Append: &wire.Append{Seq: 1}}}
+				<-time.After(testTimeout / 8)
+			}
+		})
 		alive, refused := 0, 0
 		for _, m := range c.got {
 			if m.GetAlive() != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What counts is whether the argument has a password. One of the environment may occur in it by chance.
+// An argument that has a password is refused. PGPASSWORD does not matter, even if its text occurs in the argument.
 func TestPasswordsInArgumentsAreRefused(t *testing.T) {
 	t.Setenv("PGPASSWORD", "shop")
 	for database, public := range map[string]bool{

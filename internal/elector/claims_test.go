@@ -199,3 +199,37 @@ func TestBackoff(t *testing.T) {
 		require.Equal(t, 1, p.tries)
 	}
 }
+
+// Once somebody holds a role it is not vacant any more. A claim that was put off is not made later,
+// even if the role is free again at that moment: it may be meant for another process.
+func TestVacancyEndsWithAClaim(t *testing.T) {
+	var c claims
+	c.init()
+	c.add(at(time.Second).Mono, []int32{1, 2, 3})
+	c.add(at(2*time.Second).Mono, []int32{3, 4})
+	c.drop([]int32{4, 3})
+	require.Equal(t, []int32{1, 2}, c.take(at(time.Hour), 10))
+	require.Empty(t, c.vacant)
+	c.add(at(0).Mono, []int32{5, 6, 5})
+	c.add(at(time.Minute).Mono, []int32{7})
+	require.Equal(t, []int32{5}, c.take(at(time.Second), 6), "each once, below R")
+	require.Len(t, c.vacant, 1)
+}
+
+// Many things give reason to look at a role, and each Claim drops some: it is listed once,
+// for the earliest time, until it is dropped.
+func TestAVacancyIsListedOnce(t *testing.T) {
+	var c claims
+	c.init()
+	c.add(at(2*time.Second).Mono, []int32{1, 2, 3})
+	c.add(at(3*time.Second).Mono, []int32{2, 3, 4})
+	require.Equal(t, 1, c.vacant[1].left)
+	c.add(at(time.Second).Mono, []int32{3})
+	require.Equal(t, []int32{3}, c.take(at(time.Second), 10))
+	c.drop([]int32{1})
+	c.add(at(4*time.Second).Mono, []int32{1})
+	require.Equal(t, []int32{2}, c.take(at(2*time.Second), 10), "3 was taken, 1 was dropped")
+	require.Equal(t, []int32{4}, c.take(at(3*time.Second), 10))
+	require.Equal(t, []int32{1}, c.take(at(4*time.Second), 10))
+	require.Empty(t, c.vacant)
+}

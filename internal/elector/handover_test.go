@@ -57,8 +57,8 @@ func TestHandoverDecides(t *testing.T) {
 	}
 }
 
-// What the application was never told of is released without a word to it; what it has
-// finished is released though other roles of the same handover are not.
+// A role of which the application was never told is released without telling it. A role that the
+// application has finished is released before the other roles of the same handover.
 func TestHandoverReleasesWhatIsFinished(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, nil)

@@ -101,40 +101,6 @@ func TestFailedClaimIsMadeAgain(t *testing.T) {
 	require.Equal(t, []int{0}, a.leads(1))
 }
 
-// What somebody holds is not vacant any more: a claim that was put off is not made when
-// the role happens to be free at that moment, for another one to take.
-func TestVacancyEndsWithAClaim(t *testing.T) {
-	var c claims
-	c.init()
-	c.add(at(time.Second).Mono, []int32{1, 2, 3})
-	c.add(at(2*time.Second).Mono, []int32{3, 4})
-	c.drop([]int32{4, 3})
-	require.Equal(t, []int32{1, 2}, c.take(at(time.Hour), 10))
-	require.Empty(t, c.vacant)
-	c.add(at(0).Mono, []int32{5, 6, 5})
-	c.add(at(time.Minute).Mono, []int32{7})
-	require.Equal(t, []int32{5}, c.take(at(time.Second), 6), "each once, below R")
-	require.Len(t, c.vacant, 1)
-}
-
-// Many things give reason to look at a role, and each Claim drops some: it is listed once,
-// for the earliest time, until it is dropped.
-func TestAVacancyIsListedOnce(t *testing.T) {
-	var c claims
-	c.init()
-	c.add(at(2*time.Second).Mono, []int32{1, 2, 3})
-	c.add(at(3*time.Second).Mono, []int32{2, 3, 4})
-	require.Equal(t, 1, c.vacant[1].left)
-	c.add(at(time.Second).Mono, []int32{3})
-	require.Equal(t, []int32{3}, c.take(at(time.Second), 10))
-	c.drop([]int32{1})
-	c.add(at(4*time.Second).Mono, []int32{1})
-	require.Equal(t, []int32{2}, c.take(at(2*time.Second), 10), "3 was taken, 1 was dropped")
-	require.Equal(t, []int32{4}, c.take(at(3*time.Second), 10))
-	require.Equal(t, []int32{1}, c.take(at(4*time.Second), 10))
-	require.Empty(t, c.vacant)
-}
-
 // There may be fewer roles when it is time to think of a vacancy than when it was listed.
 func TestVacanciesBeyondRAreForgotten(t *testing.T) {
 	var c claims
@@ -178,7 +144,8 @@ func TestTransferToOneThatHasJustCome(t *testing.T) {
 	require.Equal(t, []Outcome{{1, nil}}, a.ends)
 }
 
-// Who came after the successor, and has heard little of it or nothing, leaves the role to it.
+// A process that started after the successor leaves the role to it, even if it has heard little of the
+// successor, or nothing.
 func TestSuccessorThatIsHardlyKnown(t *testing.T) {
 	for name, unread := range map[string]bool{"of history": false, "of nothing": true} {
 		t.Run(name, func(t *testing.T) {

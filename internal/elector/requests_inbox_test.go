@@ -48,7 +48,7 @@ func TestRequestsAreConsideredInTurn(t *testing.T) {
 	require.False(t, in.due(at(time.Hour)), "what was not used is lost")
 }
 
-// What the application has not fetched fills up; what is refused without asking takes no place.
+// At most maxRequests wait until the application fetches them. Requests that are refused without asking it are not among them.
 func TestTheApplicationIsAskedNoMoreThanItCanRead(t *testing.T) {
 	rs, now := &requests{}, time.Duration(0)
 	read := func(id int, is tenure) (refused *received, why string) {

@@ -9,15 +9,11 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// What nobody holds on a majority of small logs is counted as others are told of it: from
-// when the holder's lease is over until somebody holds enough of them, and not while nothing
-// is known.
+// A vacancy on small logs lasts from the end of the holder's lease until another process holds a
+// majority of the logs. It is counted as Watch reports it, and not while nothing is known.
 func TestVacanciesOnSmallLogsAreCounted(t *testing.T) {
 	s := newSmallNode()
-	ids := []string{"x0", "y0", "z0"}
-	for log, id := range ids {
-		s.reset(log, id)
-	}
+	ids := s.begun()
 	for log, id := range ids {
 		s.claimed(log, id, "b", []int32{0})
 	}
@@ -67,9 +63,8 @@ func TestNothingIsVacantBeforeSmallLogsWereRead(t *testing.T) {
 // A holder that was taken for dead and is heard again leads what it led.
 func TestAHolderOnSmallLogsThatIsHeardAgain(t *testing.T) {
 	s := newSmallNode()
-	ids := []string{"x0", "y0", "z0"}
+	ids := s.begun()
 	for log, id := range ids {
-		s.reset(log, id)
 		s.claimed(log, id, "b", []int32{0})
 	}
 	s.pass(1100*time.Millisecond, ids...)
@@ -98,9 +93,8 @@ func TestAHolderOnSmallLogsThatWasOutlivedIsSuspected(t *testing.T) {
 	for name, heard := range map[string]bool{"heard nowhere": false, "heard in another log": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newSmallNode()
-			ids := []string{"x0", "y0", "z0"}
+			ids := s.begun()
 			for log, id := range ids {
-				s.reset(log, id)
 				s.claimed(log, id, "b", []int32{0})
 				s.hello(log, id, "b")
 			}
@@ -124,9 +118,8 @@ func TestAHolderOnSmallLogsThatWasOutlivedIsSuspected(t *testing.T) {
 // log, only the one that is down and one more still show it, but it is well: roles may be handed over to it.
 func TestAHolderThatReleasesWhileALogIsDownIsNotSuspected(t *testing.T) {
 	s := newSmallNode()
-	ids := []string{"x0", "y0", "z0"}
+	ids := s.begun()
 	for log, id := range ids {
-		s.reset(log, id)
 		s.claimed(log, id, "b", []int32{0})
 		s.hello(log, id, "b")
 	}

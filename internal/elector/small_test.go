@@ -42,6 +42,15 @@ func (s *smallNode) reset(log int, id string) {
 	s.ends[log] = 0
 }
 
+// begun begins to read all three logs, and returns their ids.
+func (s *smallNode) begun() []string {
+	ids := []string{"x0", "y0", "z0"}
+	for log, id := range ids {
+		s.reset(log, id)
+	}
+	return ids
+}
+
 // record appends a record to a log, and lets it be read.
 func (s *smallNode) record(log int, id string, r lease.Record) {
 	s.Read(Entry{Partition: log, ID: id, Offset: s.ends[log]}, &r, nil, s.now)
@@ -80,9 +89,7 @@ func claimsOf(all []Append) (out []Append) {
 
 func TestARecordGoesToTheIncarnationThatWasRead(t *testing.T) {
 	s := newSmallNode()
-	for log, id := range []string{"x0", "y0", "z0"} {
-		s.reset(log, id)
-	}
+	s.begun()
 	out := claimsOf(s.pass(2*time.Second, "x0", "y0", "z0"))
 	require.Len(t, out, 3, "one Claim on each log, as nothing comes back")
 	for _, a := range out {
@@ -94,9 +101,7 @@ func TestARecordGoesToTheIncarnationThatWasRead(t *testing.T) {
 
 func TestALateAnswerOfAFormerIncarnationIsNotLookedAt(t *testing.T) {
 	s := newSmallNode()
-	for log, id := range []string{"x0", "y0", "z0"} {
-		s.reset(log, id)
-	}
+	s.begun()
 	out := claimsOf(s.pass(1200*time.Millisecond, "x0", "y0", "z0"))
 	s.reset(0, "x1")
 	for _, a := range out {
@@ -115,10 +120,7 @@ func TestALateAnswerOfAFormerIncarnationIsNotLookedAt(t *testing.T) {
 // anew, once; the others go on.
 func TestALogWhoseRecordsWereLostBeginsAnew(t *testing.T) {
 	s := newSmallNode()
-	ids := []string{"x0", "y0", "z0"}
-	for log, id := range ids {
-		s.reset(log, id)
-	}
+	ids := s.begun()
 	for _, a := range claimsOf(s.pass(1200*time.Millisecond, ids...)) {
 		s.record(a.Partition, a.ID, a.Record)
 	}
@@ -150,10 +152,7 @@ func TestALogWhoseRecordsWereLostBeginsAnew(t *testing.T) {
 func TestATermThatHasEndedIsNotRevived(t *testing.T) {
 	s := newSmallNode()
 	s.Set(Desired{Roles: 2, Contend: true}, s.now)
-	ids := []string{"x0", "y0", "z0"}
-	for log, id := range ids {
-		s.reset(log, id)
-	}
+	ids := s.begun()
 	for _, a := range claimsOf(s.pass(1200*time.Millisecond, ids...)) {
 		s.record(a.Partition, a.ID, a.Record)
 	}
@@ -201,9 +200,7 @@ func TestARecordForAnotherIncarnationIsSkipped(t *testing.T) {
 
 func TestALogThatIsNotHeardIsNotClaimed(t *testing.T) {
 	s := newSmallNode()
-	for log, id := range []string{"x0", "y0", "z0"} {
-		s.reset(log, id)
-	}
+	s.begun()
 	out := claimsOf(s.pass(3*time.Second, "x0"))
 	require.Empty(t, out, "one log is no majority")
 	out = claimsOf(s.pass(time.Second, "x0", "y0"))
@@ -212,9 +209,7 @@ func TestALogThatIsNotHeardIsNotClaimed(t *testing.T) {
 
 func TestAFailedClaimOnSmallLogsIsRepeated(t *testing.T) {
 	s := newSmallNode()
-	for log, id := range []string{"x0", "y0", "z0"} {
-		s.reset(log, id)
-	}
+	s.begun()
 	out := claimsOf(s.pass(1500*time.Millisecond, "x0", "y0", "z0"))
 	require.Len(t, out, 3)
 	for _, a := range out {
@@ -270,10 +265,7 @@ func TestSmallLogsWakeForWhatWasFinished(t *testing.T) {
 	s := newSmallNode()
 	s.set.Every = time.Hour // no Beat wakes it
 	s.Set(Desired{Roles: 2, Contend: true}, s.now)
-	ids := []string{"x0", "y0", "z0"}
-	for log, id := range ids {
-		s.reset(log, id)
-	}
+	ids := s.begun()
 	for _, a := range claimsOf(s.pass(1200*time.Millisecond, ids...)) {
 		s.record(a.Partition, a.ID, a.Record)
 	}
@@ -308,10 +300,7 @@ func TestSmallLogsWakeForWhatWasFinished(t *testing.T) {
 // nothing any more repeats a lost Release more and more seldom, on each log by itself.
 func TestReleasesOnSmallLogsAreRepeatedMoreAndMoreSeldom(t *testing.T) {
 	s := newSmallNode()
-	ids := []string{"x0", "y0", "z0"}
-	for log, id := range ids {
-		s.reset(log, id)
-	}
+	ids := s.begun()
 	for _, a := range claimsOf(s.pass(1200*time.Millisecond, ids...)) {
 		s.record(a.Partition, a.ID, a.Record)
 	}
@@ -338,9 +327,8 @@ func TestReleasesOnSmallLogsAreRepeatedMoreAndMoreSeldom(t *testing.T) {
 // before a holder's lease is over, and its roles are claimed at once when it is.
 func TestSmallLogsAreClaimedWithoutAProbe(t *testing.T) {
 	s := newSmallNode()
-	ids := []string{"x0", "y0", "z0"}
+	ids := s.begun()
 	for log, id := range ids {
-		s.reset(log, id)
 		s.claimed(log, id, "b", []int32{0})
 	}
 	s.pass(2*clock.Stalled(s.set.T), ids...) // its own first Hello is over
