@@ -18,25 +18,26 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// envOutages sets the number of outages, and envOutageBrokers the number of brokers that are down at the same time.
+// envOutages sets the number of outages of one broker, and as many of three brokers.
+const envOutages = "NELI_OUTAGES"
+
 const (
-	envOutages       = "NELI_OUTAGES"
-	envOutageBrokers = "NELI_OUTAGE_BROKERS"
+	outageLasts    = 30 * time.Second
+	outageClusters = 2 // in parallel, of each size, if envOutages is set; they share the outages
 )
 
-func fromEnv(t *testing.T, name string, otherwise int) int {
+// outagesFromEnv returns the number of outages for each size of a cluster. By default it is a small one, for one broker only.
+func outagesFromEnv(t *testing.T) map[int]int {
 	t.Helper()
-	s := os.Getenv(name)
+	s := os.Getenv(envOutages)
 	if s == "" {
-		return otherwise
+		return map[int]int{1: 2}
 	}
 	n, err := strconv.Atoi(s)
-	require.NoError(t, err, name)
-	require.Positive(t, n, name)
-	return n
+	require.NoError(t, err, envOutages)
+	require.Positive(t, n, envOutages)
+	return map[int]int{1: n, 3: n}
 }
-
-const outageLasts = 30 * time.Second
 
 // outageKind is a kind of process that must recover from an outage by itself.
 type outageKind struct {
@@ -82,7 +83,20 @@ type outageMember struct {
 // or be in its group again. No process is restarted. Many processes in parallel give many outages of each client.
 func TestOutages(t *testing.T) {
 	t.Parallel()
-	brokers := fromEnv(t, envOutageBrokers, 1)
+	for brokers, outages := range outagesFromEnv(t) {
+		for c := range min(outages, outageClusters) {
+			share := (outages + c) / min(outages, outageClusters)
+			t.Run(fmt.Sprintf("brokers %d/cluster %d", brokers, c+1), func(t *testing.T) {
+				t.Parallel()
+				outagesOf(t, brokers, share)
+			})
+		}
+	}
+}
+
+// outagesOf takes all brokers of one cluster down, outages times.
+func outagesOf(t *testing.T, brokers, outages int) {
+	t.Helper()
 	cluster := kafkatest.Run(t, kafkatest.Options{Brokers: brokers, BrokerProps: hostileBroker()})
 	var members []outageMember
 	for _, kind := range outageKinds {
@@ -110,7 +124,7 @@ func TestOutages(t *testing.T) {
 	})
 
 	before := map[string]uint64{}
-	for o := range fromEnv(t, envOutages, 2) {
+	for o := range outages {
 		each(t, cluster, func(b *kafkatest.Broker) error {
 			if o%2 == 0 {
 				return b.Terminate(t.Context())
