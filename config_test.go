@@ -175,6 +175,9 @@ func TestConfigFaults(t *testing.T) {
 		{Config{KafkaConfig: KafkaConfigMap{"bootstrap.servers": "a:1, b:99999"}}, "KafkaConfig[bootstrap.servers]", "b:99999", "must have a port from 1 to 65535"},
 		{Config{KafkaConfig: KafkaConfigMap{"metadata.broker.list": "[::1]:0"}}, "KafkaConfig[metadata.broker.list]", "[::1]:0", "must have a port from 1 to 65535"},
 		{Config{KafkaConfig: KafkaConfigMap{"bootstrap.servers": "http://a:1"}}, "KafkaConfig[bootstrap.servers]", "http://a:1", "does not match security.protocol=plaintext"},
+		{Config{KafkaConfig: KafkaConfigMap{"sasl.username": "svc"}}, "KafkaConfig[sasl.username]", "svc", "has no effect with security.protocol=plaintext"},
+		{Config{KafkaConfig: KafkaConfigMap{"sasl.password": "svc", "security.protocol": "ssl"}}, "KafkaConfig[sasl.password]", "[redacted]", "has no effect with security.protocol=ssl"},
+		{Config{KafkaConfig: KafkaConfigMap{"ssl.ca.location": "/ca", "security.protocol": "SASL_PLAINTEXT"}}, "KafkaConfig[ssl.ca.location]", "/ca", "has no effect with security.protocol=SASL_PLAINTEXT"},
 		{Config{KafkaConfig: KafkaConfigMap{"metadata.broker.list": "\t"}}, "KafkaConfig[metadata.broker.list]", "", "must be host:port,…"},
 		{Config{KafkaConfig: KafkaConfigMap{"acks": 1}}, "KafkaConfig[acks]", "1", "is always all"},
 		{Config{KafkaConfig: KafkaConfigMap{"group.id": "mine"}}, "KafkaConfig[group.id]", "mine", "is set by LeaderGroupID"},
@@ -286,7 +289,7 @@ func TestConfigErrorsShowNoSecret(t *testing.T) {
 	require.Equal(t, 6, strings.Count(err.Error(), "\n"))
 	require.NotContains(t, err.Error(), secret)
 
-	_, err = Config{Roles: -1, KafkaConfig: KafkaConfigMap{"sasl.password": secret}}.resolve()
+	_, err = Config{Roles: -1, KafkaConfig: KafkaConfigMap{"sasl.password": secret, "security.protocol": "SASL_SSL"}}.resolve()
 	require.ErrorContains(t, err, "Roles")
 	require.NotContains(t, err.Error(), secret)
 	require.NotContains(t, err.Error(), "sasl.password", "nothing is wrong with it")
@@ -476,7 +479,7 @@ func TestTokenBase(t *testing.T) {
 func TestClientsNeedNotHideSecrets(t *testing.T) {
 	var out logBuffer
 	cfg := Config{
-		Nomination: Assigned, KafkaConfig: KafkaConfigMap{"sasl.password": "s3cret"},
+		Nomination: Assigned, KafkaConfig: KafkaConfigMap{"sasl.password": "s3cret", "security.protocol": "SASL_SSL"},
 		Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	mocked(t, cfg, func(k *mockKafka) {

@@ -99,6 +99,8 @@ var writeOnly = []string{"enable.idempotence", "enable.gapless.guarantee", "queu
 // checkProperties checks the user's properties and turns them into strings.
 func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 	out := make(map[string]string, len(m))
+	protocol, _ := propertyValue(m["security.protocol"])
+	protocol = or(protocol, "plaintext")
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		field := "KafkaConfig[" + name + "]"
 		v, ok := propertyValue(m[name])
@@ -114,13 +116,14 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 			f.check(false, field, fmt.Sprintf("a %T", m[name]), "must be a string, a boolean or an integer")
 		default:
 			out[name] = v
+			f.check(v == "" || !unprotecting(name, protocol), field, shown, "has no effect with security.protocol="+protocol)
 		}
 	}
 	for _, name := range []string{"bootstrap.servers", "metadata.broker.list"} {
 		v, set := out[name] // blank if it comes from an environment variable that is not set
 		f.check(!set || strings.Trim(v, ", \t\r\n") != "", "KafkaConfig["+name+"]", v,
 			"must be host:port,…, or be left out ("+tuned["bootstrap.servers"]+")")
-		checkServers("KafkaConfig["+name+"]", v, or(out["security.protocol"], "plaintext"), f)
+		checkServers("KafkaConfig["+name+"]", v, protocol, f)
 	}
 	for _, name := range []string{"session.timeout.ms", "heartbeat.interval.ms"} {
 		v, set := out[name]
@@ -140,6 +143,20 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 			fmt.Sprintf("must be above heartbeat.interval.ms (%d)", heartbeat.Milliseconds()))
 	}
 	return out
+}
+
+// unprotecting reports whether a property that identifies the client, or the brokers, has no effect
+// with a protocol. librdkafka says nothing then, though the user believes to be protected by it.
+func unprotecting(name, protocol string) bool {
+	protocol = strings.ToLower(protocol)
+	switch part, _, _ := strings.Cut(strings.TrimPrefix(name, "ssl."), "."); {
+	case strings.HasPrefix(name, "sasl."):
+		return !strings.HasPrefix(protocol, "sasl")
+	case strings.HasPrefix(name, "ssl."):
+		identifies := []string{"ca", "certificate", "key", "keystore"}
+		return !strings.HasSuffix(protocol, "ssl") && slices.Contains(identifies, part)
+	}
+	return false
 }
 
 // checkServers checks the addresses of brokers. librdkafka reports none of these faults: it connects

@@ -409,7 +409,7 @@ func TestNewTellsWhatAllClientsRefuse(t *testing.T) {
 		k.fail("LogReader", errors.Join(foo, errors.New("message.timeout.ms is too large")))
 		k.fail("GroupConsumer", fmt.Errorf("client refuses its properties: %w", errors.Join(foo)))
 		_, err := New(Config{Provider: k, LeaderGroupID: "g", Nomination: Assigned, Roles: roles,
-			KafkaConfig: KafkaConfigMap{"foo": "1", "bar": "2", "sasl.password": secret}})
+			KafkaConfig: KafkaConfigMap{"foo": "1", "bar": "2", "sasl.password": secret, "security.protocol": "SASL_SSL"}})
 		require.Error(t, err)
 		want := []string{"neli: invalid configuration:", "KafkaConfig: no such property: foo", "KafkaConfig: bar: not " + redact.Mark}
 		if roles < 0 {

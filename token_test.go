@@ -125,7 +125,7 @@ func TestRunSentinelNamesEveryFault(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 	require.NotContains(t, err.Error(), "s3cret")
-	cfg.Name, cfg.Token = "", nil
+	cfg.Name, cfg.Token, cfg.KafkaConfig["security.protocol"] = "", nil, "SASL_SSL"
 	require.ErrorContains(t, RunSentinel(t.Context(), cfg), "bootstrap.server", "nothing else is wrong")
 	require.Zero(t, k.open, "the clients that could be made are closed")
 	require.Zero(t, s.asked.Load(), "a token is needed for no check")

@@ -75,7 +75,7 @@ func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
 			cfg, log := hostileConfig("", "stranger", mode.set)
 			secured(t, cluster, &cfg, hostileRights[mode.name]...)
 			maps.Copy(cfg.KafkaConfig, s.props)
-			if s.props["security.protocol"] == "SSL" { // franz takes no credentials that have no effect
+			if s.props["security.protocol"] == "SSL" { // credentials that have no effect are refused
 				maps.DeleteFunc(cfg.KafkaConfig, func(name string, _ any) bool { return strings.HasPrefix(name, "sasl.") })
 			}
 			members[mode.name+s.name] = hostileStart(t, cfg, log)
