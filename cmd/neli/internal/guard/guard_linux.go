@@ -115,9 +115,10 @@ func socket(fd int) *os.File {
 }
 
 // outliveSignals keeps the guard alive when a supervisor signals all processes of a service: it must
-// not end before the command. It does not ignore the signals, since the command would inherit that.
+// not end before the command. The same goes for SIGPIPE: standard error may be a pipe to a program that
+// has ended. It does not ignore the signals, since the command would inherit that.
 func outliveSignals() {
-	if signals := NotIgnored(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT); len(signals) > 0 { // Notify takes none for all
+	if signals := NotIgnored(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGPIPE); len(signals) > 0 { // Notify takes none for all
 		signal.Notify(make(chan os.Signal, 1), signals...)
 	}
 }
@@ -218,10 +219,11 @@ func (g *guard) deliver(s syscall.Signal) {
 // kill kills everything in the command's cgroup, and its process group. It reports processes of the
 // group that are still alive a second later.
 func (g *guard) kill() {
-	if err := g.cgroup.Kill(); err != nil {
+	err := g.cgroup.Kill()
+	_ = unix.Kill(-g.group, unix.SIGKILL) // ESRCH: none is left; for EPERM see Stuck
+	if err != nil {
 		g.tell("cannot kill the command's cgroup: " + err.Error())
 	}
-	_ = unix.Kill(-g.group, unix.SIGKILL) // ESRCH: none is left; for EPERM see Stuck
 	if g.stuck == nil {
 		g.stuck = Stuck(g.group, g.tell)
 	}

@@ -69,6 +69,31 @@ func TestElectorGone(t *testing.T) {
 	}
 }
 
+// A guard that can tell nobody of trouble still guards.
+func TestTroubleThatCannotBeTold(t *testing.T) {
+	broken := func() *os.File {
+		in, out, err := os.Pipe()
+		require.NoError(t, err)
+		require.NoError(t, in.Close())
+		t.Cleanup(func() { _ = out.Close() })
+		return out
+	}
+	path := filepath.Join(t.TempDir(), strings.ReplaceAll(cgroupNames, "*", "1"))
+	require.NoError(t, os.Mkdir(path, 0o700))
+	noCgroup, err := os.Open(path) // the trouble: it is no cgroup
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = noCgroup.Close() })
+	command, grandchild := family(t)
+	e := guardedBy(t, func(guard *exec.Cmd) {
+		guard.Stderr = broken()
+		guard.ExtraFiles = []*os.File{guard.ExtraFiles[0], broken(), noCgroup}
+	}, command...)
+	e.lease(time.Hour)
+	other := grandchild()
+	require.NoError(t, e.orders.Close())
+	require.Eventually(t, func() bool { return !alive(other) }, soon, time.Millisecond, "the grandchild is dead")
+}
+
 // Nothing is started unless the lease still lasts.
 func TestNoLeaseNoCommand(t *testing.T) {
 	for name, first := range map[string]func(e *elector){
