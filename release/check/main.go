@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/mod/semver"
+
 	"github.com/goneli/neli/release/internal/repo"
 )
 
@@ -80,7 +82,7 @@ func (c *check) tag(version string) error {
 			return err
 		}
 	}
-	here, err := c.clone.Git("tag", "--points-at", "HEAD", "--list", "v*")
+	here, err := c.released()
 	if err != nil {
 		return err
 	}
@@ -108,6 +110,31 @@ func (c *check) tag(version string) error {
 		return fmt.Errorf("of %v only %v have tags of %s", published, c.modules, c.version)
 	}
 	return nil
+}
+
+// released returns the version that the commit is a release of, or "". The root's tag is pushed last: if it is
+// missing yet, the clone gets it.
+func (c *check) released() (string, error) {
+	out, err := c.clone.Git("tag", "--points-at", "HEAD")
+	if err != nil {
+		return "", err
+	}
+	published, err := c.clone.Published()
+	if err != nil {
+		return "", err
+	}
+	tags := strings.Fields(out)
+	for _, tag := range tags {
+		version := tag[strings.LastIndex(tag, "/")+1:]
+		if !semver.IsValid(version) || !slices.ContainsFunc(published, func(m repo.Module) bool { return m.Tag(version) == tag }) {
+			continue
+		}
+		if !slices.Contains(tags, version) {
+			_, err = c.clone.Git("tag", "-a", "-m", version, version)
+		}
+		return version, err
+	}
+	return "", nil
 }
 
 // prepare makes the proxy. All further Go commands use it, and a module cache of their own. So that nothing is fetched

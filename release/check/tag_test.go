@@ -10,8 +10,9 @@ import (
 	"github.com/goneli/neli/release/internal/repo"
 )
 
-// A candidate's commit becomes the release without a change. Not the candidate is rehearsed, but the release.
-func TestTheReleaseThatIsAskedForIsRehearsed(t *testing.T) {
+// checkout makes a repository of two modules.
+func checkout(t *testing.T) repo.Repo {
+	t.Helper()
 	r := repo.Repo{Dir: t.TempDir()}
 	files := map[string]string{
 		"go.work":      "go 1.26.0\n\nuse (\n\t.\n\t./peers\n)\n",
@@ -37,13 +38,42 @@ func TestTheReleaseThatIsAskedForIsRehearsed(t *testing.T) {
 		_, err := r.Git(args...)
 		require.NoError(t, err)
 	}
+	return r
+}
+
+// rehearsed returns the release that check makes of a clone of r.
+func rehearsed(t *testing.T, r repo.Repo, asked string) string {
+	t.Helper()
+	clone := repo.Repo{Dir: filepath.Join(t.TempDir(), "clone")}
+	_, err := r.Git("clone", "--quiet", r.Dir, clone.Dir)
+	require.NoError(t, err)
+	is := &check{work: t.TempDir(), clone: clone}
+	require.NoError(t, is.tag(asked))
+	require.Len(t, is.modules, 2)
+	return is.version
+}
+
+// A candidate's commit becomes the release without a change. Not the candidate is rehearsed, but the release.
+func TestTheReleaseThatIsAskedForIsRehearsed(t *testing.T) {
+	r := checkout(t)
 	require.NoError(t, r.Cut("v0.2.0-rc.1"))
 	for _, c := range []struct{ asked, rehearsed string }{{"", "v0.2.0-rc.1"}, {"v0.2.0-rc.1", "v0.2.0-rc.1"}, {"v0.2.0", "v0.2.0"}} {
-		clone := repo.Repo{Dir: filepath.Join(t.TempDir(), "clone")}
-		_, err := r.Git("clone", "--quiet", r.Dir, clone.Dir)
-		require.NoError(t, err)
-		is := &check{work: t.TempDir(), clone: clone}
-		require.NoError(t, is.tag(c.asked))
-		require.Equal(t, c.rehearsed, is.version, "asked for %q", c.asked)
+		require.Equal(t, c.rehearsed, rehearsed(t, r, c.asked), "asked for %q", c.asked)
 	}
+}
+
+// CI checks the commit as soon as it is pushed, with the tags of all modules but the root's.
+func TestTheReleaseIsKnownBeforeItsLastTagIsPushed(t *testing.T) {
+	r := checkout(t)
+	require.NoError(t, r.Cut("v0.1.0"))
+	_, err := r.Git("tag", "--delete", "v0.1.0")
+	require.NoError(t, err)
+	require.Equal(t, "v0.1.0", rehearsed(t, r, ""))
+}
+
+func TestTagsThatAreNoVersionsAreIgnored(t *testing.T) {
+	r := checkout(t)
+	_, err := r.Git("tag", "vendored")
+	require.NoError(t, err)
+	require.Equal(t, "v0.1.0", rehearsed(t, r, ""))
 }

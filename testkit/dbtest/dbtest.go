@@ -131,7 +131,7 @@ func newServer(t testing.TB) *server {
 	return s
 }
 
-// find finds the directory of a package's programs: that of the program on the PATH, or the newest version's.
+// find finds the directory of a package's programs: the newest version's, or else that of the program on the PATH.
 func (s *server) find(program, debian, where string) {
 	s.Helper()
 	found, _ := filepath.Glob(filepath.Join(where, program))

@@ -2,6 +2,7 @@ package kafkatest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -33,6 +34,19 @@ func archiveClasses(ctx context.Context, jars, javaPath string, log *slog.Logger
 		return err
 	}
 	began := time.Now()
+	if err := makeArchive(ctx, jars, javaPath); err != nil {
+		// An interrupted try does not count. One whose time was too short does, or no start with so little time
+		// would ever succeed.
+		if errors.Is(ctx.Err(), context.Canceled) {
+			err = errors.Join(err, os.Remove(tried))
+		}
+		return err
+	}
+	log.Info("archived Kafka's classes", "took", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+func makeArchive(ctx context.Context, jars, javaPath string) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	opts, err := Options{}.withDefaults()
@@ -47,11 +61,7 @@ func archiveClasses(ctx context.Context, jars, javaPath string, log *slog.Logger
 	if err := c.brokers[0].Terminate(ctx); err != nil {
 		return err
 	}
-	if err := os.Rename(c.archiveTo, filepath.Join(jars, archiveName)); err != nil {
-		return err
-	}
-	log.Info("archived Kafka's classes", "took", time.Since(began).Round(time.Millisecond))
-	return nil
+	return os.Rename(c.archiveTo, filepath.Join(jars, archiveName))
 }
 
 // sharing returns the JVM's option that makes the archive or, if there is one, uses it.

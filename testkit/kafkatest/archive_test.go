@@ -1,8 +1,11 @@
 package kafkatest
 
 import (
+	"context"
+	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -14,4 +17,21 @@ func TestClassesComeFromTheArchive(t *testing.T) {
 	out, err := c.java("-Xlog:class+load", "kafka.Kafka", "--version").Output()
 	require.NoError(t, err)
 	require.Regexp(t, `kafka\.Kafka source: shared objects file`, string(out))
+}
+
+// Otherwise an interrupted first start would make all later ones slow.
+func TestAnInterruptedArchiveIsTriedAgain(t *testing.T) {
+	java := fakeJava(t, "exec sleep 600")
+	jars := filepath.Join(t.TempDir(), KafkaVersion)
+	require.NoError(t, os.Mkdir(jars, 0o755))
+	tried := filepath.Join(jars, "archived")
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(500*time.Millisecond, cancel)
+	require.ErrorIs(t, archiveClasses(ctx, jars, java, quiet), context.Canceled)
+	require.NoFileExists(t, tried)
+
+	ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, archiveClasses(ctx, jars, java, quiet), context.DeadlineExceeded)
+	require.FileExists(t, tried, "a start with as little time would fail again")
 }

@@ -123,7 +123,7 @@ func (b *Broker) start() error {
 	if former, err := log.Stat(); err == nil {
 		b.logged = int(former.Size())
 	}
-	cmd := b.cluster.java(fmt.Sprintf("-Xmx%dm", cmp.Or(b.cluster.opts.HeapMiB, 384)), "-Xms64m", "kafka.Kafka", b.propertiesFile())
+	cmd := b.cluster.java(fmt.Sprintf("-Xmx%dm", cmp.Or(b.cluster.opts.HeapMiB, 384)), fmt.Sprintf("-Xms%dm", minHeapMiB), "kafka.Kafka", b.propertiesFile())
 	cmd.Stdout, cmd.Stderr = log, log
 	b.process, err = b.cluster.nursery.StartBy(cmd, b.startOn)
 	if err != nil {

@@ -2,6 +2,7 @@ package kafkatest
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net"
 	"os"
@@ -138,13 +139,13 @@ func TestThreeBrokers(t *testing.T) {
 }
 
 func TestStartTellsWhyItFailed(t *testing.T) {
-	requireOwn(t)
+	requireOwn(t, KafkaVersion)
 	_, err := Start(t.Context(), Options{BrokerProps: map[string]string{"num.io.threads": "many"}})
 	require.ErrorContains(t, err, "num.io.threads")
 }
 
 func TestStartTakesOtherPortsWhenOneIsTaken(t *testing.T) {
-	requireOwn(t)
+	requireOwn(t, KafkaVersion)
 	var tried []string
 	testHookLaidOut = func(c *Cluster) {
 		addr := c.brokers[0].Addr
@@ -159,6 +160,19 @@ func TestStartTakesOtherPortsWhenOneIsTaken(t *testing.T) {
 	c := Run(t, Options{Dir: t.TempDir()})
 	require.Len(t, tried, 2)
 	assert.Equal(t, tried[1], c.Bootstrap())
+}
+
+// Brokers on hosts of their own may be out of reach without Dial.
+func TestRequestsToAnyBrokerUseDial(t *testing.T) {
+	dialled := errors.New("dialled")
+	c := &Cluster{opts: Options{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, dialled }}}
+	c.brokers = []*Broker{{ID: 1, Addr: "127.0.0.1:1", cluster: c}}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err := c.ask(ctx, kmsg.NewPtrMetadataRequest())
+	assert.ErrorIs(t, err, dialled)
+	_, err = c.brokers[0].ask(ctx, kmsg.NewPtrMetadataRequest())
+	assert.ErrorIs(t, err, dialled)
 }
 
 func createTopic(t *testing.T, c *Cluster, topic string) {

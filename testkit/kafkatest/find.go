@@ -49,12 +49,15 @@ func find(version string) error {
 // findJava returns the path of a Java that is new enough. JAVA_HOME comes before the PATH, as in Kafka's own
 // scripts.
 func findJava() (string, error) {
-	java := "java"
-	if home := os.Getenv("JAVA_HOME"); home != "" {
+	java, home := "java", os.Getenv("JAVA_HOME")
+	if home != "" {
 		java = filepath.Join(home, "bin", "java")
 	}
 	path, err := exec.LookPath(java)
 	if err != nil {
+		if home != "" { // there may be a Java on the PATH
+			err = fmt.Errorf("JAVA_HOME is %s: %w", home, err)
+		}
 		return "", fmt.Errorf("java is missing: %w", err)
 	}
 	// Without Java, macOS has a stub at this path, which fails.

@@ -1,9 +1,12 @@
 package kafkatest
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestJavaVersion(t *testing.T) {
@@ -32,6 +35,24 @@ func TestFindNamesAllThatIsMissing(t *testing.T) {
 
 	_, err = Start(t.Context(), Options{})
 	assert.ErrorContains(t, err, "java is missing")
+}
+
+func TestFindNamesAWrongJavaHome(t *testing.T) {
+	bare(t)
+	home := filepath.Join(t.TempDir(), "none")
+	t.Setenv("JAVA_HOME", home)
+	assert.ErrorContains(t, Find(), "java is missing: JAVA_HOME is "+home+": ")
+}
+
+// fakeJava makes JAVA_HOME name a Java 17 that runs a script in place of a class. It returns its path.
+func fakeJava(t *testing.T, script string) string {
+	home := t.TempDir()
+	java := filepath.Join(home, "bin", "java")
+	require.NoError(t, os.Mkdir(filepath.Dir(java), 0o755))
+	text := "#!/bin/sh\nif [ \"$1\" = -version ]; then echo 'openjdk version \"17.0.1\"'; exit; fi\n" + script + "\n"
+	require.NoError(t, os.WriteFile(java, []byte(text), 0o755))
+	t.Setenv("JAVA_HOME", home)
+	return java
 }
 
 // bare makes this a machine without Java, Maven, jars and settings.

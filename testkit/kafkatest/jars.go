@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -92,8 +93,9 @@ func fill(ctx context.Context, dir string, fetch func(context.Context, string) e
 
 	log.Info("downloading Kafka by Maven", "to", dir)
 	began := time.Now()
+	removeUnfinished(dir)
 	// Next to its destination, so that the rename stays within one file system.
-	fresh, err := os.MkdirTemp(parent, "download-")
+	fresh, err := os.MkdirTemp(parent, filepath.Base(dir)+unfinished)
 	if err != nil {
 		return err
 	}
@@ -115,6 +117,19 @@ func fill(ctx context.Context, dir string, fetch func(context.Context, string) e
 	}
 	log.Info("downloaded Kafka", "took", time.Since(began).Round(time.Millisecond))
 	return nil
+}
+
+// unfinished is in the name of a download's directory, between that of its destination and a random number.
+const unfinished = ".download-"
+
+// removeUnfinished removes what killed processes have left of their downloads for dir. The caller holds the lock.
+func removeUnfinished(dir string) {
+	found, _ := os.ReadDir(filepath.Dir(dir))
+	for _, entry := range found {
+		if strings.HasPrefix(entry.Name(), filepath.Base(dir)+unfinished) {
+			_ = os.RemoveAll(filepath.Join(filepath.Dir(dir), entry.Name()))
+		}
+	}
 }
 
 // download makes Maven copy the jars of a version to dir.

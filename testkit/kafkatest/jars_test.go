@@ -43,7 +43,7 @@ func TestFillAfterFailure(t *testing.T) {
 	err := fill(t.Context(), dir, func(context.Context, string) error { return broken }, quiet)
 	require.ErrorIs(t, err, broken)
 	assert.False(t, filled(dir))
-	left, err := filepath.Glob(filepath.Join(parent, "download-*"))
+	left, err := filepath.Glob(filepath.Join(parent, "*download*"))
 	require.NoError(t, err)
 	assert.Empty(t, left)
 
@@ -60,4 +60,19 @@ func TestFillWaitsNoLongerThanItsContext(t *testing.T) {
 	cancel()
 	err = fill(ctx, dir, nil, quiet)
 	assert.ErrorIs(t, err, context.Canceled)
+}
+
+// A process that was killed while it downloaded has left what it had.
+func TestFillRemovesAnUnfinishedDownload(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "1.2.3")
+	var left string
+	broken := func(_ context.Context, to string) error {
+		left = to
+		return errors.New("broken")
+	}
+	require.Error(t, fill(t.Context(), dir, broken, quiet))
+	require.NoDirExists(t, left)
+	require.NoError(t, os.Mkdir(left, 0o755))
+	require.NoError(t, fill(t.Context(), dir, func(context.Context, string) error { return nil }, quiet))
+	assert.NoDirExists(t, left)
 }

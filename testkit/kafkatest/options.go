@@ -8,7 +8,8 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
-	"strings"
+	"regexp"
+	"slices"
 )
 
 // Options describe the cluster to start. The zero value means one broker.
@@ -40,7 +41,7 @@ type Options struct {
 	// Secure adds a listener with TLS and SCRAM-SHA-512 or -256 ([Cluster].SecureBootstrap) and another one
 	// with TLS and client certificates ([Cluster].MTLSBootstrap), and turns authorization on: clients of these
 	// listeners may do only what [Cluster].Allow allowed. The other listeners have no login. Their clients are
-	// User:ANONYMOUS, a super user.
+	// User:ANONYMOUS, a super user. Only for versions from 3.5 on: earlier brokers keep no passwords among themselves.
 	Secure bool
 
 	// Issuer is the URL of an issuer of tokens, http://…, with its keys at /jwks. The issuer must answer when
@@ -66,8 +67,8 @@ type Options struct {
 	// absent, and is left behind. Default: a temporary one, which Stop removes.
 	Dir string
 
-	// HeapMiB is the size of each broker's heap, in MiB, with the JVM's default settings. Default: 384, with
-	// JVM settings that suit a short life beside tests.
+	// HeapMiB is the size of each broker's heap, in MiB, with the JVM's default settings; at least 64. Default: 384,
+	// with JVM settings that suit a short life beside tests.
 	HeapMiB int
 
 	// Log receives progress messages. Default: none.
@@ -82,6 +83,19 @@ type Host struct {
 	Start func(cmd *exec.Cmd) error
 }
 
+// A version becomes a part of paths and of Maven's project.
+var versionRE = regexp.MustCompile(`^\d+\.\d+\.\d+(-\w+)?$`)
+
+// before reports whether a version is older than major.minor.
+func before(version string, major, minor int) bool {
+	var is [2]int
+	_, _ = fmt.Sscanf(version, "%d.%d", &is[0], &is[1]) // versionRE matches it
+	return slices.Compare(is[:], []int{major, minor}) < 0
+}
+
+// minHeapMiB is the size of each broker's heap at its start.
+const minHeapMiB = 64
+
 func (o Options) withDefaults() (Options, error) {
 	if o.Brokers == 0 {
 		o.Brokers = 1
@@ -93,14 +107,22 @@ func (o Options) withDefaults() (Options, error) {
 		o.Version = KafkaVersion
 	}
 	var wrong []error
-	if o.ZooKeeper && !strings.HasPrefix(o.Version, "2.") && !strings.HasPrefix(o.Version, "3.") {
+	switch {
+	case !versionRE.MatchString(o.Version):
+		wrong = append(wrong, fmt.Errorf("field Version is %q, must be like %s", o.Version, KafkaVersion))
+	case o.ZooKeeper && !before(o.Version, 4, 0):
 		wrong = append(wrong, fmt.Errorf("field Version is %s, must be below 4 with ZooKeeper", o.Version))
+	case o.Secure && before(o.Version, 3, 5):
+		wrong = append(wrong, fmt.Errorf("field Version is %s, must be 3.5 or later with Secure", o.Version))
 	}
 	if o.ZooKeeper && (o.Hosts != nil || o.Secure) {
 		wrong = append(wrong, errors.New("ZooKeeper is set, must not be with Hosts or Secure"))
 	}
 	if o.Brokers != 1 && o.Brokers != 3 {
 		wrong = append(wrong, fmt.Errorf("Brokers is %d, must be 1 or 3", o.Brokers))
+	}
+	if o.HeapMiB != 0 && o.HeapMiB < minHeapMiB {
+		wrong = append(wrong, fmt.Errorf("HeapMiB is %d, must be at least %d", o.HeapMiB, minHeapMiB))
 	}
 	if o.ProxiedListeners < 0 {
 		wrong = append(wrong, fmt.Errorf("ProxiedListeners is %d, must not be negative", o.ProxiedListeners))

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestNoBrokerOutlivesAKilledParent(t *testing.T) {
-	requireOwn(t)
+	requireOwn(t, KafkaVersion)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envChild+"=1")
 	cmd.Stderr = t.Output()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 )
 
 // A listener is one address of one broker.
@@ -83,10 +85,29 @@ func (c *Cluster) properties(b *Broker) map[string]string {
 
 // formatProperties writes props as a Java properties file, sorted by name.
 func formatProperties(props map[string]string) string {
-	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\t", `\t`).Replace
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(props)) {
 		fmt.Fprintf(&text, "%s=%s\n", name, escape(props[name]))
+	}
+	return text.String()
+}
+
+// escape writes a value so that Java reads it: as Latin-1, and without spaces at the beginning.
+func escape(value string) string {
+	var text strings.Builder
+	for i, r := range value {
+		switch {
+		case r == '\\':
+			text.WriteString(`\\`)
+		case r == ' ' && i == 0:
+			text.WriteString(`\ `)
+		case r >= ' ' && r <= unicode.MaxASCII:
+			text.WriteRune(r)
+		default:
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&text, `\u%04x`, unit)
+			}
+		}
 	}
 	return text.String()
 }

@@ -18,6 +18,28 @@ func TestOptionsAreCheckedTogether(t *testing.T) {
 	assert.ErrorContains(t, err, "ProxiedListeners is 1, must be 0 with Hosts")
 }
 
+// A version becomes a part of paths, which are removed if they are incomplete.
+func TestVersionsAreChecked(t *testing.T) {
+	for _, version := range []string{"4.3", "v4.3.1", "latest", "../../4.3.1", "4.3.1/..", "4.3.1</version>"} {
+		_, err := Options{Version: version}.withDefaults()
+		assert.ErrorContains(t, err, "Version is \""+version+"\", must be like "+KafkaVersion)
+	}
+	for _, version := range []string{"2.8.2", "4.3.1", "4.10.0"} {
+		_, err := Options{Version: version}.withDefaults()
+		assert.NoError(t, err)
+	}
+	_, err := Options{Version: "2.8.2", Secure: true}.withDefaults()
+	assert.ErrorContains(t, err, "Version is 2.8.2, must be 3.5 or later with Secure")
+	for _, version := range []string{"3.5.0", "3.10.0", "4.0.0"} {
+		_, err := Options{Version: version, Secure: true}.withDefaults()
+		assert.NoError(t, err)
+	}
+	_, err = Options{Version: "4.0.2", ZooKeeper: true}.withDefaults()
+	assert.ErrorContains(t, err, "Version is 4.0.2, must be below 4 with ZooKeeper")
+	_, err = Options{HeapMiB: 63}.withDefaults()
+	assert.ErrorContains(t, err, "HeapMiB is 63, must be at least 64")
+}
+
 func TestPropertiesOnHosts(t *testing.T) {
 	var hosts []Host
 	for _, ip := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"} {
@@ -71,5 +93,8 @@ func TestProperties(t *testing.T) {
 }
 
 func TestFormatProperties(t *testing.T) {
-	assert.Equal(t, "a=1\nb=C:\\\\x\\ny\n", formatProperties(map[string]string{"b": "C:\\x\ny", "a": "1"}))
+	assert.Equal(t, "a=1\nb=C:\\\\x\\u000ay\n", formatProperties(map[string]string{"b": "C:\\x\ny", "a": "1"}))
+	// Java reads such a file as Latin-1, and drops spaces before a value.
+	assert.Equal(t, "log.dirs=/home/j\\u00f6rg/\\ud83d\\ude00\npassword=\\  x\\u000d\n",
+		formatProperties(map[string]string{"log.dirs": "/home/jörg/😀", "password": "  x\r"}))
 }

@@ -12,16 +12,21 @@ import (
 
 // ask sends one request to this broker over its plain listener, and to no other.
 func (b *Broker) ask(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
-	opts := []kgo.Opt{kgo.SeedBrokers(b.Addr)}
-	if dial := b.cluster.opts.Dial; dial != nil {
-		opts = append(opts, kgo.Dialer(dial))
-	}
-	client, err := kgo.NewClient(opts...)
+	client, err := b.cluster.client(b.Addr)
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
 	return client.SeedBrokers()[0].Request(ctx, req)
+}
+
+// client returns a client of the plain listeners.
+func (c *Cluster) client(addrs ...string) (*kgo.Client, error) {
+	opts := []kgo.Opt{kgo.SeedBrokers(addrs...)}
+	if c.opts.Dial != nil {
+		opts = append(opts, kgo.Dialer(c.opts.Dial))
+	}
+	return kgo.NewClient(opts...)
 }
 
 // live returns the ids of the brokers that b lists in its metadata: those that

@@ -11,7 +11,6 @@ import (
 	"hash"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -206,7 +205,7 @@ func (a ACL) filter() (kmsg.DeleteACLsRequestFilter, error) {
 
 // ask sends a request to the broker that handles it.
 func (c *Cluster) ask(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.addrs()...))
+	client, err := c.client(c.addrs()...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package kafkatest
 
 import (
+	"cmp"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -21,14 +22,14 @@ const (
 func Require(t testing.TB) {
 	t.Helper()
 	if os.Getenv(EnvBootstrap) == "" {
-		requireOwn(t)
+		requireOwn(t, KafkaVersion)
 	}
 }
 
-// requireOwn is Require for tests that need a Kafka of their own.
-func requireOwn(t testing.TB) {
+// requireOwn is Require for tests that need a Kafka of their own, of that version.
+func requireOwn(t testing.TB, version string) {
 	t.Helper()
-	switch err := Find(); {
+	switch err := find(version); {
 	case err == nil:
 	case os.Getenv(EnvRequire) == "1":
 		t.Fatalf("%s=1, but Kafka cannot run: %v", EnvRequire, err)
@@ -67,7 +68,7 @@ func Bootstrap(t testing.TB) string {
 // to the test's own log.
 func Run(t testing.TB, opts Options) *Cluster {
 	t.Helper()
-	requireOwn(t)
+	requireOwn(t, cmp.Or(opts.Version, KafkaVersion))
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}

@@ -1,11 +1,14 @@
 package kafkatest
 
 import (
+	"context"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // recorder is a testing.TB that only records how the test ends.
@@ -68,4 +71,18 @@ func TestRequire(t *testing.T) {
 	record(func(tb testing.TB) { assert.Equal(t, "elsewhere:9092", Bootstrap(tb)) })
 	r = record(func(tb testing.TB) { Run(tb, Options{}) })
 	assert.Contains(t, r.failed, "java is missing", "a foreign Kafka does not do for Run")
+}
+
+// The jars of one version do not make another one run.
+func TestRunAsksForTheVersionThatItStarts(t *testing.T) {
+	bare(t)
+	fakeJava(t, "")
+	dir, err := jarDir(KafkaVersion)
+	require.NoError(t, err)
+	require.NoError(t, fill(t.Context(), dir, func(context.Context, string) error { return nil }, quiet))
+	r := record(func(tb testing.TB) { requireOwn(tb, KafkaVersion) })
+	require.Empty(t, r.skipped)
+	r = record(func(tb testing.TB) { Run(tb, Options{Version: "3.9.2"}) })
+	assert.Contains(t, r.skipped, filepath.Join("neli-kafka", "3.9.2")+" has no jars yet")
+	assert.Empty(t, r.failed)
 }

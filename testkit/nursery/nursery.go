@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -49,6 +50,12 @@ for pid in $pids; do kill -9 "$pid"; done
 // New returns an empty Nursery. Its watchdog removes the directory scratch, unless it is "", after Close, or when
 // this process ends without it.
 func New(scratch string) (*Nursery, error) {
+	if scratch != "" {
+		var err error
+		if scratch, err = filepath.Abs(scratch); err != nil { // the watchdog has another working directory
+			return nil, err
+		}
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -101,4 +102,16 @@ func TestClose(t *testing.T) {
 	assert.NoDirExists(t, dir)
 	_, err = n.Start(exec.Command("true"))
 	assert.ErrorIs(t, err, ErrClosed)
+}
+
+// TMPDIR may be relative to the working directory, which is not the watchdog's.
+func TestTheDirectoryToRemoveMayBeRelative(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("scratch", 0o755))
+	absolute, err := filepath.Abs("scratch")
+	require.NoError(t, err)
+	n, err := New("scratch")
+	require.NoError(t, err)
+	n.Close()
+	assert.NoDirExists(t, absolute)
 }

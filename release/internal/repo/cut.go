@@ -74,6 +74,19 @@ func (r Repo) mayCut(version string) error {
 	if n := len(versions); n > 0 && semver.Compare(versions[n-1], version) >= 0 {
 		return fmt.Errorf("%s is not after %s, which is tagged", version, versions[n-1])
 	}
+	switch tagged, err := r.Tagged(version); {
+	case err != nil:
+		return err
+	case len(tagged) > 0:
+		return fmt.Errorf("there is a tag %s already, and none of the root", tagged[0].Tag(version))
+	}
+	changelog, err := os.ReadFile(filepath.Join(r.Dir, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(changelog, []byte(unreleased)) {
+		return fmt.Errorf("CHANGELOG.md has no line %q", strings.TrimSpace(unreleased))
+	}
 	status, err := r.Git("status", "--porcelain")
 	if err != nil {
 		return err

@@ -50,8 +50,8 @@ type Repo struct {
 
 // Here returns the checkout of the working directory.
 func Here() (Repo, error) {
-	out, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
-	return Repo{strings.TrimSpace(string(out))}, err
+	top, err := Repo{}.Git("rev-parse", "--show-toplevel")
+	return Repo{top}, err
 }
 
 // Git runs git, and returns its output without the last newline.

@@ -84,10 +84,31 @@ func TestCut(t *testing.T) {
 	require.Equal(t, "v0.2.0\n", string(list))
 
 	require.ErrorContains(t, r.Cut("v0.2.0"), "not after v0.2.0")
+	_, err = r.Git("tag", "--delete", "v0.2.0")
+	require.NoError(t, err)
+	require.ErrorContains(t, r.Cut("v0.2.0"), "there is a tag peers/v0.2.0 already")
+	_, err = r.Git("tag", "v0.2.0")
+	require.NoError(t, err)
 	require.ErrorContains(t, r.Cut("0.3.0"), "not a version")
 	require.ErrorContains(t, r.Cut("v2.0.0"), "paths of modules")
 	require.NoError(t, os.WriteFile(filepath.Join(r.Dir, "stray"), nil, 0o644))
 	require.ErrorContains(t, r.Cut("v0.3.0"), "stray")
+}
+
+// A changelog without the heading would be released without the version.
+func TestCutNeedsUnreleasedChanges(t *testing.T) {
+	r := checkout(t, map[string]string{"CHANGELOG.md": "# Changelog\n\n## Unreleased\n\n- A line.\n"})
+	require.ErrorContains(t, r.Cut("v0.2.0"), "CHANGELOG.md has no line \"## [Unreleased]\"")
+	status, err := r.Git("status", "--porcelain")
+	require.NoError(t, err)
+	require.Empty(t, status, "nothing was written")
+}
+
+func TestOutsideACheckoutGitSaysSo(t *testing.T) {
+	t.Setenv("LC_ALL", "C")
+	t.Chdir(t.TempDir())
+	_, err := Here()
+	require.ErrorContains(t, err, "not a git repository")
 }
 
 // Modules for users must not require modules for tests, or modules that users cannot fetch.
