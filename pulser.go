@@ -60,6 +60,7 @@ func (n *Neli) pulse(timeout <-chan time.Time, stop <-chan struct{}) (bool, erro
 		return false, ErrObserver
 	}
 	if !n.takeTurn(timeout, stop) {
+		n.awake()
 		return n.IsLeader(), n.ended()
 	}
 	defer func() { <-n.driver }()

@@ -2,7 +2,6 @@ package nelitest
 
 import (
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
@@ -119,8 +118,11 @@ func (b *Broker) Close() {
 
 // Provider returns a provider whose clients belong to the named member. Faults name the member that they
 // affect. One provider stands for one process: after [Broker.Kill] another call makes the member's next
-// process.
+// process. Provider panics in a synctest bubble if the Broker was created outside any bubble.
 func (b *Broker) Provider(member string) kafka.Provider {
+	if b.now() < 0 { // a bubble's clock starts in the year 2000: nothing would happen before the Broker's time
+		panic("nelitest: a Broker that is used in a synctest bubble must be created in it")
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.member(member)
@@ -240,7 +242,7 @@ func (c *client) err() error {
 	case c.closed:
 		return errClosed
 	case c.dead:
-		return fmt.Errorf("%w: %s was killed", kafka.ErrClientFatal, c.m.name)
+		return c.proc.ended()
 	}
 	return nil
 }

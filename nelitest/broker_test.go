@@ -62,6 +62,19 @@ func TestCloseFreesEveryone(t *testing.T) {
 	require.ErrorIs(t, <-report, kafka.ErrClientFatal)
 	_, err := b.Provider("b").Producer(nil, discard)
 	require.ErrorIs(t, err, kafka.ErrClientFatal)
+	require.ErrorContains(t, err, "the broker is closed")
+	require.ErrorContains(t, r.Assign("c", nil), "the broker is closed")
+}
+
+// A broker from outside a bubble has another clock: nothing would ever arrive.
+func TestABrokerFromOutsideTheBubble(t *testing.T) {
+	b := nelitest.NewBroker(nelitest.Options{})
+	defer b.Close()
+	synctest.Test(t, func(t *testing.T) {
+		require.PanicsWithValue(t, "nelitest: a Broker that is used in a synctest bubble must be created in it",
+			func() { b.Provider("a") })
+	})
+	b.Provider("a")
 }
 
 func TestRefusedProperties(t *testing.T) {

@@ -216,6 +216,26 @@ func TestFreezeThatEndsEarly(t *testing.T) {
 	})
 }
 
+// A Pulse that waits for its turn while Lead runs does not return in a freeze either.
+func TestFreezeWhileAPulseWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := nelitest.NewBroker(nelitest.Options{})
+		defer b.Close()
+		alice := employ(t, b, "alice", workers["asks the context"].drive)
+		time.Sleep(time.Minute)
+		b.Freeze("alice")
+		returned := make(chan bool, 1)
+		go func() {
+			leads, _ := alice.Pulse(time.Second)
+			returned <- leads
+		}()
+		time.Sleep(2 * time.Second)
+		require.Empty(t, returned)
+		b.Resume("alice")
+		require.True(t, <-returned, "it woke before its lease was over")
+	})
+}
+
 // A process that is killed, or closed with its broker, is no longer frozen.
 func TestFreezeEndsWithTheProcess(t *testing.T) {
 	for name, end := range map[string]func(*nelitest.Broker){

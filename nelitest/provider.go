@@ -32,12 +32,20 @@ func (p *process) kill() {
 // Frozen implements [freeze.Freezer].
 func (p *process) Frozen() *freeze.State { return &p.m.frozen }
 
+// ended is the error of the clients of a process that is dead.
+func (p *process) ended() error {
+	if p.b.closed {
+		return fmt.Errorf("%w: the broker is closed", kafka.ErrClientFatal)
+	}
+	return fmt.Errorf("%w: %s was killed", kafka.ErrClientFatal, p.m.name)
+}
+
 // start adds a new client, under the lock. It fails if the process is dead.
 func (p *process) start(make func(client) endpoint) error {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	if p.dead {
-		return fmt.Errorf("%w: %s was killed", kafka.ErrClientFatal, p.m.name)
+		return p.ended()
 	}
 	e := make(p.newClient())
 	p.clients = append(p.clients, e)

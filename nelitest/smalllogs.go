@@ -78,14 +78,17 @@ func (n *SmallLogs) Forget(log int) {
 }
 
 // Cut separates a member from a log, in both directions. CutAppends and CutReads cut one direction each:
-// the member's appends do not arrive there, or it reads nothing from there. Heal undoes all of these.
-func (n *SmallLogs) Cut(member string, log int)        { n.setCut(member, log, cutAppends|cutReads) }
-func (n *SmallLogs) CutAppends(member string, log int) { n.setCut(member, log, cutAppends) }
-func (n *SmallLogs) CutReads(member string, log int)   { n.setCut(member, log, cutReads) }
-func (n *SmallLogs) Heal(member string, log int)       { n.setCut(member, log, 0) }
+// the member's appends do not arrive there, or it reads nothing from there. What is in flight still arrives.
+// A direction that is cut already stays cut. Heal undoes all of these.
+func (n *SmallLogs) Cut(member string, log int)        { n.alsoCut(member, log, cutAppends|cutReads) }
+func (n *SmallLogs) CutAppends(member string, log int) { n.alsoCut(member, log, cutAppends) }
+func (n *SmallLogs) CutReads(member string, log int)   { n.alsoCut(member, log, cutReads) }
+func (n *SmallLogs) Heal(member string, log int) {
+	n.change(log, func(*smallLog) { delete(n.cut, cutFrom{member, log}) })
+}
 
-func (n *SmallLogs) setCut(member string, log int, ways cutWay) {
-	n.change(log, func(*smallLog) { n.cut[cutFrom{member, log}] = ways })
+func (n *SmallLogs) alsoCut(member string, log int, ways cutWay) {
+	n.change(log, func(*smallLog) { n.cut[cutFrom{member, log}] |= ways })
 }
 
 // Slow delays a member's appends by one duration, and what it reads by another. Records that are in flight

@@ -174,13 +174,16 @@ func (b *Broker) DeleteTopic(topic string) error {
 	return nil
 }
 
-// AddPartitions adds n partitions to a topic. Its groups are rebalanced.
+// AddPartitions adds n partitions to a topic, at least one. Its groups are rebalanced.
 func (b *Broker) AddPartitions(topic string, n int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.topic(topic)
 	if !t.exists {
 		return unknown(topic, 0)
+	}
+	if n < 1 {
+		return fmt.Errorf("nelitest: AddPartitions to %s: %d partitions: must be at least 1", topic, n)
 	}
 	b.extend(t, len(t.logs)+n)
 	return nil

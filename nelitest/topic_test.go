@@ -1,6 +1,7 @@
 package nelitest_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -66,6 +67,9 @@ func TestAddPartitions(t *testing.T) {
 		require.NoError(t, s.r.Assign("c", []int64{0, 0}))
 		_, _, err := s.r.Poll(time.Second)
 		require.ErrorIs(t, err, kafka.ErrUnknownTopic)
+		for _, n := range []int{0, -1} {
+			require.ErrorContains(t, s.b.AddPartitions("c", n), fmt.Sprintf("AddPartitions to c: %d partitions: must be at least 1", n))
+		}
 		require.NoError(t, s.b.AddPartitions("c", 2))
 		require.NoError(t, s.r.Assign("c", []int64{0, 0, 0}))
 		appendAll(t, s.p, "c", 2, "x")

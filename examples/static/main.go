@@ -61,8 +61,5 @@ func run(ctx context.Context, group, name string, brokers []string) error {
 		logger.Printf("stops the job (%v)", context.Cause(ctx))
 		return nil
 	})
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		err = nil // interrupted: Close hands over
-	}
 	return errors.Join(err, n.Close())
 }
