@@ -241,6 +241,7 @@ systemd: # Debian's, for systemd-analyze
 
 # Rehearsed in a clone first: what cannot be installed is not tagged.
 release: ## VERSION=vX.Y.Z: writes it, commits, tags all modules, says what to push; pushes nothing
+	$(if $(VERSION),,$(error VERSION is missing: make release VERSION=vX.Y.Z))
 	cd release && $(GO) run ./check -version $(VERSION) && $(GO) run ./cut $(VERSION)
 
 release-check: systemd ## can users get, build, install and run what is committed; is each break of the API in the changelog; image, units, manifests

@@ -79,6 +79,9 @@ func TestOneBroker(t *testing.T) {
 		props, err := os.ReadFile(filepath.Join(dir, "broker-1.properties"))
 		require.NoError(t, err)
 		assert.Contains(t, string(props), "message.max.bytes=4321\n")
+		info, err := os.Stat(filepath.Join(dir, "broker-1.properties"))
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o600), info.Mode(), "settings may have secrets")
 		assert.Contains(t, c.Logs(), "--- broker 1 ("+b.Addr+")\n")
 	})
 

@@ -42,7 +42,7 @@ func copyFile(to, from string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, content, 0o644)
+	return os.WriteFile(to, content, 0o600) // settings may have secrets
 }
 
 // complaint returns the log of the broker's present run from its first error on, or its end if there is no
