@@ -2,6 +2,7 @@ package neli_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -101,6 +102,37 @@ func TestFatalEndBesideAHungCheck(t *testing.T) {
 		release()
 		require.NoError(c, a.Close(), "now nothing of it runs any more")
 	})
+}
+
+// Lead and a Pulser give up all roles also if they end before their turn.
+func TestEndBeforeTheTurn(t *testing.T) {
+	for name, drive := range map[string]func(c *cluster, m *member){
+		"Lead": func(c *cluster, m *member) {
+			canceled, cancel := context.WithCancel(c.Context())
+			cancel()
+			require.NoError(c, m.Lead(canceled, func(context.Context, neli.Leadership) error { return errors.New("called") }))
+		},
+		"Background": func(c *cluster, m *member) {
+			p, err := m.Background(func() {})
+			require.NoError(c, err)
+			require.NoError(c, p.Close())
+			require.NoError(c, p.Await())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, nelitest.Options{}, func(c *cluster) {
+				a := c.Join("a", open)
+				for i := range 20 {
+					leads, err := a.Pulse(time.Minute)
+					require.NoError(c, err)
+					require.True(c, leads)
+					drive(c, a)
+					require.False(c, a.IsLeader(), "try %d", i)
+				}
+				require.NoError(c, a.Close())
+			})
+		})
+	}
 }
 
 // A context that is missing is an error, and changes nothing.

@@ -54,7 +54,11 @@ type leadResult struct {
 }
 
 func (l *lead) run() error {
-	l.n.contend()
+	if l.ctx.Err() != nil {
+		l.finish(context.Cause(l.ctx)) // before any function starts
+	} else {
+		l.n.contend()
+	}
 	l.adopt()
 	for {
 		ended := l.n.ended()
@@ -135,11 +139,11 @@ func (l *lead) finish(why error) {
 	l.n.resign()
 }
 
-// adopt starts functions for the roles that this process leads when Lead begins.
+// adopt starts functions for the roles that this process leads, and of which this Lead was not told.
 func (l *lead) adopt() {
 	table := l.n.core.terms
 	for unit := range table.Published(l.roles) {
-		if id, token, _, ok := table.Leads(unit); ok {
+		if id, token, _, ok := table.Leads(unit); ok && l.units[unit] == nil {
 			l.begin(unit, id, token)
 		}
 	}
@@ -228,6 +232,7 @@ func (l *lead) follow() {
 		return
 	}
 	l.roles = roles
+	l.adopt() // terms told before Lead began, of roles that R excluded then
 	for unit, u := range l.units {
 		for role, r := range u.runs {
 			if role >= roles {

@@ -55,11 +55,7 @@ func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) er
 	if n.set.observer {
 		return ErrObserver
 	}
-	select {
-	case n.driver <- struct{}{}:
-	case <-ctx.Done():
-		return nil
-	case <-n.done:
+	if !n.takeTurn(nil, ctx.Done(), n.done) {
 		return n.ended()
 	}
 	defer func() { <-n.driver }()

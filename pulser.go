@@ -59,7 +59,7 @@ func (n *Neli) pulse(timeout <-chan time.Time, stop <-chan struct{}) (bool, erro
 	if n.set.observer {
 		return false, ErrObserver
 	}
-	if !n.takeTurn(timeout, stop) {
+	if !n.takeTurn(timeout, stop, nil) {
 		n.awake()
 		return n.IsLeader(), n.ended()
 	}
@@ -70,8 +70,9 @@ func (n *Neli) pulse(timeout <-chan time.Time, stop <-chan struct{}) (bool, erro
 }
 
 // takeTurn makes the caller the driver. It takes a free turn even when time is up, so that
-// Pulse(0) delivers pending events.
-func (n *Neli) takeTurn(timeout <-chan time.Time, stop <-chan struct{}) bool {
+// Pulse(0) delivers pending events, and a Lead or Pulser that ends before a free turn gives up all
+// roles. done is nil if the caller waits for its turn even when this Neli has ended.
+func (n *Neli) takeTurn(timeout <-chan time.Time, stop, done <-chan struct{}) bool {
 	select {
 	case n.driver <- struct{}{}:
 		return true
@@ -82,6 +83,7 @@ func (n *Neli) takeTurn(timeout <-chan time.Time, stop <-chan struct{}) bool {
 		return true
 	case <-timeout:
 	case <-stop:
+	case <-done:
 	}
 	return false
 }
@@ -198,11 +200,7 @@ func (n *Neli) Background(task func()) (Pulser, error) {
 }
 
 func (n *Neli) background(task func(), stop <-chan struct{}) error {
-	select {
-	case n.driver <- struct{}{}:
-	case <-stop:
-		return nil
-	case <-n.done:
+	if !n.takeTurn(nil, stop, n.done) {
 		return n.ended()
 	}
 	defer func() { <-n.driver }()
@@ -225,7 +223,6 @@ var errTaskGoexit = errors.New("neli: Background: the task ended its goroutine")
 
 // work drives this Neli until stop is closed or the Neli has ended.
 func (n *Neli) work(task func(), stop <-chan struct{}) error {
-	n.contend()
 	for {
 		select {
 		case <-stop:
@@ -233,6 +230,7 @@ func (n *Neli) work(task func(), stop <-chan struct{}) error {
 			return nil
 		default:
 		}
+		n.contend()
 		leads, err := n.turn(nil, stop)
 		if err != nil {
 			return err

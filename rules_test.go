@@ -57,7 +57,7 @@ var driverMutants = []mutation.Mutant{
 		Old: "ok && len(n.driver) == 0", New: "ok",
 		Guard: "TestHungTaskBesideAPulse", Want: "b leads"},
 	{Rule: "only the driver with the turn is heard, in a wait", File: "pulser.go",
-		Old: "	if !n.takeTurn(timeout, stop) {\n", New: "	n.heard()\n	if !n.takeTurn(timeout, stop) {\n",
+		Old: "	if !n.takeTurn(timeout, stop, nil) {\n", New: "	n.heard()\n	if !n.takeTurn(timeout, stop, nil) {\n",
 		Guard: "TestHungTaskBesideAPulse", Want: "it claims nothing while the task hangs"},
 	{Rule: "a task that ends its goroutine gives up", File: "pulser.go",
 		Old: "		n.stepDown(nil)\n	}()\n", New: "	}()\n",

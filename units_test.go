@@ -302,6 +302,35 @@ func TestLeadTakesOverFromPulse(t *testing.T) {
 	})
 }
 
+// slowArbiter has not reached the roles that SetRoles removed when it adds them again.
+type slowArbiter struct{ *roleArbiter }
+
+func (slowArbiter) Set(elector.Desired) {}
+
+// Roles that were removed just before Lead began, and come back in the same terms, get functions.
+func TestLeadTakesOverRolesThatComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, a := onRoles(t, 1, 4)
+		pulse(t, n)
+		a.claim(7, 0, 1, 2, 3)
+		require.True(t, pulse(t, n))
+		n.core.arbiter = slowArbiter{a}
+		require.NoError(t, n.SetRoles(2))
+		ctx, cancel := context.WithCancel(t.Context())
+		l := lead10k(ctx, n)
+		synctest.Wait()
+		require.Len(t, l.runs, 2)
+		require.NoError(t, n.SetRoles(4))
+		a.tab.Ring()
+		synctest.Wait()
+		require.Equal(t, []int{0, 1, 2, 3}, led(n))
+		require.Len(t, l.runs, 4)
+		n.core.arbiter = a
+		cancel()
+		require.NoError(t, <-l.result)
+	})
+}
+
 // BenchmarkLeadEvent is what the loss and the return of one role cost a Lead with
 // many.
 func BenchmarkLeadEvent(b *testing.B) {

@@ -111,6 +111,7 @@ func (a *announcements) hello(pause time.Duration, now clock.Instant) {
 type greeting struct {
 	known  bool        // this process knows who holds what
 	read   bool        // the records that were in the log when reading began are read
+	spare  bool        // no role below R lives in the log: as long as nobody claims there, nobody knows its fold
 	freeAt clock.Mono  // when a role may become free to claim; Never: none will
 	unsure func() bool // this process would claim it, and does not know whether the log works
 	probed clock.Mono  // until then a Hello in flight is awaited
@@ -126,7 +127,7 @@ func (a *announcements) greetDue(g greeting) (at clock.Mono, ok bool) {
 	switch {
 	case g.known && g.freeAt != clock.Never && g.unsure():
 		at = first
-	case g.known, a.greeted && !g.read:
+	case g.known, a.greeted && (g.spare || !g.read):
 		return 0, false
 	case a.greeted:
 		// At growing intervals: a process that answers does so at once.
@@ -255,7 +256,7 @@ func (c *channel) greet(now clock.Instant) {
 }
 
 func (c *channel) greetDue(now clock.Instant) (at clock.Mono, ok bool) {
-	g := greeting{known: c.log.Known(), read: c.log.Offset()+1 >= c.end, t: c.set.T, every: c.set.Every}
+	g := greeting{known: c.log.Known(), read: c.log.Offset()+1 >= c.end, spare: c.shard.localRoles() == 0, t: c.set.T, every: c.set.Every}
 	if g.known {
 		g.freeAt = now.MonoOf(c.shard.claims.silentAt)
 	} else {

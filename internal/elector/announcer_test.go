@@ -204,6 +204,8 @@ func TestWhenToGreet(t *testing.T) {
 		{"one where nobody has answered", greeting{read: true, freeAt: never, unsure: yes}, true, lease / 2},
 		{"one that may be free before that", greeting{read: true, freeAt: at(12 * time.Second).Mono, unsure: yes}, true, 7 * time.Second},
 		{"and works", greeting{read: true, freeAt: at(12 * time.Second).Mono, unsure: no}, true, lease / 2},
+		{"one without roles", greeting{read: true, spare: true, freeAt: never, unsure: yes}, false, 0},
+		{"and greeted", greeting{read: true, spare: true, freeAt: never, unsure: yes}, true, -1},
 		{"one that is known", greeting{known: true, read: true, freeAt: never, unsure: yes}, true, -1},
 		{"and whose holder may be over", greeting{known: true, read: true, freeAt: soon, unsure: yes}, true, 25 * time.Second},
 		{"and works all the same", greeting{known: true, read: true, freeAt: soon, unsure: no}, true, -1},

@@ -41,6 +41,53 @@ func TestAnnouncements(t *testing.T) {
 	require.Greater(t, len(w.sent(0, "a", lease.Hello)), before)
 }
 
+// With more logs than roles nobody claims anything in the spare ones, so nobody ever knows who holds
+// what there. No process asks for it again and again; but all ask when roles come to live there.
+func TestASpareLogIsGreetedOnce(t *testing.T) {
+	const logs = 20
+	w := newWorld(logs)
+	var members []*actor
+	for _, name := range []string{"a", "b", "c"} {
+		members = append(members, w.start(name, 1, nil))
+	}
+	hellos := func() (n int) {
+		for p := range w.logs {
+			for _, a := range members {
+				n += len(w.sent(p, a.set.Name, lease.Hello))
+			}
+		}
+		return n
+	}
+	w.pass(time.Minute)
+	before := hellos()
+	w.pass(time.Minute)
+	require.InDelta(t, 12*len(members), hellos()-before, 3, "announcements only")
+
+	led := 0
+	for _, a := range members {
+		a.want(Desired{Roles: logs, Contend: true})
+	}
+	w.pass(10 * time.Second)
+	for _, a := range members {
+		led += len(a.leads(logs))
+	}
+	require.Equal(t, logs, led)
+}
+
+// Nor does it wait for what others may hold in a spare log.
+func TestASpareLogIsNotWaitedFor(t *testing.T) {
+	w := newWorld(3)
+	w.start("a", 1, nil)
+	w.pass(10 * time.Second)
+	w.head = 1 // so a newcomer cannot know the logs' beginnings
+	b := w.start("b", 1, nil)
+	w.pass(5 * time.Second)
+	require.True(t, b.shards[0].lease.Known())
+	for _, note := range b.notes {
+		require.NotEqual(t, "waiting for the leases of others", note.Text)
+	}
+}
+
 // While a Hello has not come back no other one is sent to the same log, be it to announce
 // or to probe, until it is given up; it comes back, and the announcements go on.
 func TestOneHelloAtATime(t *testing.T) {

@@ -228,7 +228,7 @@ func (n *Node) sayWaiting(now clock.Instant) {
 		if !p.begun {
 			return
 		}
-		if at := p.log.FreshAt(); at != clock.Never {
+		if at := p.log.FreshAt(); at != clock.Never && p.shard.localRoles() > 0 {
 			longest = max(longest, at.Sub(now.Raw))
 		}
 	}
