@@ -179,6 +179,8 @@ var smallRules = []mutation.Mutant{
 		Old: "	q.lift(u.token + 1)\n", New: "", Want: twoLeaders + `|and was`},
 	{Rule: "small logs: ρ is in the wait", File: "internal/clock/clock.go",
 		Old: "time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin", New: "t + margin", Want: twoLeaders},
+	{Rule: "small logs: a claimant waits no longer than W(T)", File: "internal/clock/clock.go",
+		Old: "return time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin", New: "return 12*time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin", Want: `not all roles are led`},
 	{Rule: "small logs: a claim must have read the holder's newest evidence", File: "internal/lease/fold.go",
 		Old: "if h := f.holderOf(role); h == nil || r.Read >= h.Last {", New: "if true {", Want: twoLeaders},
 	{Rule: "small logs: a term follows the line of the logs that sustain it", File: "internal/elector/holds.go",

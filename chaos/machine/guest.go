@@ -118,6 +118,11 @@ func (g *guest) live(stdout io.Reader, told *os.File) {
 		}
 		g.hear(line)
 	}
+	if err := lines.Err(); err != nil { // the rest is unread, so the member may now wait for ever to write
+		g.mu.Lock()
+		g.garbled = fmt.Errorf("reading what %s wrote: %w", g.name, err)
+		g.mu.Unlock()
+	}
 	_ = g.cmd.Wait() // the status adds nothing: the runner killed it, or complaints reports it
 	g.mu.Lock()
 	defer g.mu.Unlock()

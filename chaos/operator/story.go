@@ -163,13 +163,14 @@ var (
 )
 
 // logged is what supervisors and electors logged during an act: exit codes, and lines.
-func (d *demonstration) logged(a *act) (codes, lines []string, err error) {
+func (d *demonstration) logged(a *act) (codes, lines []string, _ error) {
 	for _, name := range machineNames {
-		f, openErr := os.Open(filepath.Join(d.out, name+".log"))
-		if openErr != nil {
-			return nil, nil, openErr
+		f, err := os.Open(filepath.Join(d.out, name+".log"))
+		if err != nil {
+			return nil, nil, err
 		}
-		for in := bufio.NewScanner(f); in.Scan(); {
+		in := bufio.NewScanner(f)
+		for in.Scan() {
 			m := logLine.FindStringSubmatch(in.Text())
 			if m == nil || dull.MatchString(m[3]) {
 				continue
@@ -190,9 +191,11 @@ func (d *demonstration) logged(a *act) (codes, lines []string, err error) {
 				lines = append(lines, line)
 			}
 		}
-		err = errors.Join(err, f.Close())
+		if err := errors.Join(in.Err(), f.Close()); err != nil {
+			return nil, nil, fmt.Errorf("reading %s: %w", f.Name(), err)
+		}
 	}
-	return codes, lines, err
+	return codes, lines, nil
 }
 
 // publish writes pictures and document.

@@ -97,7 +97,7 @@ func transferred(r history.Record, terms []witness.Term, o history.Order, what s
 
 // steppedDown: after StepDown returned, the member led and claimed nothing for the time that it has to stay away.
 func steppedDown(r history.Record, terms []witness.Term, o history.Order, what string, w Will) []string {
-	away := witness.Span{From: o.Returned, To: o.Invoked + max(w.Away, 3*w.Timeout)}
+	away := witness.Span{From: o.Returned, To: awaySince(r.Lives, o, w) + max(w.Away, 3*w.Timeout)}
 	var faults []string
 	for _, t := range terms {
 		if t.Member == o.Member && (away.Meets(t.Proven()) || away.Contains(t.First) || away.Contains(t.Last)) {
@@ -105,6 +105,17 @@ func steppedDown(r history.Record, terms []witness.Term, o history.Order, what s
 		}
 	}
 	return append(faults, claims(r.Log, o.Member, away, what+" succeeded")...)
+}
+
+// awaySince is the earliest time from which a member that stepped down counts its absence. It does so just before StepDown
+// returns, but may be suspended before it notes the return.
+func awaySince(lives []history.Life, o history.Order, w Will) time.Duration {
+	for _, l := range lives {
+		if l.Member == o.Member && slices.ContainsFunc(l.Stops, witness.Span{From: o.Invoked, To: o.Returned}.Meets) {
+			return o.Invoked
+		}
+	}
+	return max(o.Invoked, o.Returned-w.Slack)
 }
 
 // claims names a member's claims within a time.

@@ -122,6 +122,26 @@ func TestStepDowns(t *testing.T) {
 			rejects(t, c.want, OrderFaults(r, Terms(lives, 0), will))
 		})
 	}
+	// The time away counts from the return, so it is whole even after a long call.
+	for _, c := range []struct {
+		name string
+		at   int
+		stop []witness.Span
+		want string
+	}{
+		{"it claims too soon after a long call", 16_800, nil, "role 0 was claimed"},
+		{"it claims again after a long call", 17_000, nil, ""},
+		{"it was suspended, perhaps before it noted the return", 12_000, []witness.Span{span(1_200, 8_900)}, ""},
+		{"it was suspended after the return", 16_800, []witness.Span{span(9_100, 9_200)}, "role 0 was claimed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := life("a.1")
+			l.Stops = c.stop
+			o := history.Order{Member: "a.1", Kind: history.StepDown, Invoked: ms(from), Returned: ms(9_000), Outcome: history.Done}
+			r := history.Record{Roles: 1, Lives: []history.Life{l}, Orders: []history.Order{o}, Log: election(claim("a.1", 17, c.at))}
+			rejects(t, c.want, OrderFaults(r, nil, will))
+		})
+	}
 	rejects(t, "took more than 16s", OrderFaults(history.Record{Roles: 1, Lives: []history.Life{life("a.1")}, Orders: []history.Order{
 		{Member: "a.1", Kind: history.StepDown, Invoked: ms(from), Returned: ms(20_000), Outcome: history.Closed}}}, nil, will))
 }

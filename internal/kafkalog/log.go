@@ -240,9 +240,7 @@ func (k *kafkaLog) recover(ctx context.Context, err error) error {
 		}
 		return k.unlessDone(ctx, k.assign(ctx))
 	}
-	if !pause(ctx, 10*time.Millisecond) {
-		return nil
-	}
+	pause(ctx, 10*time.Millisecond)
 	return nil
 }
 

@@ -193,6 +193,37 @@ func TestASnapshotTellsOfTheBallotsOfThoseWhoLeft(t *testing.T) {
 	require.Greater(t, c.win(), first, "token went back")
 }
 
+// A log may tell the largest ballot in it. Then tokens rise without any clock, even if the process
+// begins behind all records, and the former leader's wall clock was far ahead.
+func TestALogTellsItsLargestBallot(t *testing.T) {
+	s := newScript(t, 1)
+	a := s.start("a")
+	s.silence()
+	a.lift(micros(s.at()) + time.Hour.Microseconds())
+	first := a.win()
+	a.leave()
+	b := s.start("b")
+	b.Begin(0, b.next[0], b.next[0], first, s.at())
+	s.silence()
+	require.Greater(t, b.win(), first, "token went back")
+}
+
+// A record of a newer version has a ballot, too: a token may have begun with it.
+func TestARecordOfANewerVersionTellsOfItsBallot(t *testing.T) {
+	s := newScript(t, 1)
+	a := s.start("a")
+	s.silence()
+	first := a.win()
+	a.leave()
+	a.Want(1, a.want)
+	s.append(Out{0, lease.Record{}}) // its offset
+	newer := first + 5
+	a.ReadNewer(0, a.next[0], newer, s.at())
+	a.next[0]++
+	s.silence()
+	require.Greater(t, a.win(), newer, "token went back")
+}
+
 // A leader crashes, and only its evidence shows its ballots.
 func TestEvidenceTellsOfItsBallot(t *testing.T) {
 	for _, by := range []lease.Kind{lease.Claim, lease.Beat} {

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/sentinel"
 	"github.com/goneli/neli/nelitest"
 )
@@ -153,7 +152,7 @@ func (w *smallWorld) healAll() {
 // of the design's constants: two waits by the slowest clocks, since the last records may have
 // restarted one, and the delay of failed Claims.
 func (w *smallWorld) recovers() {
-	slow := time.Duration(float64(clock.Wait(w.t, w.drift)) / (1 - w.drift) / (1 - w.slew))
+	slow := time.Duration(float64(w.t)*(1+w.drift)/(1-w.drift)/(1-w.drift)/(1-w.slew)) + time.Millisecond
 	bound, healed := 2*slow+6*w.t, time.Now()
 	for !w.allLed() && time.Since(healed) < bound && !w.over() {
 		w.pass(w.t / 50)
