@@ -145,18 +145,15 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 	return out
 }
 
-// unprotecting reports whether a property that identifies the client, or the brokers, has no effect
-// with a protocol. librdkafka says nothing then, though the user believes to be protected by it.
+// unprotecting reports whether a property of TLS or of a login has no effect with a protocol. The
+// clients say nothing then, though the user believes to be protected by it.
 func unprotecting(name, protocol string) bool {
 	protocol = strings.ToLower(protocol)
-	switch part, _, _ := strings.Cut(strings.TrimPrefix(name, "ssl."), "."); {
-	case strings.HasPrefix(name, "sasl."):
-		return !strings.HasPrefix(protocol, "sasl")
-	case strings.HasPrefix(name, "ssl."):
-		identifies := []string{"ca", "certificate", "key", "keystore"}
-		return !strings.HasSuffix(protocol, "ssl") && slices.Contains(identifies, part)
+	if strings.HasPrefix(name, "ssl.") || strings.HasPrefix(name, "enable.ssl.") {
+		return !strings.HasSuffix(protocol, "ssl")
 	}
-	return false
+	login := strings.HasPrefix(name, "sasl.") || strings.HasPrefix(name, "https.") // https: the token endpoint
+	return login && !strings.HasPrefix(protocol, "sasl")
 }
 
 // checkServers checks the addresses of brokers. librdkafka reports none of these faults: it connects

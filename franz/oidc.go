@@ -109,9 +109,8 @@ func extensions(text string) (map[string]string, error) {
 	out := map[string]string{}
 	for pair := range strings.SplitSeq(text, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
-		letters := strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz") == ""
-		if !ok || name == "" || name == "auth" || !letters || strings.ContainsAny(value, "\x00\x01") {
-			return nil, errors.New("sasl.oauthbearer.extensions: must be name=value,…, with names of letters, and not auth")
+		if !ok || !login.Extension(name, value) {
+			return nil, errors.New("sasl.oauthbearer.extensions: must be name=value,…, with names of letters, and not auth, and values in ASCII")
 		}
 		out[name] = value
 	}

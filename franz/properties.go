@@ -1,6 +1,7 @@
 package franz
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -37,6 +38,8 @@ type settings struct {
 	propagation         time.Duration // how long a topic may be unknown before that is an error
 	backoff, backoffMax time.Duration
 	metadata            [2]time.Duration // minimum and maximum age
+
+	fetchMax, readMax, batchMax int32 // bytes; 0 if not set
 
 	group      string
 	balancers  []kgo.GroupBalancer
@@ -88,7 +91,10 @@ func parse(kind kind, props map[string]string, given ...sasl.Mechanism) (*settin
 	if s.serverSide && len(s.balancers) > 0 {
 		faults = append(faults, errors.New("partition.assignment.strategy: has no effect with group.protocol=consumer: use group.remote.assignor"))
 	}
-	if err := s.security.load(given); err != nil {
+	if s.readMax > 0 && s.readMax < s.fetchMax {
+		faults = append(faults, fmt.Errorf("receive.message.max.bytes=%d: must be at least fetch.max.bytes=%d", s.readMax, s.fetchMax))
+	}
+	if err := errors.Join(s.security.load(given), s.security.unused(props)); err != nil {
 		faults = append(faults, err)
 	}
 	for _, protocol := range s.protocols {
@@ -147,7 +153,7 @@ func hint(name string) string {
 // opts returns the options that the user's options may override.
 func (s *settings) opts() []kgo.Opt {
 	opts := append([]kgo.Opt{kgo.ConnIdleTimeout(idleConnection), kgo.MaxVersions(requestVersions())}, s.base...)
-	opts = append(opts,
+	opts = append(append(opts, s.sizes()...),
 		kgo.RetryBackoffFn(s.retryBackoff),
 		kgo.MetadataMinAge(s.metadata[0]), kgo.MetadataMaxAge(max(s.metadata[0], s.metadata[1])),
 	)
@@ -155,6 +161,21 @@ func (s *settings) opts() []kgo.Opt {
 		opts = append(opts, kgo.ProducerBatchCompression(s.compression.codec()))
 	}
 	return append(opts, s.security.opts()...)
+}
+
+// sizes returns the options for the largest sizes. franz-go refuses a size that does not fit into
+// its own default of another one, so the other one follows, as far as it is not set.
+func (s *settings) sizes() (opts []kgo.Opt) {
+	const connection, fetch = 100 << 20, 50 << 20 // franz-go's defaults
+	if s.fetchMax > 0 || s.readMax > 0 {
+		opts = append(opts,
+			kgo.FetchMaxBytes(cmp.Or(s.fetchMax, min(fetch, s.readMax))),
+			kgo.BrokerMaxReadBytes(cmp.Or(s.readMax, max(connection, s.fetchMax))))
+	}
+	if s.batchMax > 0 {
+		opts = append(opts, kgo.ProducerBatchMaxBytes(s.batchMax), kgo.BrokerMaxWriteBytes(max(connection, s.batchMax)))
+	}
+	return opts
 }
 
 // requestVersions are franz-go's, but for ApiVersions, with which every connection begins. Brokers

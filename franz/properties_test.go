@@ -1,9 +1,13 @@
 package franz
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +52,7 @@ var effects = []struct {
 	{forProducer, "socket.connection.setup.timeout.ms", "3000", kgo.DialTimeout, 3 * time.Second},
 	{forProducer, "topic.metadata.refresh.interval.ms", "2000", kgo.MetadataMaxAge, 2 * time.Second},
 	{forProducer, "topic.metadata.refresh.interval.ms", "-1", kgo.MetadataMaxAge, time.Hour},
+	{forProducer, "topic.metadata.refresh.interval.ms", "0", kgo.MetadataMaxAge, time.Hour},
 	{forProducer, "topic.metadata.refresh.fast.interval.ms", "50", kgo.MetadataMinAge, 50 * time.Millisecond},
 	{forProducer, "topic.metadata.refresh.fast.interval.ms", "1", kgo.MetadataMinAge, 10 * time.Millisecond},
 	{forProducer, "request.timeout.ms", "1500", kgo.ProduceRequestTimeout, 1500 * time.Millisecond},
@@ -59,6 +64,7 @@ var effects = []struct {
 	{forProducer, "message.timeout.ms", "5000", delivery, 5 * time.Second},
 	{forProducer, "delivery.timeout.ms", "5000", delivery, 5 * time.Second},
 	{forProducer, "message.max.bytes", "70000", batchMax, int32(70000)},
+	{forProducer, "message.max.bytes", "200000000", kgo.BrokerMaxWriteBytes, int32(200000000)}, // franz-go's default is less
 	{forProducer, "queue.buffering.max.messages", "77", kgo.MaxBufferedRecords, int64(77)},
 	{forProducer, "queue.buffering.max.kbytes", "3", kgo.MaxBufferedBytes, int64(3 << 10)},
 	{forProducer, "retries", "3", kgo.RecordRetries, int64(3)},
@@ -83,6 +89,8 @@ var effects = []struct {
 	{forReader, "fetch.wait.max.ms", "0", kgo.FetchMaxWait, 10 * time.Millisecond},
 	{forReader, "fetch.min.bytes", "5", kgo.FetchMinBytes, int32(5)},
 	{forReader, "fetch.max.bytes", "5000000", kgo.FetchMaxBytes, int32(5000000)},
+	{forReader, "fetch.max.bytes", "200000000", kgo.BrokerMaxReadBytes, int32(200000000)}, // likewise
+	{forReader, "receive.message.max.bytes", "2000", kgo.FetchMaxBytes, int32(2000)},
 	{forReader, "max.partition.fetch.bytes", "50000", kgo.FetchMaxPartitionBytes, int32(50000)},
 	{forReader, "fetch.message.max.bytes", "50000", kgo.FetchMaxPartitionBytes, int32(50000)},
 	{forReader, "receive.message.max.bytes", "70000000", kgo.BrokerMaxReadBytes, int32(70000000)},
@@ -181,8 +189,8 @@ func TestFaults(t *testing.T) {
 	assert.NotContains(t, err.Error(), "s3cret")
 
 	for _, props := range []map[string]string{
-		{"ssl.ca.pem": "x"}, {"security.protocol": "ssl", "ssl.ca.pem": "x"}, {"security.protocol": "ssl", "ssl.ca.location": "/nowhere"},
-		{"sasl.password": "x"}, {"security.protocol": "sasl_ssl"}, {"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN"},
+		{"security.protocol": "ssl", "ssl.ca.pem": "x"}, {"security.protocol": "ssl", "ssl.ca.location": "/nowhere"},
+		{"security.protocol": "sasl_ssl"}, {"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN"},
 		{"security.protocol": "ssl", "ssl.certificate.location": "/nowhere", "ssl.key.pem": "k"}, {"security.protocol": "tls"},
 		{"auto.offset.reset": "latest"}, {"auto.offset.reset": "earliest"}, {"enable.auto.commit": "true"}, {"partition.assignment.strategy": "sticky"},
 		{"session.timeout.ms": "1000", "heartbeat.interval.ms": "2000"}, {"compression.type": "best"}, {"socket.timeout.ms": "NaN"},
@@ -190,6 +198,28 @@ func TestFaults(t *testing.T) {
 		_, err := Provider().LogReader(props, discard)
 		assert.Error(t, err, "%v", props)
 	}
+}
+
+// Each setting that would have no effect is named.
+func TestUnusedSettings(t *testing.T) {
+	for name, value := range map[string]string{"https.ca.location": "/nowhere", "sasl.oauthbearer.method": "default"} {
+		_, err := Provider().Producer(map[string]string{"bootstrap.servers": "a:1", "security.protocol": "sasl_ssl",
+			"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p", name: value}, discard)
+		assert.EqualError(t, err, "client refuses its properties: "+name+": has no effect with sasl.mechanism=PLAIN")
+	}
+	_, err := Provider().LogReader(map[string]string{"receive.message.max.bytes": "2000", "fetch.max.bytes": "2001"}, discard)
+	assert.ErrorContains(t, err, "receive.message.max.bytes=2000: must be at least fetch.max.bytes=2001")
+}
+
+// The name of a directory of certificates may have brackets, which are a pattern elsewhere.
+func TestDirectoryOfCertificates(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "trusted[1]")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "more"), 0o700))
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	file := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.pem"), file, 0o600))
+	require.NoError(t, addFiles(x509.NewCertPool(), dir))
 }
 
 // Options that would break a lease and cannot be overridden are refused, too.

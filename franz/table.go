@@ -20,14 +20,14 @@ var table = []property{
 	{[]string{"client.id"}, "`kgo.ClientID`", option(kgo.ClientID)},
 	{[]string{"socket.timeout.ms"}, "`kgo.RequestTimeoutOverhead`, 100 ms at least: how much longer a request may take than the time that it gives the broker",
 		wait(leastOverhead, 5*time.Minute, kgo.RequestTimeoutOverhead)},
-	{[]string{"socket.connection.setup.timeout.ms"}, "`kgo.DialTimeout`", wait(time.Second, ever, kgo.DialTimeout)},
+	{[]string{"socket.connection.setup.timeout.ms"}, "`kgo.DialTimeout`, 1 s at least", wait(time.Second, ever, kgo.DialTimeout)},
 	{[]string{"retry.backoff.ms"}, "the first pause of `kgo.RetryBackoffFn`, which doubles", millis(time.Millisecond, 5*time.Minute, func(s *settings, d time.Duration) { s.backoff = d })},
 	{[]string{"retry.backoff.max.ms"}, "the longest pause of `kgo.RetryBackoffFn`", millis(time.Millisecond, 5*time.Minute, func(s *settings, d time.Duration) { s.backoffMax = d })},
 	{[]string{"reconnect.backoff.ms", "reconnect.backoff.jitter.ms"}, "no effect: franz-go connects when a request needs it, and the request backs off", nil},
 	{[]string{"reconnect.backoff.max.ms"}, "no effect: likewise", nil},
-	{[]string{"topic.metadata.refresh.interval.ms"}, "`kgo.MetadataMaxAge`, an hour at most; −1 is an hour", number(-1, 3_600_000, func(s *settings, n int64) {
+	{[]string{"topic.metadata.refresh.interval.ms"}, "`kgo.MetadataMaxAge`, an hour at most; −1 and 0 are an hour", number(-1, 3_600_000, func(s *settings, n int64) {
 		s.metadata[1] = time.Duration(n) * time.Millisecond
-		if n < 0 {
+		if n <= 0 { // librdkafka refreshes at no interval then, and franz-go as often as it may
 			s.metadata[1] = time.Hour
 		}
 	})},
@@ -70,10 +70,10 @@ var table = []property{
 	{[]string{"group.protocol.type"}, "`kgo.GroupProtocol`; other values than `consumer` are refused", only("consumer")},
 	{[]string{"max.poll.interval.ms"}, "`kgo.RebalanceTimeout`: the library does the polling", wait(100*time.Millisecond, 24*time.Hour, kgo.RebalanceTimeout)},
 	{[]string{"fetch.min.bytes"}, "`kgo.FetchMinBytes`", size(1, kgo.FetchMinBytes)},
-	{[]string{"fetch.max.bytes"}, "`kgo.FetchMaxBytes`", size(1, kgo.FetchMaxBytes)},
+	{[]string{"fetch.max.bytes"}, "`kgo.FetchMaxBytes`", number(1, 1<<30, func(s *settings, n int64) { s.fetchMax = int32(n) })},
 	{[]string{"max.partition.fetch.bytes", "fetch.message.max.bytes"}, "`kgo.FetchMaxPartitionBytes`", size(1, kgo.FetchMaxPartitionBytes)},
-	{[]string{"receive.message.max.bytes"}, "`kgo.BrokerMaxReadBytes`", size(1000, kgo.BrokerMaxReadBytes)},
-	{[]string{"message.max.bytes"}, "`kgo.ProducerBatchMaxBytes`", size(1000, kgo.ProducerBatchMaxBytes)},
+	{[]string{"receive.message.max.bytes"}, "`kgo.BrokerMaxReadBytes`", number(1<<10, 1<<30, func(s *settings, n int64) { s.readMax = int32(n) })},
+	{[]string{"message.max.bytes"}, "`kgo.ProducerBatchMaxBytes`", number(1000, 1<<30, func(s *settings, n int64) { s.batchMax = int32(n) })},
 	{[]string{"queue.buffering.max.messages"}, "`kgo.MaxBufferedRecords`", number(1, 10_000_000, func(s *settings, n int64) { s.base = append(s.base, kgo.MaxBufferedRecords(int(n))) })},
 	{[]string{"queue.buffering.max.kbytes"}, "`kgo.MaxBufferedBytes`", number(1, math.MaxInt32, func(s *settings, n int64) { s.base = append(s.base, kgo.MaxBufferedBytes(int(n)<<10)) })},
 	{[]string{"message.send.max.retries", "retries"}, "`kgo.RecordRetries`", number(0, math.MaxInt32, func(s *settings, n int64) { s.base = append(s.base, kgo.RecordRetries(int(n))) })},

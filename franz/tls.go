@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,26 +47,23 @@ func (s *security) load(given []sasl.Mechanism) error {
 	if strings.HasPrefix(s.protocol, "sasl") {
 		faults = append(faults, s.loadMechanism(), s.without(given))
 	}
-	faults = append(faults, s.unused())
 	if faults = slices.DeleteFunc(faults, func(err error) bool { return err == nil }); len(faults) > 0 {
 		return errors.Join(faults...)
 	}
 	return nil
 }
 
-// unused finds settings that would have no effect: their user would wrongly believe to be
-// protected by them.
-func (s *security) unused() error {
-	if s.loaded == nil && s.ca+s.caFile+s.certificate+s.certificateFile+s.key+s.keyFile != "" {
-		return fmt.Errorf("ssl.*: has no effect with security.protocol=%s", s.protocol)
+// unused finds properties of tokens that would have no effect. Package neli finds those of other
+// protocols.
+func (s *security) unused(props map[string]string) error {
+	var faults []error
+	for _, name := range slices.Sorted(maps.Keys(props)) {
+		token := strings.HasPrefix(name, "sasl.oauthbearer.") || strings.HasPrefix(name, "https.")
+		if token && s.mechanism != "OAUTHBEARER" && props[name] != "" && known(name) != nil { // unknown ones are refused in any case
+			faults = append(faults, fmt.Errorf("%s: has no effect with sasl.mechanism=%s", name, s.mechanism))
+		}
 	}
-	if !strings.HasPrefix(s.protocol, "sasl") && (s.mechanism+s.user+s.password != "" || s.bearer != bearerSettings{}) {
-		return fmt.Errorf("sasl.*: has no effect with security.protocol=%s", s.protocol)
-	}
-	if s.mechanism != "OAUTHBEARER" && s.bearer != (bearerSettings{}) {
-		return fmt.Errorf("sasl.oauthbearer.*: has no effect with sasl.mechanism=%s", s.mechanism)
-	}
-	return nil
+	return errors.Join(faults...)
 }
 
 func (s *security) opts() (opts []kgo.Opt) {
@@ -100,8 +98,13 @@ func (s *security) loadCA() error {
 func addFiles(pool *x509.CertPool, path string) error {
 	files := []string{path}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		if files, err = filepath.Glob(filepath.Join(path, "*")); err != nil {
+		entries, err := os.ReadDir(path)
+		if err != nil {
 			return err
+		}
+		files = nil
+		for _, entry := range entries {
+			files = append(files, filepath.Join(path, entry.Name()))
 		}
 	}
 	found := false

@@ -16,7 +16,7 @@ type Token struct {
 	// be empty.
 	Principal string
 	// Extensions are sent to the broker with Value (RFC 7628, KIP-342). Names consist of letters,
-	// and must not be "auth".
+	// and must not be "auth"; values are ASCII, and not empty.
 	Extensions map[string]string
 }
 

@@ -70,12 +70,15 @@ func confluentAsk[T any](ctx context.Context, a *confluentAdmin, doing string,
 	return answer, a.producer.outcome(doing, err)
 }
 
-// confluentTimeout returns the time that ctx leaves for a request, within the client's limits of
-// 1 ms to 1 h.
+// overtime is how much longer librdkafka may take than ctx, so that ctx ends a call, with its own error.
+const overtime = 200 * time.Millisecond
+
+// confluentTimeout returns the time that ctx leaves for a request and overtime, within the client's
+// limit of 1 h.
 func confluentTimeout(ctx context.Context) ck.AdminOptionRequestTimeout {
 	timeout := time.Minute
 	if deadline, ok := ctx.Deadline(); ok {
-		timeout = min(max(time.Until(deadline), time.Millisecond), time.Hour)
+		timeout = min(max(time.Until(deadline), 0)+overtime, time.Hour)
 	}
 	return ck.SetAdminRequestTimeout(timeout)
 }
@@ -110,7 +113,7 @@ func (a *confluentAdmin) Brokers(ctx context.Context, racks bool) ([]kafka.Broke
 func (a *confluentAdmin) listed(ctx context.Context) ([]kafka.BrokerInfo, error) {
 	wait := 2 * time.Second // a distant broker takes about one
 	if deadline, ok := ctx.Deadline(); ok {
-		wait = min(wait, max(time.Until(deadline), time.Millisecond))
+		wait = min(wait, max(time.Until(deadline), 0)+overtime)
 	}
 	metadata, err := a.client.GetMetadata(nil, false, int(wait.Milliseconds()))
 	if err = cmp.Or(ctx.Err(), err); err != nil { // the call itself takes no context

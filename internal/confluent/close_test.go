@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/kafka"
 )
 
 // A question where a log ends returns with its context, and librdkafka goes on asking. The client
@@ -41,4 +43,27 @@ func TestCloseWaitsForQuestions(t *testing.T) {
 func TestPurgeLeavesAClosedClientAlone(t *testing.T) {
 	p := &confluentProducer{closed: true}
 	require.NotPanics(t, p.Purge, "it has no client")
+}
+
+// A call whose time is up says so by the context's error, not by librdkafka's.
+func TestCallsEndWithTheirDeadline(t *testing.T) {
+	t.Parallel()
+	p, err := confluent{}.Producer(map[string]string{"bootstrap.servers": "127.0.0.1:1"}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, p.Close()) }()
+	a, err := confluent{}.Admin(p)
+	require.NoError(t, err)
+	defer a.Close()
+	for what, call := range map[string]func(context.Context) error{
+		"Brokers":  func(ctx context.Context) error { _, err := a.Brokers(ctx, false); return err },
+		"Topic":    func(ctx context.Context) error { _, err := a.Topic(ctx, "t"); return err },
+		"Settings": func(ctx context.Context) error { _, err := a.Settings(ctx, "t"); return err },
+		"CreateTopic": func(ctx context.Context) error {
+			return a.CreateTopic(ctx, kafka.TopicSpec{Name: "t", Partitions: 1, Replicas: 1})
+		},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		require.ErrorIs(t, call(ctx), context.DeadlineExceeded, what)
+		cancel()
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"sync"
 	"time"
 
@@ -170,7 +171,20 @@ func Check(token kafka.Token, now time.Time) error {
 		return Refused(fmt.Errorf("the token expired %v ago (%v): compare the clocks of this machine and of the issuer",
 			now.Sub(token.Expires).Round(time.Second), token.Expires.UTC().Format(time.RFC3339)))
 	}
+	for name, value := range token.Extensions {
+		if !Extension(name, value) {
+			return Refused(fmt.Errorf("extension %q of the token: its name must consist of letters, and not be auth, and its value must be ASCII, and not empty", name))
+		}
+	}
 	return nil
+}
+
+// extension matches name=value of an extension (RFC 7628, 3.1).
+var extension = regexp.MustCompile(`^[A-Za-z]+=[!-~ \t\r\n]+$`)
+
+// Extension reports whether brokers accept an extension. librdkafka refuses others, too.
+func Extension(name, value string) bool {
+	return name != "auth" && extension.MatchString(name+"="+value)
 }
 
 // Refused marks an error as permanent. Trying again would not help, so it ends a process that has

@@ -209,6 +209,9 @@ func TestBadTokens(t *testing.T) {
 		"Config.Token: the token is empty":              {Expires: time.Now().Add(time.Hour)},
 		"Config.Token: the token has no expiry":         {Value: "s3cret"},
 		"Config.Token: the token expired 1h0m0s ago (2": {Value: "s3cret", Expires: time.Now().Add(-time.Hour)},
+		`Config.Token: extension "auth" of the token`:   {Value: "s3cret", Expires: time.Now().Add(time.Hour), Extensions: map[string]string{"auth": "x"}},
+		`Config.Token: extension "pool-id" of the`:      {Value: "s3cret", Expires: time.Now().Add(time.Hour), Extensions: map[string]string{"pool-id": "x"}},
+		`Config.Token: extension "pool" of the token: `: {Value: "s3cret", Expires: time.Now().Add(time.Hour), Extensions: map[string]string{"pool": "s3cret\x01auth=x"}},
 	} {
 		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) { return token, nil }, func(error) {})
 		_, err := s.Token(t.Context())

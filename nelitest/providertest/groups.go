@@ -20,6 +20,7 @@ var groupPoints = []point{
 	{"an unfinished rebalance is not reported: range", "", onlyComplete("range")},
 	{"a leaver's partitions go to others", "", leaverReplaced},
 	{"a member can join again", "", joinsAgain},
+	{"a member can join otherwise without leaving", "", joinsOtherwise},
 	{"a member reads from the end", "", groupReads},
 	{"a member that joins without reading reads nothing", "", groupReadsNothing},
 	{"a group needs an id", "", groupNeedsID},
@@ -77,6 +78,20 @@ func joinsAgain(t *testing.T, b Bed) {
 			require.Contains(t, []kafka.GroupEventKind{kafka.GroupIdle, kafka.GroupLost}, ev.Kind)
 		}
 	}
+}
+
+// joinsOtherwise: a member that has joined without reading joins again to read.
+func joinsOtherwise(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	g, p := b.member(t, newName()), b.producer(t)
+	m := track(t, g, topic, false)
+	eventually(t, patience, "it has the partition", func() bool { return len(m.assigned()) == 1 })
+	m.stop()
+	m = track(t, g, topic, true)
+	eventually(t, patience, "it reads", func() bool {
+		appendAll(t, p, topic, 0, "0") // again until it has found the end
+		return len(m.read()) > 0
+	})
 }
 
 func groupReads(t *testing.T, b Bed) {

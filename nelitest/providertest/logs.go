@@ -84,8 +84,14 @@ func outOfRange(t *testing.T, b Bed) {
 	p, r := b.writer(t), b.reader(t)
 	require.NoError(t, r.Assign(topic, []int64{0, 5}))
 	readError(t, r, kafka.ErrOutOfRange)
+	// The log grows past the position, and still no record of it may come before the next Assign.
+	appendAll(t, p, topic, 1, "0", "1", "2", "3", "4", "5", "6")
 	appendAll(t, p, topic, 0, "goes on")
 	require.Equal(t, []string{"goes on"}, values(read(t, r, 1)))
+	for range 3 {
+		_, ok, _ := r.Poll(time.Second)
+		require.False(t, ok, "a record before it was assigned again")
+	}
 }
 
 func headDeleted(t *testing.T, b Bed) {

@@ -19,6 +19,7 @@ var producerPoints = []point{
 	{"reports come from another goroutine, once", "", reportsElsewhere},
 	{"appends may be concurrent, and are reported once each", "", concurrentAppends},
 	{"a record times out even if no broker answers", Freeze, timeUp},
+	{"neither making a client nor Append waits for a broker", Freeze, waitsForNobody},
 	{"Close reports everything", "", closeReports},
 	{"Close ends concurrent appends", "", closeUnderLoad},
 	{"Close is bounded even if no broker answers", Freeze, closeBounded},
@@ -64,6 +65,25 @@ func reportsElsewhere(t *testing.T, b Bed) {
 	for i := range reported {
 		require.Equal(t, 1, reported[i])
 	}
+}
+
+func waitsForNobody(t *testing.T, b Bed) {
+	b.silent = true
+	topic := b.topic(t, 1)
+	defer b.Freeze(t)()
+	var p kafka.Producer
+	for what, do := range map[string]func(){
+		"a producer with its admin": func() { p = b.producer(t); b.admin(t, p) },
+		"a reader":                  func() { b.reader(t) },
+		"a member":                  func() { b.member(t, newName()) },
+	} {
+		began := time.Now()
+		do()
+		require.Less(t, time.Since(began), time.Second, "making %s waits", what)
+	}
+	began := time.Now()
+	require.NoError(t, p.Append(topic, 0, nil, func(error) {}))
+	require.Less(t, time.Since(began), time.Second, "Append waits")
 }
 
 func closeReports(t *testing.T, b Bed) {
