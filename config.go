@@ -24,20 +24,21 @@ type Config struct {
 
 	// LeaderGroupID names the group of processes that contend with each other. It is also the name
 	// of the consumer group where one is used. Groups with different names may share a topic in
-	// exclusive mode. Default: the name of the binary. A name that many programs have (main,
-	// server, app, a debugger's binary) is refused, since unrelated programs would elect one
-	// leader between them.
+	// exclusive mode. 1 to 255 bytes of UTF-8. Default: the name of the binary. A name that many
+	// programs have (main, server, app, a debugger's binary) is refused, since unrelated programs
+	// would elect one leader between them.
 	LeaderGroupID string
 
-	// LeaderTopic is the topic that carries the election. Default: LeaderGroupID + ".neli".
+	// LeaderTopic is the topic that carries the election. 1 to 249 of a–z, A–Z, 0–9, '.', '_' and
+	// '-'. Default: LeaderGroupID + ".neli".
 	LeaderTopic string
 
 	// DisableTopicCreation leaves it to you to create LeaderTopic. Nobody leads until it exists.
 	// Default: false; a missing topic is created.
 	DisableTopicCreation bool
 
-	// Name identifies this process to people, in logs and in the topic. It need not be unique.
-	// Default: {host}_{pid}_{time}.
+	// Name identifies this process to people, in logs and in the topic. It need not be unique. At
+	// most 256 bytes of UTF-8. Default: {host}_{pid}_{time}.
 	Name string
 
 	// Mode is Exclusive or NonExclusive. All members of a group must use the same one. Default:
@@ -69,7 +70,7 @@ type Config struct {
 	// default a leader with more roles than its share hands over the surplus in batches, and hands
 	// over any role for which another member is preferred. It hands over only to members that have
 	// been present and healthy for 15 s, moves a role at most once in 30 s, and tolerates a
-	// difference of a tenth. Open nomination only.
+	// difference of a tenth. Open nomination only. Default: false.
 	DisableRebalance bool
 
 	// Healthy checks whether this process should lead; nil means yes. The library calls it about
@@ -99,8 +100,9 @@ type Config struct {
 	// Observer makes this process watch the election without contending. Holder, Watch and Members
 	// work; Pulse, Background and Lead return ErrObserver; no barrier is called. An observer joins
 	// no group, creates no topic, and writes only what Ask and CallMembers send, so READ on
-	// LeaderTopic is the only right that it needs otherwise. Give it the members' Roles,
-	// HeartbeatTimeout and MaxClockDrift. Exclusive mode only. Default: false.
+	// LeaderTopic is the only right that it needs otherwise. Give it the members' LeaderGroupID,
+	// LeaderTopic, Roles, HeartbeatTimeout, MaxClockDrift, Logs and TokenBase. Exclusive mode only.
+	// Default: false.
 	Observer bool
 
 	// Roles is R, the number of roles; they are numbered from 0. Role j lives on partition j mod
@@ -121,7 +123,7 @@ type Config struct {
 	Roles int
 
 	// Partitions is M, the number of partitions with which a missing topic is created. An existing
-	// topic keeps its number. Default: 1.
+	// topic keeps its number. At most 10,000. Default: 1.
 	Partitions int
 
 	// Logs, 3 or 5, runs the election on a majority of that many logs instead of on one replicated
@@ -157,25 +159,26 @@ type Config struct {
 
 	// HeartbeatInterval is the time between beats.
 	//
-	// Exclusive mode: only holders beat. At most 0.225 HeartbeatTimeout, a quarter of the time for
-	// which a holder leads without a new beat (0.9 HeartbeatTimeout); default HeartbeatTimeout/5.
+	// Exclusive mode: only holders beat. At least HeartbeatTimeout/1000 and 1 ms; at most 0.225
+	// HeartbeatTimeout, a quarter of the time for which a holder leads without a new beat (0.9
+	// HeartbeatTimeout); default HeartbeatTimeout/5.
 	//
-	// Non-exclusive mode: every process beats, at this interval multiplied by GroupsOnTopic;
-	// default HeartbeatTimeout/20.
+	// Non-exclusive mode: every process beats, at this interval multiplied by GroupsOnTopic. At
+	// least 1 ms, and short enough for the rule of HeartbeatTimeout; default HeartbeatTimeout/20.
 	HeartbeatInterval time.Duration
 
 	// MaxPulseInterval is how long the application may go without calling Pulse before it counts
 	// as hung. A hung process stops beating and leaves the group, so that another process takes
-	// over. A pending Pulse and a running Lead count as pulses. Default: 30 s.
+	// over. A pending Pulse and a running Lead count as pulses. At most 24 h. Default: 30 s.
 	MaxPulseInterval time.Duration
 
 	// DrainTimeout limits how long the application may take to finish after LeaderRevoked while
-	// its successor waits. Exclusive mode only. Default: 10 s.
+	// its successor waits. Exclusive mode only. At most 24 h. Default: 10 s.
 	DrainTimeout time.Duration
 
 	// GroupsOnTopic is the number of groups that share the topic in non-exclusive mode. The
-	// broadcasts of any group keep all partitions alive, so each group may send less often.
-	// Default: 1.
+	// broadcasts of any group keep all partitions alive, so each group may send less often. At most
+	// 1,000. Default: 1.
 	GroupsOnTopic int
 
 	// TokenBase is added to every fencing token that this process returns: Token, Term.Token,

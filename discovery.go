@@ -38,6 +38,7 @@ const (
 	Held
 )
 
+// String returns "unknown", "vacant" or "held".
 func (s Status) String() string { return nameOf(int(s), statusNames[:]...) }
 
 var statusNames = [...]string{"unknown", "vacant", "held"}

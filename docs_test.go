@@ -121,7 +121,42 @@ func TestSourcesNameDocumentsThatExist(t *testing.T) {
 	}
 }
 
-var warning = regexp.MustCompile(`(?:[lL]og|[lL]ogger)\.(?:Warn|Error)\("([^"]+)"|slog\.Level(?:Warn|Error), "([^"]+)"`)
+// A warning or an error, and what a guard of neli run reports to be logged as one.
+var (
+	warning = regexp.MustCompile(`(?:[lL]og|[lL]ogger)\.(?:Warn|Error)\("([^"]+)"|slog\.Level(?:Warn|Error), "([^"]+)"`)
+	trouble = regexp.MustCompile(`\btell\((?:fmt\.Sprintf\()?"([^"]+)"`)
+	verb    = regexp.MustCompile(`%[a-z]`)
+)
+
+var (
+	namedTest   = regexp.MustCompile(`\bTest[A-Z]\w+`)
+	namedTarget = regexp.MustCompile("`make ([a-z-]+[a-z])\\b")
+)
+
+// TestDocumentsNameTestsAndTargetsThatExist looks up each test, or the beginning of its name, and each
+// target of make.
+func TestDocumentsNameTestsAndTargetsThatExist(t *testing.T) {
+	var tests strings.Builder
+	for file, source := range tree(t, ".go") {
+		if strings.HasSuffix(file, "_test.go") {
+			tests.WriteString(source)
+		}
+	}
+	recipes, err := os.ReadFile("Makefile")
+	require.NoError(t, err)
+	looked := 0
+	for file, text := range markdown(t) {
+		for _, name := range namedTest.FindAllString(text, -1) {
+			looked++
+			assert.True(t, strings.Contains(tests.String(), "func "+name), "%s names %s", file, name)
+		}
+		for _, m := range namedTarget.FindAllStringSubmatch(text, -1) {
+			looked++
+			assert.Regexp(t, `(?m)^[a-z -]*\b`+m[1]+`(?: [a-z -]+)?:`, string(recipes), "%s names make %s", file, m[1])
+		}
+	}
+	require.Greater(t, looked, 100, "of those that there are")
+}
 
 // TestPagesSayWhoTheyAreFor: a title, and below it whom the page is for.
 func TestPagesSayWhoTheyAreFor(t *testing.T) {
@@ -151,8 +186,25 @@ func TestRunbookNamesEveryWarning(t *testing.T) {
 			lines++
 			assert.True(t, strings.Contains(runbook, m[1]+m[2]), "%s logs %q", file, m[1]+m[2])
 		}
+		for _, m := range trouble.FindAllStringSubmatch(source, -1) {
+			lines++
+			for _, part := range verb.Split(strings.TrimSuffix(m[1], ": "), -1) {
+				assert.True(t, strings.Contains(runbook, strings.TrimSpace(part)), "%s logs %q", file, m[1])
+			}
+		}
 	}
 	require.Greater(t, lines, 15, "of those that there are")
+}
+
+// TestLogLinesLeaveGroupAndNameToTheLogger: the runbook says that these are LeaderGroupID and Name. A line
+// with another value would have the key twice.
+func TestLogLinesLeaveGroupAndNameToTheLogger(t *testing.T) {
+	own := regexp.MustCompile(`[lL]og(?:ger)?\.(?:Debug|Info|Warn|Error)\([^\n]*"(?:group|name)",[^\n]*`)
+	for file, source := range tree(t, ".go") {
+		if !strings.HasSuffix(file, "_test.go") && (!notInRunbook.MatchString(file) || strings.HasPrefix(file, "peers/")) {
+			assert.Empty(t, own.FindAllString(source, -1), file)
+		}
+	}
 }
 
 // TestRunbookNamesEveryFatalError looks each error that ends a Neli up in the table of what

@@ -21,8 +21,9 @@ type Event interface {
 
 // Barrier is a callback for changes of leadership. It runs on the goroutine that calls Pulse,
 // Background or Lead, or Close if none of these is in progress, and never concurrently with itself
-// or with the task of Background. It must not call Pulse, Lead, Background or Close of the same
-// Neli. It may call IsLeader, Token and the other methods that only look.
+// or with the task of Background. It must not call Pulse, PulseCtx, Lead, Background, Close,
+// Transfer, StepDown or Ask of the same Neli. It may call IsLeader, Token and the other methods
+// that only look.
 type Barrier func(Event)
 
 // Term is one uninterrupted leadership of roles that share a partition and a token. A partition
@@ -126,9 +127,14 @@ func (LeaderAcquired) kind() string { return "leader acquired" }
 func (LeaderRevoked) kind() string  { return "leader revoked" }
 func (LeaderFenced) kind() string   { return "leader fenced" }
 
+// String returns the event's kind, reason and terms, for people.
 func (e LeaderAcquired) String() string { return e.describe(e.kind()) }
-func (e LeaderRevoked) String() string  { return e.describe(e.kind()) }
-func (e LeaderFenced) String() string   { return e.describe(e.kind()) }
+
+// String returns the event's kind, reason and terms, for people.
+func (e LeaderRevoked) String() string { return e.describe(e.kind()) }
+
+// String returns the event's kind, reason and terms, for people.
+func (e LeaderFenced) String() string { return e.describe(e.kind()) }
 
 // Reason says why leadership changed. Its String is for people.
 type Reason int

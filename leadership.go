@@ -33,9 +33,10 @@ import (
 // Token.
 //
 // If fn returns an error that does not stem from the end of its context, Lead ends and returns
-// that error. Otherwise Lead returns nil once ctx is done, ErrClosed after Close, or the error
-// that ended this Neli. Before Lead returns, all functions have returned and all roles are given
-// up. The process contends again at the next Pulse, Background or Lead.
+// that error. It also ends with an error if fn ends its goroutine (runtime.Goexit). Otherwise Lead
+// returns nil once ctx is done, ErrClosed after Close, or the error that ended this Neli; for an
+// observer it returns ErrObserver at once. Before Lead returns, all functions have returned and all
+// roles are given up. The process contends again at the next Pulse, Background or Lead.
 //
 // In non-exclusive mode Lead leaves the group at once when it ends, and the process leads on for
 // the time that Close documents, but no function runs then. To keep somebody at work throughout,

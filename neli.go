@@ -217,6 +217,8 @@ func (n *Neli) Roles() iter.Seq[int] {
 //
 // In non-exclusive mode, new roles on a partition that this process leads are led at once, without
 // an event. A partition is revoked when no role is left on it.
+//
+// The error says that r is below 1 or above 1,000,000; R stays as it is then. SetRoles does not wait.
 func (n *Neli) SetRoles(r int) error {
 	if r < 1 || r > maxRoles {
 		return fmt.Errorf("neli: SetRoles: %d: must be between 1 and %d", r, maxRoles)

@@ -13,7 +13,7 @@ import (
 // holds for that instant: after a wait or long work, check IsLeader again before you act.
 //
 // Call Pulse again before MaxPulseInterval has passed. The error is not nil only when this Neli is
-// closed (ErrClosed) or has failed permanently.
+// closed (ErrClosed), has failed permanently, or is an observer (ErrObserver).
 //
 // While another goroutine is in Pulse, Background or Lead, Pulse waits for its turn, but no longer
 // than timeout. Only the goroutine whose turn it is counts as a sign of life, so a hanging task of
@@ -32,7 +32,7 @@ func (n *Neli) Pulse(timeout time.Duration) (bool, error) {
 }
 
 // PulseCtx is Pulse that waits until ctx ends instead of for a timeout. The end of ctx is not an
-// error.
+// error; a nil ctx is one.
 func (n *Neli) PulseCtx(ctx context.Context) (bool, error) {
 	if ctx == nil {
 		return false, errors.New("neli: PulseCtx: ctx is nil")
@@ -176,7 +176,7 @@ func (p *pulser) Close() error {
 // The goroutine ends with Close of the Pulser or of this Neli, or when this Neli fails. If the
 // task ends the goroutine (runtime.Goexit), leadership is given up in an orderly way and Await
 // returns an error. Background returns ErrClosed, or the error that ended this Neli, if it has
-// ended.
+// ended, and ErrObserver for an observer.
 func (n *Neli) Background(task func()) (Pulser, error) {
 	if task == nil {
 		return nil, errors.New("neli: Background: task is nil")

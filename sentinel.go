@@ -23,8 +23,8 @@ const sentinelVariable = "NELI_SENTINEL"
 // RunSentinel watches the members on this machine that register with it (Config.Sentinel). When a
 // member dies, it releases the member's roles, so that other processes lead within round trips
 // instead of after Config.HeartbeatTimeout. It works until ctx is done and then returns nil. It
-// returns an error if the socket cannot be made, cfg is invalid, with everything that is wrong with
-// it, or the system is not Linux 5.3 or later.
+// returns an error if the socket cannot be made, if the system is not Linux 5.3 or later, or if cfg
+// is invalid; that error lists everything that is wrong with cfg.
 //
 // It acts only on deaths that the kernel reports. If the whole machine or its network fails, or a
 // process hangs or is suspended, fail-over takes HeartbeatTimeout as without a sentinel, and so it

@@ -43,14 +43,14 @@ func (c Config) discovered(ctx context.Context, log *slog.Logger) (Config, error
 		}
 		if err != nil && err.Error() != said {
 			said = err.Error()
-			log.Warn("waiting for the list of log hosts", "name", c.Discover, "error", err)
+			log.Warn("waiting for the list of log hosts", "discover", c.Discover, "error", err)
 		}
 		return hosts, err
 	}, backoff.WithBackOff(every), backoff.WithMaxElapsedTime(0))
 	if err != nil {
 		return c, fmt.Errorf("peers: Discover: %s: %w", c.Discover, err)
 	}
-	log.Info("list of log hosts taken from DNS", "name", c.Discover, "hosts", hosts)
+	log.Info("list of log hosts taken from DNS", "discover", c.Discover, "hosts", hosts)
 	c.Hosts, c.Discover, c.Size = sorted(hosts), "", 0
 	return c, c.check()
 }

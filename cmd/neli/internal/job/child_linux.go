@@ -110,7 +110,7 @@ func (c *child) follow() {
 			break
 		}
 		if r.Trouble != "" {
-			c.log.Error(r.Trouble, "group", r.Group)
+			c.log.Error(r.Trouble, "process_group", r.Group)
 		}
 		group = r.Group
 		c.kin.add(group) // this process waits for it if the guard is killed
@@ -139,7 +139,7 @@ func (c *child) clean(group int) {
 	}
 	c.second.kill()
 	_ = unix.Kill(-group, unix.SIGKILL)
-	stuck := guard.Stuck(group, func(trouble string) { c.log.Error(trouble, "group", group) })
+	stuck := guard.Stuck(group, func(trouble string) { c.log.Error(trouble, "process_group", group) })
 	defer stuck.Stop()
 	for {
 		if _, err := unix.Wait4(-group, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
