@@ -148,12 +148,17 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 // unprotecting reports whether a property of TLS or of a login has no effect with a protocol. The
 // clients say nothing then, though the user believes to be protected by it.
 func unprotecting(name, protocol string) bool {
-	protocol = strings.ToLower(protocol)
-	if strings.HasPrefix(name, "ssl.") || strings.HasPrefix(name, "enable.ssl.") {
-		return !strings.HasSuffix(protocol, "ssl")
-	}
+	tls := strings.HasPrefix(name, "ssl.") || strings.HasPrefix(name, "enable.ssl.")
 	login := strings.HasPrefix(name, "sasl.") || strings.HasPrefix(name, "https.") // https: the token endpoint
-	return login && !strings.HasPrefix(protocol, "sasl")
+	switch strings.ToLower(protocol) {
+	case "plaintext":
+		return tls || login
+	case "ssl":
+		return login
+	case "sasl_plaintext":
+		return tls
+	}
+	return false // the client refuses any but sasl_ssl
 }
 
 // checkServers checks the addresses of brokers. librdkafka reports none of these faults: it connects
