@@ -21,6 +21,7 @@ type roleArbiter struct {
 	tab        *term.Table
 
 	mu       sync.Mutex
+	slow     bool          // Set has no effect yet
 	held     map[int]int64 // by role: token
 	desired  elector.Desired
 	finished map[int64][][]int // calls of Drained, by id
@@ -43,6 +44,9 @@ func (a *roleArbiter) Peek() []term.Change {
 func (a *roleArbiter) Set(d elector.Desired) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.slow {
+		return
+	}
 	a.desired = d
 	now := clock.Glance()
 	for role := range a.held {
@@ -302,10 +306,12 @@ func TestLeadTakesOverFromPulse(t *testing.T) {
 	})
 }
 
-// slowArbiter has not reached the roles that SetRoles removed when it adds them again.
-type slowArbiter struct{ *roleArbiter }
-
-func (slowArbiter) Set(elector.Desired) {}
+// delay makes Set have no effect, or have one again.
+func (a *roleArbiter) delay(slow bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.slow = slow
+}
 
 // Roles that were removed just before Lead began, and come back in the same terms, get functions.
 func TestLeadTakesOverRolesThatComeBack(t *testing.T) {
@@ -314,7 +320,7 @@ func TestLeadTakesOverRolesThatComeBack(t *testing.T) {
 		pulse(t, n)
 		a.claim(7, 0, 1, 2, 3)
 		require.True(t, pulse(t, n))
-		n.core.arbiter = slowArbiter{a}
+		a.delay(true) // it has not reached the roles that SetRoles removes when they come back
 		require.NoError(t, n.SetRoles(2))
 		ctx, cancel := context.WithCancel(t.Context())
 		l := lead10k(ctx, n)
@@ -325,7 +331,7 @@ func TestLeadTakesOverRolesThatComeBack(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []int{0, 1, 2, 3}, led(n))
 		require.Len(t, l.runs, 4)
-		n.core.arbiter = a
+		a.delay(false)
 		cancel()
 		require.NoError(t, <-l.result)
 	})
