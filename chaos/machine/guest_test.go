@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a member reports after a line that cannot be read is lost, so the run must not pass.
+// If a line cannot be read, all later reports of the member are lost. Then the run must fail.
 func TestOutputIsReadToItsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		wrote string
