@@ -6,6 +6,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/placement"
+	"github.com/goneli/neli/internal/term"
 	"github.com/stretchr/testify/require"
 )
 
@@ -32,5 +33,22 @@ func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
 		p.claims.successors.set(4, &successor{"gone", rebalanced})
 		require.Equal(t, int32(placement.Nobody), a.expected(plan, now)[4], "who is not there gets nothing")
 		a.Node.desired.Roles = 4
+	})
+}
+
+// A log that begins again knows no roles, so R alone limits the plan. A handover may be of a role that was
+// beyond R already: SetRoles lowered R in the middle of it.
+func TestAHandoverBeyondRIsNoRoom(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 4, stays)
+	w.pass(8 * time.Second)
+	w.start("b", 4, stays)
+	w.pass(8 * time.Second)
+	a.do(func(now clock.Instant) {
+		p := a.shards[0]
+		p.hands.begin(newHandover(term.Transferred, now, "b", true), 3, 9)
+		plan, me := a.plan(false, now)
+		b := int32(plan.Find("b"))
+		require.Equal(t, []int32{int32(me), int32(me), int32(me), b}, a.holders(plan, now))
 	})
 }

@@ -241,8 +241,10 @@ func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
 				continue
 			}
 			i := int32(plan.Find(h.to))
-			for role := range h.roles.all() {
-				out[p.role(role)] = i
+			for u := range h.roles.all() {
+				if role := p.role(u); role < len(out) { // not if R is smaller by now and the log began again
+					out[role] = i
+				}
 			}
 		}
 	}
