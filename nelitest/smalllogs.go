@@ -93,10 +93,11 @@ func (n *SmallLogs) alsoCut(member string, log int, ways cutWay) {
 
 // Slow delays a member's appends by one duration, and what it reads by another. Records that are in flight
 // already keep their time. Later appends may overtake them; what a member reads from one log stays in order.
+// A negative duration is none.
 func (n *SmallLogs) Slow(member string, appends, reads time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.slow[member] = slowness{appends, reads}
+	n.slow[member] = slowness{max(appends, 0), max(reads, 0)}
 }
 
 // Lose silently drops the records of a log that are on their way to a member, which no Provider should do.

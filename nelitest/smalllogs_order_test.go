@@ -79,6 +79,19 @@ func TestSlowLogsHoldUpNoOthers(t *testing.T) {
 	})
 }
 
+// A record that was delayed by a negative duration would arrive before it was sent.
+func TestNothingIsFasterThanTheRoundTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := nelitest.NewSmallLogs(1, smallTrip)
+		a := openSmall(t, logs, "a")
+		id := entries(t, a, time.Second/10)[0].ID
+		logs.Slow("a", -time.Minute, -time.Minute)
+		require.NoError(t, a.Append(0, id, []byte("0"), 1, func(error) {}))
+		require.Empty(t, entries(t, a, smallTrip-1))
+		require.Len(t, entries(t, a, smallTrip), 1)
+	})
+}
+
 // The entries of one log stay in order, also over a reset.
 func TestSlowEntriesOfOneLogStayInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
