@@ -65,7 +65,7 @@ func (n *Neli) Close() error {
 		}
 	}
 	n.deliver()
-	n.state.Store(int32(StateClosed))
+	n.state.CompareAndSwap(int32(StateClosing), int32(StateClosed))
 	select {
 	case <-n.idle:
 		return nil

@@ -128,12 +128,16 @@ func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 // delays no other part of the library, and costs eight bytes for each role. There may be any
 // number of Watches.
 //
-// The sequence ends with ctx, with Close, and when this Neli fails (Await returns why). It uses no
-// goroutine, so leaving the loop early leaks nothing. In non-exclusive mode it ends at once.
+// The sequence ends with ctx (if that is not nil), with Close, and when this Neli fails (Await
+// returns why). It uses no goroutine, so leaving the loop early leaks nothing. In non-exclusive
+// mode it ends at once.
 func (n *Neli) Watch(ctx context.Context) iter.Seq[Standing] {
 	return func(yield func(Standing) bool) {
 		if n.core.elector == nil {
 			return
+		}
+		if ctx == nil {
+			ctx = context.Background() // a sequence has no error to return
 		}
 		news, stop := n.core.elector.Notify()
 		defer stop()

@@ -149,9 +149,18 @@ func TestNilContext(t *testing.T) {
 			"Lead": func() error {
 				return a.Lead(none, func(context.Context, neli.Leadership) error { return nil })
 			},
+			"RunSentinel": func() error { return neli.RunSentinel(none, neli.Config{}) },
 		} {
 			require.NotPanics(c, func() { require.ErrorContains(c, call(), name+": ctx is nil") })
 		}
+		seen := 0
+		require.NotPanics(c, func() {
+			for range a.Watch(none) { // it has no error to return: only this loop or Close ends it
+				seen++
+				break
+			}
+		})
+		require.Equal(c, 1, seen)
 		c.Pass(time.Minute)
 		require.True(c, a.IsLeader())
 		require.Equal(c, []string{"acquired"}, a.Kinds())

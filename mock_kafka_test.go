@@ -528,6 +528,9 @@ func TestFatalErrors(t *testing.T) {
 				require.Equal(t, StateFailed, n.State())
 				_, err = n.Background(func() {})
 				require.ErrorIs(t, err, f.want)
+				require.NoError(t, n.Close())
+				require.Equal(t, StateFailed, n.State(), "after Close it can still be seen why it leads no more")
+				require.ErrorIs(t, n.Await(), f.want)
 			})
 	}
 }

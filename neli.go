@@ -59,7 +59,7 @@ const (
 	StateClosing
 	// StateClosed: stopped by Close.
 	StateClosed
-	// StateFailed: stopped by an error that cannot be retried; Pulse returns it.
+	// StateFailed: stopped by an error that cannot be retried; Pulse returns it. Close leaves it so.
 	StateFailed
 )
 

@@ -45,6 +45,9 @@ const sentinelVariable = "NELI_SENTINEL"
 // allow has patterns, as of path.Match, of the leader topics to watch (of the groups, with small
 // logs and no broker). Members of others are refused. Without patterns none is refused.
 func RunSentinel(ctx context.Context, cfg Config, allow ...string) error {
+	if ctx == nil {
+		return errors.New("neli: RunSentinel: ctx is nil")
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
