@@ -116,7 +116,7 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 			f.check(false, field, fmt.Sprintf("a %T", m[name]), "must be a string, a boolean or an integer")
 		default:
 			out[name] = v
-			f.check(v == "" || !unprotecting(name, protocol), field, shown, "has no effect with security.protocol="+protocol)
+			f.check(v == "" || !withoutEffect(name, protocol), field, shown, "has no effect with security.protocol="+protocol)
 		}
 	}
 	for _, name := range []string{"bootstrap.servers", "metadata.broker.list"} {
@@ -145,9 +145,9 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 	return out
 }
 
-// unprotecting reports whether a property of TLS or of a login has no effect with a protocol. The
+// withoutEffect reports whether a property of TLS or of a login has no effect with a protocol. The
 // clients say nothing then, though the user believes to be protected by it.
-func unprotecting(name, protocol string) bool {
+func withoutEffect(name, protocol string) bool {
 	tls := strings.HasPrefix(name, "ssl.") || strings.HasPrefix(name, "enable.ssl.")
 	login := strings.HasPrefix(name, "sasl.") || strings.HasPrefix(name, "https.") // https: the token endpoint
 	switch strings.ToLower(protocol) {

@@ -72,10 +72,10 @@ func (b bearerSettings) load() (*oidc, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	transport.TLSClientConfig.RootCAs, err = b.authorities()
-	o.client = &http.Client{Transport: transport}
+	o.client = &http.Client{Transport: transport, CheckRedirect: sameServer}
 	transport.DisableKeepAlives = true // tokens are requested seldom
-	if at != nil && b.grant != grantAssertion {
-		o.client.Transport = identified{transport, at, b.id, b.secret}
+	if b.grant != grantAssertion {
+		o.client.Transport = identified{transport, b.id, b.secret}
 	}
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return nil, err
@@ -122,18 +122,26 @@ func extensions(text string) (map[string]string, error) {
 // accepts a secret with special characters from one client would refuse it from the other.
 type identified struct {
 	next       http.RoundTripper
-	at         *url.URL
 	id, secret string
 }
 
-// RoundTrip implements http.RoundTripper. If the endpoint redirects to another one, that does not
-// get the secret.
+// RoundTrip implements http.RoundTripper.
 func (i identified) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme == i.at.Scheme && r.URL.Host == i.at.Host {
-		r = r.Clone(r.Context())
-		r.SetBasicAuth(i.id, i.secret)
-	}
+	r = r.Clone(r.Context())
+	r.SetBasicAuth(i.id, i.secret)
 	return i.next.RoundTrip(r)
+}
+
+// sameServer follows no redirect to another server, which would get the secret or the assertion.
+// It is http.Client.CheckRedirect.
+func sameServer(r *http.Request, via []*http.Request) error {
+	switch first := via[0].URL; {
+	case r.URL.Scheme != first.Scheme || r.URL.Host != first.Host:
+		return http.ErrUseLastResponse // the error then names its status
+	case len(via) >= 10:
+		return errors.New("it redirects again and again")
+	}
+	return nil
 }
 
 // token requests a token from the endpoint.

@@ -26,6 +26,14 @@ import (
 
 const clientSecret = "cl1ent+s3cret"
 
+func answer(status int, kind, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(status)
+		_, _ = fmt.Fprint(w, body)
+	}
+}
+
 // issued returns a token that nobody verifies.
 func issued(t *testing.T, claims jwt.MapClaims) string {
 	t.Helper()
@@ -157,13 +165,6 @@ func TestAssertion(t *testing.T) {
 // For each wrong answer, the error is one sentence that names a property. It shows nothing that
 // was sent or returned.
 func TestTokenEndpoints(t *testing.T) {
-	answer := func(status int, kind, body string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", kind)
-			w.WriteHeader(status)
-			_, _ = fmt.Fprint(w, body)
-		}
-	}
 	const page = `<html>please log in, s3cret-page</html>`
 	for name, tc := range map[string]struct {
 		answer http.HandlerFunc
@@ -259,32 +260,17 @@ func TestTokenProperties(t *testing.T) {
 }
 
 // The endpoint gets the id and the secret as they are, as from librdkafka
-// (rd_kafka_oidc_client_credentials_build_auth_header). An endpoint to which it redirects does not
-// get them.
+// (rd_kafka_oidc_client_credentials_build_auth_header).
 func TestTheEndpointGetsTheSecretAsItIs(t *testing.T) {
 	const id, secret = "a+b", "s/c=r%t+ü"
-	var got, elsewhere string
+	var got string
 	token := issued(t, jwt.MapClaims{"sub": "service", "exp": time.Now().Add(time.Hour).Unix()})
-	answer := func(w http.ResponseWriter) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"access_token":%q}`, token)
-	}
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		elsewhere = r.Header.Get("Authorization")
-		answer(w)
-	}))
-	defer other.Close()
-	redirect := false
 	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r.Header.Get("Authorization")
 		if r.PostFormValue("client_id") != "" || r.PostFormValue("client_secret") != "" {
 			t.Error("the secret is in the body")
 		}
-		if redirect {
-			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
-			return
-		}
-		answer(w)
+		answer(200, "application/json", `{"access_token":"`+token+`"}`)(w, r)
 	}))
 	defer issuer.Close()
 	o, err := reads(t, map[string]string{"sasl.oauthbearer.token.endpoint.url": issuer.URL, "sasl.oauthbearer.client.id": id, "sasl.oauthbearer.client.secret": secret})
@@ -292,8 +278,50 @@ func TestTheEndpointGetsTheSecretAsItIs(t *testing.T) {
 	_, err = o.token(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "Basic "+base64.StdEncoding.EncodeToString([]byte(id+":"+secret)), got)
-	redirect = true
-	_, err = o.token(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, elsewhere)
+}
+
+// A redirect to another server is not followed: it would get the secret, or the assertion. The status says
+// what to change. One to another path of the same server is followed.
+func TestNoOtherServerGetsTheSecret(t *testing.T) {
+	assertion := filepath.Join(t.TempDir(), "assertion")
+	require.NoError(t, os.WriteFile(assertion, []byte("a.b.c"), 0o600))
+	token := issued(t, jwt.MapClaims{"sub": "service", "exp": time.Now().Add(time.Hour).Unix()})
+	for name, props := range map[string]map[string]string{
+		"secret":    {"sasl.oauthbearer.client.id": "id", "sasl.oauthbearer.client.secret": "s3cret"},
+		"assertion": {"sasl.oauthbearer.grant.type": grantAssertion, "sasl.oauthbearer.assertion.file": assertion},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("another server is asked") }))
+			defer other.Close()
+			var to string
+			issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _, basic := r.BasicAuth()
+				if !basic && r.PostFormValue("assertion") == "" {
+					t.Errorf("%s gets neither the secret nor an assertion", r.URL.Path)
+				}
+				if r.URL.Path != "/there" {
+					http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+					return
+				}
+				answer(200, "application/json", `{"access_token":"`+token+`"}`)(w, r)
+			}))
+			defer issuer.Close()
+			props["sasl.oauthbearer.token.endpoint.url"] = issuer.URL
+			o, err := reads(t, props)
+			require.NoError(t, err)
+
+			to = other.URL
+			_, err = o.token(t.Context())
+			require.ErrorContains(t, err, "answers 307: look at sasl.oauthbearer.token.endpoint.url")
+			require.ErrorIs(t, err, kafka.ErrAuthentication)
+
+			to = "/there"
+			_, err = o.token(t.Context())
+			require.NoError(t, err)
+
+			to = "/elsewhere"
+			_, err = o.token(t.Context())
+			require.ErrorContains(t, err, "redirects again and again")
+		})
+	}
 }
