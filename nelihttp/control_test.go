@@ -180,12 +180,15 @@ func TestStatusOfErrors(t *testing.T) {
 	}
 }
 
-// A hand-over takes as long as the application's work. The server's WriteTimeout does not apply to it.
-func TestTransferMayTakeLongerThanWriteTimeout(t *testing.T) {
+// A hand-over takes as long as the application's work. The server's timeouts do not apply to it.
+func TestTransferMayTakeLongerThanTimeouts(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := situations()["leading"]
-		src.transfers = func(context.Context) { time.Sleep(time.Minute) }
-		client := net.serve(t, &http.Server{Handler: newHandler(src, WithControl(everybody)), WriteTimeout: time.Second})
+		src.transfers = func(ctx context.Context) {
+			time.Sleep(time.Minute)
+			require.NoError(t, ctx.Err())
+		}
+		client := net.serve(t, &http.Server{Handler: newHandler(src, WithControl(everybody)), ReadTimeout: time.Second, WriteTimeout: time.Second})
 		resp, err := client.Post("http://127.0.0.1/transfer", asJSON, strings.NewReader(`{"role":0,"to":"b"}`))
 		require.NoError(t, err)
 		defer resp.Body.Close()

@@ -160,10 +160,10 @@ func TestEventsTellWhatChanges(t *testing.T) {
 func TestCommentsKeepAStreamAlive(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := newScript(standing(0, "0", "a", 17))
-		l := listen(t, net.serve(t, &http.Server{Handler: newHandler(src), WriteTimeout: 20 * time.Second}))
+		l := listen(t, net.serve(t, &http.Server{Handler: newHandler(src), ReadTimeout: 20 * time.Second, WriteTimeout: 20 * time.Second}))
 		time.Sleep(time.Hour + time.Second)
 		require.Equal(t, 240, state(l, func() int { return l.comments }))
-		require.False(t, state(l, func() bool { return l.ended }), "WriteTimeout is for answers that end")
+		require.False(t, state(l, func() bool { return l.ended }), "timeouts are for answers that end")
 		require.Len(t, l.words(t), 1)
 	})
 }

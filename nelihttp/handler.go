@@ -132,7 +132,9 @@ func guard(mux *http.ServeMux) http.Handler {
 		case p == "":
 			// The path is the prefix itself. Relative to it, its last segment and a slash lead to the page.
 			prefix, query, _ := strings.Cut(r.RequestURI, "?")
-			head.Set("Location", (&url.URL{Path: "./" + path.Base(prefix) + "/", RawQuery: query}).String())
+			to := url.URL{RawPath: "./" + path.Base(prefix) + "/", RawQuery: query}
+			to.Path, _ = url.PathUnescape(to.RawPath) // the server has parsed it
+			head.Set("Location", to.String())
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		case p != path.Clean(p):
 			http.NotFound(w, r)

@@ -186,6 +186,8 @@ func TestUnderAPrefix(t *testing.T) {
 	w, _ := ask(t, h, "GET", "/ops/neli?q=b")
 	require.Equal(t, http.StatusTemporaryRedirect, w.Code)
 	require.Equal(t, "./neli/?q=b", w.Header().Get("Location"))
+	w, _ = ask(t, http.StripPrefix("/ops team", newHandler(situations()["leading"])), "GET", "/ops%20team")
+	require.Equal(t, "./ops%20team/", w.Header().Get("Location"))
 	for _, path := range []string{"/ops/neli//leader", "/ops/neli/./leader", "/ops/neli/x/../leader", "/ops/neli//evil.example/.."} {
 		w, _ := ask(t, h, "GET", path)
 		require.Equal(t, http.StatusNotFound, w.Code, path)

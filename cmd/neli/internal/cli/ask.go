@@ -60,8 +60,8 @@ func (o *wish) target(args []string) (int, error) {
 			return 0, fmt.Errorf("role %q: must be a number from 0 to %d", args[0], maxRole)
 		}
 		return role, nil
-	case o.key != "" && o.slots < 1:
-		return 0, fmt.Errorf("--slots %d: must be given with --key, and be at least 1", o.slots)
+	case o.key != "" && (o.slots < 1 || o.slots > maxRole+1):
+		return 0, fmt.Errorf("--slots %d: must be from 1 to %d, and be given with --key", o.slots, maxRole+1)
 	case o.key != "":
 		return neli.Slot(o.key, o.slots), nil
 	case o.slots != 0:

@@ -52,6 +52,9 @@ func (c *common) resolve(cmd *cobra.Command) (neli.Config, error) {
 	default:
 		errs = append(errs, errors.New("--group (or NELI_GROUP) is missing"))
 	}
+	if c.timeout == 0 { // the library would take its default; it refuses other bad values
+		errs = append(errs, errors.New("--timeout 0s: must be from 100ms to 60s"))
+	}
 	props, err := c.kafka(cmd)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
@@ -107,6 +110,13 @@ func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 			return nil, fmt.Errorf("-X %s: arguments are public: put it into the file named by --config", name)
 		}
 		props[name] = strings.TrimSpace(value)
+	}
+	// It is another name of bootstrap.servers. With both set, the default of --bootstrap would win.
+	if brokers, ok := props["metadata.broker.list"]; ok {
+		delete(props, "metadata.broker.list")
+		if _, ok := props["bootstrap.servers"]; !ok {
+			props["bootstrap.servers"] = brokers
+		}
 	}
 	if _, ok := props["bootstrap.servers"]; !ok || cmd.Flags().Changed("bootstrap") {
 		props["bootstrap.servers"] = c.bootstrap

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -53,6 +55,35 @@ func TestConfiguration(t *testing.T) {
 	require.Equal(t, "environment:1", cfg.KafkaConfig["bootstrap.servers"])
 }
 
+// The file may name the brokers by librdkafka's other property. Then the default of --bootstrap must not
+// win, and an argument must.
+func TestBrokersByTheirOtherProperty(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "client.properties")
+	require.NoError(t, os.WriteFile(file, []byte("metadata.broker.list=file:1\n"), 0o600))
+	for want, args := range map[string][]string{
+		"file:1":     nil,
+		"property:1": {"-X", "bootstrap.servers=property:1"},
+		"argument:1": {"--bootstrap", "argument:1"},
+	} {
+		cfg, err := resolved(t, append(args, "--group", "g", "--config", file)...)
+		require.NoError(t, err)
+		require.Equal(t, neli.KafkaConfigMap{"bootstrap.servers": want}, cfg.KafkaConfig)
+	}
+}
+
+// Bad values of a verb's own flags are refused by the flag's name, with the value and the rule.
+func TestBadFlagsOfVerbs(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--slots 2000000: must be from 1 to 1000000, and be given with --key": {"transfer", "--key", "k", "--slots", "2000000", "host7"},
+		"--slots 0: must be from 1 to 1000000, and be given with --key":       {"step-down", "--key", "k"},
+		"--slots 7: needs --key": {"step-down", "--slots", "7"},
+	} {
+		var errs strings.Builder
+		require.Equal(t, codeFailure, Main(append(args, "--group", "g"), io.Discard, &errs))
+		require.Equal(t, "neli: "+want+"\n", errs.String())
+	}
+}
+
 // Every command has the flag --help, which is not read from the environment.
 func TestHelpIsNotReadFromTheEnvironment(t *testing.T) {
 	t.Setenv("NELI_HELP", "x")
@@ -72,6 +103,7 @@ func TestBadConfiguration(t *testing.T) {
 		`-X "hunter": must be name=value`:           {"--group", "g", "-X", "hunter"},
 		`--log-level: "loud" must be debug, info`:   {"--group", "g", "--log-level", "loud"},
 		`invalid argument "x" for "--timeout" flag`: {"--group", "g", "--timeout", "x"},
+		"--timeout 0s: must be from 100ms to 60s":   {"--group", "g", "--timeout", "0s"},
 		`--group: "a b" must be`:                    {"--group", "a b"},
 		"no such file or directory":                 {"--group", "g", "--config", file + ".none"},
 	} {
@@ -137,6 +169,30 @@ func TestHostileNames(t *testing.T) {
 	require.Contains(t, env, "NELI_MEMBER=\x1b[2J\u202e\n")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), env...)
+	require.NoError(t, cmd.Run())
+}
+
+// A line for people is cut after some ranges of roles. A program of --exec gets them all, as far as an
+// environment variable can hold them.
+func TestProgramsGetAllRoles(t *testing.T) {
+	scattered := func(n int) (s neli.Standing, roles string) {
+		var pairs []string
+		for i := range n {
+			pairs = append(pairs, fmt.Sprintf("%d-%d", 900_000+3*i, 900_001+3*i))
+		}
+		roles = strings.Join(pairs, ",")
+		require.NoError(t, json.Unmarshal([]byte(`{"status":"vacant","roles":"`+roles+`"}`), &s))
+		return s, roles
+	}
+	s, roles := scattered(100)
+	require.Contains(t, changed(s, "jobs"), "NELI_ROLES="+roles)
+	var out strings.Builder
+	require.NoError(t, tell(&out, s, false))
+	require.Contains(t, out.String(), ",900057-900058,… vacant")
+
+	s, _ = scattered(9000)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), changed(s, "jobs")...)
 	require.NoError(t, cmd.Run())
 }
 

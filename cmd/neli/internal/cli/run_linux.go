@@ -105,10 +105,10 @@ func run(cfg neli.Config, o job.Options, listen string) error {
 	signal.Notify(signals, job.Signals()...)
 	defer signal.Stop(signals)
 	if o.Drain <= 0 {
-		return errors.New("--drain: must be positive")
+		return fmt.Errorf("--drain %v: must be positive", o.Drain)
 	}
 	if o.Wait < 0 {
-		return errors.New("--wait: must not be negative")
+		return fmt.Errorf("--wait %v: must not be negative", o.Wait)
 	}
 	if _, err := exec.LookPath(o.Command[0]); err != nil {
 		return exit{guard.StartCode(err), err}

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +22,14 @@ type fetching struct {
 func (f *fetching) WithLogin(l kafka.Login) kafka.Provider {
 	f.failed = l.Failed
 	return f.Provider
+}
+
+func TestBadDurationsOfRun(t *testing.T) {
+	for want, flag := range map[string]string{"--drain -1s: must be positive": "--drain=-1s", "--wait -1s: must not be negative": "--wait=-1s"} {
+		var errs strings.Builder
+		require.Equal(t, codeFailure, Main([]string{"run", "--group", "g", flag, "--", "true"}, io.Discard, &errs))
+		require.Equal(t, "neli: "+want+"\n", errs.String())
+	}
 }
 
 // When a token endpoint refuses, neli run counts a failure and logs it, as docs/security.md says.

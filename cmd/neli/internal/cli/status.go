@@ -213,11 +213,11 @@ func show(out io.Writer, r report, asJSON bool) error {
 	fmt.Fprintln(w, "PARTITION\tROLES\tSTATUS\tHOLDER\tTOKEN\tAGE")
 	for _, s := range r.standings {
 		if s.Status != neli.Held {
-			fmt.Fprintf(w, "%d\t%s\t%s\t\t\t\n", s.Partition, ranges(s), s.Status)
+			fmt.Fprintf(w, "%d\t%s\t%s\t\t\t\n", s.Partition, ranges(s, maxRanges), s.Status)
 			continue
 		}
 		h := s.Holder
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%v\n", s.Partition, ranges(s), s.Status, printable(h.Name), h.Token, h.Age.Round(time.Millisecond))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%v\n", s.Partition, ranges(s, maxRanges), s.Status, printable(h.Name), h.Token, h.Age.Round(time.Millisecond))
 	}
 	if len(r.members) > 0 {
 		fmt.Fprintln(w, "\nMEMBER\tID\tPRIORITY\tHEARD")

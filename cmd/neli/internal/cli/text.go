@@ -24,14 +24,18 @@ func variableOf(name, value string) string {
 	return name + "=" + strings.ReplaceAll(value, "\x00", "")
 }
 
-// maxRanges is the largest number of ranges of roles in a line.
-const maxRanges = 20
+const (
+	// maxRanges is the largest number of ranges of roles in a line for people.
+	maxRanges = 20
+	// maxRangesTold is that in an environment variable, which Linux limits to 128 KiB.
+	maxRangesTold = 8000
+)
 
-// ranges formats a Standing's roles as ranges, "0-4,9". It cuts the list after maxRanges.
-func ranges(s neli.Standing) string {
+// ranges formats a Standing's roles as ranges, "0-4,9". It cuts the list after most of them.
+func ranges(s neli.Standing, most int) string {
 	var parts []string
 	for roles := slices.Collect(s.Roles()); len(roles) > 0; {
-		if len(parts) == maxRanges {
+		if len(parts) == most {
 			return strings.Join(append(parts, "…"), ",")
 		}
 		n := 1

@@ -19,6 +19,7 @@ const watchLong = `Print who leads, one line now and one for each change. It onl
 
 --exec runs a program for each line, one at a time, with NELI_STATUS (unknown, vacant or held),
 NELI_HOLDER, NELI_MEMBER, NELI_TOKEN, NELI_ROLES, NELI_PARTITION and NELI_GROUP in its environment.
+NELI_ROLES has ranges of roles, like 0-4,9. After 8000 of them it ends in "…".
 Changes while the program runs are not reported one by one: afterwards it runs once for the state of
 that time. When the program fails, neli watch ends. A neli that the program runs needs its group,
 topic and roles as arguments, like --group "$NELI_GROUP".
@@ -81,7 +82,7 @@ func changed(s neli.Standing, group string) []string {
 		variableOf("NELI_HOLDER", s.Holder.Name),
 		variableOf("NELI_MEMBER", s.Holder.Member),
 		variableOf("NELI_TOKEN", tokenOf(s)),
-		variableOf("NELI_ROLES", ranges(s)),
+		variableOf("NELI_ROLES", ranges(s, maxRangesTold)),
 		variableOf("NELI_PARTITION", strconv.Itoa(s.Partition)),
 		variableOf("NELI_GROUP", group),
 	}
@@ -91,7 +92,7 @@ func tell(out io.Writer, s neli.Standing, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(out).Encode(s)
 	}
-	line := fmt.Sprint(time.Now().Format(time.RFC3339), " roles ", ranges(s), " ", s.Status)
+	line := fmt.Sprint(time.Now().Format(time.RFC3339), " roles ", ranges(s, maxRanges), " ", s.Status)
 	if s.Status == neli.Held {
 		line += fmt.Sprint(" by ", printable(s.Holder.Name), ", token ", s.Holder.Token)
 	}

@@ -71,6 +71,8 @@ func keep(pipe, reports *os.File, command []string) int {
 	first, ok := g.first()
 	if !ok {
 		_ = sentinel.SayClear(told) // nothing was started
+		// Without a report the elector would take this guard for killed.
+		_ = Report{Code: codeSignal + int(unix.SIGKILL), Late: true, Ended: true}.write(reports) // fails if the elector is gone
 		return codeOwn
 	}
 	alarm, err := newAlarm()

@@ -104,8 +104,9 @@ func TestNoLeaseNoCommand(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "file")
 			e := guarded(t, "touch", file)
 			first(e)
-			_, ok := e.report()
-			require.False(t, ok, "nothing was started")
+			r, ok := e.report()
+			require.True(t, ok && r.Ended && r.Group == 0, "nothing was started")
+			require.True(t, r.Late, "nobody has killed the guard")
 			require.NoFileExists(t, file)
 		})
 	}

@@ -70,7 +70,7 @@ type Report struct {
 	Code int `json:"code"`
 	// Signal is the signal that killed the command itself; 0: it ended by itself.
 	Signal syscall.Signal `json:"signal,omitempty"`
-	// Late: it was killed because the lease was over or the elector was gone.
+	// Late: it was killed, or not started, because the lease was over or the elector was gone.
 	Late bool `json:"late,omitempty"`
 }
 

@@ -72,6 +72,27 @@ func TestEndIsTold(t *testing.T) {
 	}
 }
 
+// Leadership may be lost before the guard has started the command. Then nobody has killed the guard.
+func TestALeaseThatIsOverAtOnceIsTold(t *testing.T) {
+	b := nelitest.NewBroker(nelitest.Options{})
+	t.Cleanup(b.Close)
+	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: time.Second, Provider: b.Provider("alice")})
+	require.NoError(t, err)
+	var out bytes.Buffer
+	o := Options{Command: []string{"sleep", "1000"}, Env: os.Environ(), Drain: time.Second, Once: true, Log: slog.New(slog.NewTextHandler(&out, nil))}
+	o.Guard = func() (*os.File, func()) {
+		b.CutOff("alice", nelitest.All)
+		require.Eventually(t, func() bool { return !n.IsLeader() }, soon, time.Millisecond)
+		return nil, func() {}
+	}
+	code, err := Run(n, o, nil)
+	require.EqualError(t, err, "leadership was lost")
+	require.Equal(t, CodeLost, code)
+	b.Restore("alice", nelitest.All)
+	require.NoError(t, n.Close())
+	require.Contains(t, out.String(), `level=WARN msg="the command has ended" code=137 cause="leadership was lost"`)
+}
+
 // The command kills its guard. This process adopts the processes that left the group, and reaps them. The
 // orphan outlasts the guard: otherwise the guard could reap it.
 func TestOrphansAreReaped(t *testing.T) {

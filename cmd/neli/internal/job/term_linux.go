@@ -137,12 +137,12 @@ func (t *term) ended(r guard.Report) {
 func (t *term) tell(r guard.Report) {
 	log, cause := t.Log.Info, "by itself"
 	switch {
-	case r.Error != "":
-		log, cause = t.Log.Error, r.Error
-	case t.lost:
+	case t.lost: // before r.Error: kill may have killed the guard
 		log, cause = t.Log.Warn, "leadership was lost"
 	case t.overdue:
 		log, cause = t.Log.Warn, "it did not finish in time"
+	case r.Error != "":
+		log, cause = t.Log.Error, r.Error
 	case r.Late:
 		log, cause = t.Log.Warn, "the lease was over"
 	case t.asked:

@@ -25,9 +25,12 @@ const farewell = time.Second
 
 // limits bound what clients can take of the process.
 type limits struct {
-	// header is how long a client may take to send the header of its request. Answers have no such
-	// limit, since a stream of events is meant to last.
-	header time.Duration
+	// request is how long a client may take to send its request: the header, and a body that no route
+	// reads.
+	request time.Duration
+	// answer is how long an answer may take, from the request until the client has accepted it. Streams
+	// of events, which are meant to last, have limits of their own.
+	answer time.Duration
 	// idle is how long a connection without a request is kept open.
 	idle time.Duration
 	// connections is how many there may be at a time, including those of streams. Further ones wait.
@@ -36,7 +39,7 @@ type limits struct {
 	connections int
 }
 
-var usual = limits{header: 5 * time.Second, idle: 30 * time.Second, connections: 300}
+var usual = limits{request: 5 * time.Second, answer: 30 * time.Second, idle: 30 * time.Second, connections: 300}
 
 // Serve serves the routes of [nelihttp.Handler] for n and /metrics at l, which it closes in any case.
 // There is no authentication. stop ends it and returns when no request is pending. Call stop after n
@@ -52,7 +55,7 @@ func Serve(l net.Listener, n *neli.Neli, log *slog.Logger) (stop func(), err err
 
 // serve serves handler at l within limits until it is stopped.
 func serve(l net.Listener, handler http.Handler, most limits, log *slog.Logger) (stop func()) {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: most.header, IdleTimeout: most.idle,
+	server := &http.Server{Handler: handler, ReadTimeout: most.request, WriteTimeout: most.answer, IdleTimeout: most.idle,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
 	var work sync.WaitGroup
 	work.Go(func() {

@@ -19,9 +19,15 @@ const soon = 40 * time.Second
 // served starts a server that answers every request with an empty body, and returns its address.
 func served(t *testing.T, most limits) string {
 	t.Helper()
+	return servedBy(t, func(http.ResponseWriter, *http.Request) {}, most)
+}
+
+// servedBy starts a server, and returns its address.
+func servedBy(t *testing.T, handler http.HandlerFunc, most limits) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	stop := serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), most, slog.New(slog.DiscardHandler))
+	stop := serve(l, handler, most, slog.New(slog.DiscardHandler))
 	t.Cleanup(stop)
 	return l.Addr().String()
 }
@@ -69,7 +75,7 @@ func (c *connection) ends() {
 
 func TestIdleConnectionIsClosed(t *testing.T) {
 	most := usual
-	most.header, most.idle = time.Hour, 50*time.Millisecond
+	most.request, most.idle = time.Hour, 50*time.Millisecond
 	c := connect(t, served(t, most))
 	c.ask()
 	require.NoError(t, c.answer(soon))
@@ -78,14 +84,43 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 
 func TestConnectionThatSaysNothingIsClosed(t *testing.T) {
 	most := usual
-	most.header, most.idle = 50*time.Millisecond, time.Hour
+	most.request, most.idle = 50*time.Millisecond, time.Hour
 	connect(t, served(t, most)).ends()
+}
+
+// A client that announces a body and never sends it cannot keep its connection.
+func TestConnectionWhoseBodyNeverComesIsClosed(t *testing.T) {
+	most := usual
+	most.request, most.idle = 50*time.Millisecond, time.Hour
+	c := connect(t, served(t, most))
+	_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: neli\r\nContent-Length: 5\r\n\r\n")
+	require.NoError(t, err)
+	require.NoError(t, c.answer(soon))
+	c.ends()
+}
+
+// Nor can one that does not read a long answer.
+func TestConnectionThatDoesNotReadIsClosed(t *testing.T) {
+	most := usual
+	most.request, most.answer, most.idle = time.Hour, 50*time.Millisecond, time.Hour
+	ended := make(chan error, 1)
+	c := connect(t, servedBy(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, err := w.Write(make([]byte, 64<<20)) // more than the kernel buffers
+		ended <- err
+	}, most))
+	c.ask()
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	case <-time.After(soon):
+		t.Fatal("the server waits for a client that does not read")
+	}
 }
 
 // A client above the limit waits, and is answered once another connection has closed.
 func TestConnectionsAreLimited(t *testing.T) {
 	most := usual
-	most.header, most.idle = time.Hour, time.Hour
+	most.request, most.idle = time.Hour, time.Hour
 	address := served(t, most)
 	var first *connection
 	for range 300 {
@@ -105,5 +140,5 @@ func TestConnectionsAreLimited(t *testing.T) {
 
 // The limits of neli run --listen.
 func TestUsualLimits(t *testing.T) {
-	require.Equal(t, limits{header: 5 * time.Second, idle: 30 * time.Second, connections: 300}, usual)
+	require.Equal(t, limits{request: 5 * time.Second, answer: 30 * time.Second, idle: 30 * time.Second, connections: 300}, usual)
 }
