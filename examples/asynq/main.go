@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -87,29 +88,38 @@ func lead(ctx context.Context, l neli.Leadership, logger *log.Logger, address, s
 	return nil
 }
 
-// termHook refuses all commands to Redis once the term is over, since a timer of the Scheduler may fire
-// when the process wakes from a suspension. It cannot stop a command that was already sent, and asynq has
-// no fencing tokens to refuse it.
+// termHook gives the client connections that send nothing to Redis once the term is over, since a timer of the
+// Scheduler may fire when the process wakes from a suspension, and the client sends a command again when its
+// connection breaks. It cannot stop a command that was already sent, and asynq has no fencing tokens to refuse
+// it.
 type termHook struct{ term neli.Leadership }
 
-var errOver = errors.New("the term is over")
-
-func (h termHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h termHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if !h.term.Valid() {
-			return errOver
+func (h termHook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		if err != nil {
+			return nil, err
 		}
-		return next(ctx, cmd)
+		return termConn{conn, h.term}, nil
 	}
 }
 
-func (h termHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if !h.term.Valid() {
-			return errOver
-		}
-		return next(ctx, cmds)
+func (termHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (termHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+type termConn struct {
+	net.Conn
+	term neli.Leadership
+}
+
+var errOver = errors.New("the term is over")
+
+func (c termConn) Write(b []byte) (int, error) {
+	if !c.term.Valid() {
+		return 0, errOver
 	}
+	return c.Conn.Write(b)
 }

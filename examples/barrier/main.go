@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -54,6 +55,7 @@ func run(ctx context.Context, cfg neli.Config) (err error) {
 		return err
 	}
 	imp.log.SetPrefix(n.Config().Name + ": ")
+	imp.leads = n.IsLeader
 	// Close delivers LeaderRevoked on this goroutine. So the last batch is committed before another process
 	// becomes leader.
 	defer func() {
@@ -70,7 +72,7 @@ func run(ctx context.Context, cfg neli.Config) (err error) {
 			return err // closed, or a fatal error; everything else is retried
 		}
 		if leads {
-			imp.importRecord(n.IsLeader)
+			imp.importRecord()
 		}
 	}
 	return nil
@@ -79,6 +81,7 @@ func run(ctx context.Context, cfg neli.Config) (err error) {
 // importer needs no lock: the barrier runs inside Pulse and Close, on the goroutine that calls them.
 type importer struct {
 	log   *log.Logger
+	leads func() bool
 	batch []string // open while this process leads
 	done  int
 }
@@ -108,9 +111,9 @@ func (i *importer) barrier(e neli.Event) {
 
 // importRecord is one small piece of a leader's work. Preparing it takes a while, and the process may be
 // suspended meanwhile. So it checks its leadership again before it does anything that others can see.
-func (i *importer) importRecord(leads func() bool) {
+func (i *importer) importRecord() {
 	time.Sleep(20 * time.Millisecond) // the work
-	if !leads() {
+	if !i.leads() {
 		return // the next Pulse delivers how the term ended
 	}
 	i.done++
@@ -121,13 +124,17 @@ func (i *importer) importRecord(leads func() bool) {
 	}
 }
 
-// commit writes the batch. It fails if ctx ends first.
+// commit writes the batch. It fails if ctx ends first, or if this process no longer leads: it may have been
+// suspended while it prepared the transaction, and then the timer may be ready, too.
 func (i *importer) commit(ctx context.Context) error {
 	select {
-	case <-time.After(time.Duration(len(i.batch)) * time.Millisecond): // the transaction
-		i.batch = nil
-		return nil
+	case <-time.After(time.Duration(len(i.batch)) * time.Millisecond): // prepares the transaction
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if !i.leads() {
+		return errors.New("the lease is lost")
+	}
+	i.batch = nil // commits it
+	return nil
 }

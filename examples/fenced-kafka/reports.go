@@ -55,7 +55,7 @@ func (r reports) last(ctx context.Context) (number int, err error) {
 			break
 		}
 		fetches.EachRecord(func(record *kgo.Record) {
-			if position = record.Offset + 1; !record.Attrs.IsControl() {
+			if position = record.Offset + 1; err == nil && !record.Attrs.IsControl() {
 				_, err = fmt.Sscan(string(record.Value), &number)
 			}
 		})

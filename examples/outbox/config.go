@@ -83,6 +83,7 @@ func (c *config) check(flags *pflag.FlagSet) error {
 		}
 	}
 	must(c.fence == "transactions" || c.fence == "header", "--fence: %q must be transactions or header", c.fence)
+	must(c.group != "", "--group: must not be empty")
 	must(c.most.rows > 0, "--batch: %d must be at least 1", c.most.rows)
 	must(c.most.bytes > 0, "--batch-bytes: %d must be at least 1", c.most.bytes)
 	must(c.record >= 1024, "--max-record-bytes: %d must be at least 1024", c.record)

@@ -35,3 +35,13 @@ func TestPasswordsInArgumentsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Without a group, relays of unrelated tables would share a topic and transactional ids.
+func TestAnEmptyGroupIsRefused(t *testing.T) {
+	t.Setenv("OUTBOX_GROUP", "")
+	var c config
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.register(flags)
+	require.NoError(t, fromEnvironment(flags))
+	require.ErrorContains(t, c.check(flags), "--group: must not be empty")
+}

@@ -28,7 +28,7 @@ func main() {
 	var (
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "runner", "the group whose members contend")
-		listen    = flag.String("listen", "localhost:0", "address to serve at; other processes redirect to it")
+		listen    = flag.String("listen", "localhost:0", "address to serve at, with a host: other processes redirect to it")
 		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
@@ -52,6 +52,9 @@ func run(ctx context.Context, cfg neli.Config, listen string) error {
 		return err
 	}
 	defer l.Close()
+	if l.Addr().(*net.TCPAddr).IP.IsUnspecified() {
+		return fmt.Errorf("-listen %s: must name a host, since other processes redirect to it", listen)
+	}
 	cfg.Name = "http://" + l.Addr().String() // the others redirect to this URL
 	n, err := neli.New(cfg)
 	if err != nil {

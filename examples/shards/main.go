@@ -53,7 +53,6 @@ func main() {
 func run(ctx context.Context, cfg neli.Config) error {
 	s := &server{
 		log:      log.New(os.Stdout, "", log.Ltime|log.Lmsgprefix),
-		shards:   cfg.Roles,
 		requests: time.NewTicker(20 * time.Millisecond),
 	}
 	defer s.requests.Stop()
@@ -61,7 +60,7 @@ func run(ctx context.Context, cfg neli.Config) error {
 	if err != nil {
 		return err
 	}
-	s.n = n
+	s.n, s.shards = n, n.Config().Roles
 	s.log.SetPrefix(n.Config().Name + ": ")
 	s.log.Print("standing by")
 	pulser, err := n.Background(s.step)

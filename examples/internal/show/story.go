@@ -5,6 +5,7 @@ package show
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -121,17 +122,27 @@ func (s *Story) Leave(leaver *Process) error {
 	return nil
 }
 
-// End closes all members.
+// End closes all members, and waits until they have ended.
 func (s *Story) End() error {
 	if err := s.Announce("That is all: the members are closed."); err != nil {
 		return err
 	}
-	for _, p := range s.Running() {
+	closing := s.Running()
+	for _, p := range closing {
 		if err := p.Tell("close"); err != nil {
 			return fmt.Errorf("closing %s: %w", p.Name, err)
 		}
 	}
-	return s.Watch.Await(s.Ctx, "the end of all members", func() bool { return len(s.Running()) == 0 })
+	err := s.Watch.Await(s.Ctx, "the end of all members", func() bool { return len(s.Running()) == 0 })
+	if err != nil {
+		return err
+	}
+	for _, p := range closing {
+		if p.Err != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", p.Name, p.Err))
+		}
+	}
+	return err
 }
 
 // Names returns the names of the running members, without the excepted ones.

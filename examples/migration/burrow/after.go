@@ -10,8 +10,9 @@ import (
 
 var _ locker = (*Lock)(nil)
 
-// after evaluates while it has the lock, until ctx is done.
+// after evaluates while it has the lock, until ctx is done. It then closes n, since nothing else ends a waiting Lock.
 func after(ctx context.Context, n *neli.Neli, evaluate func()) {
+	defer context.AfterFunc(ctx, func() { _ = n.Close() })()
 	lock := &Lock{Neli: n}
 	for ctx.Err() == nil {
 		if err := lock.Lock(); err != nil {

@@ -16,20 +16,36 @@ import (
 var _ = before // only compiled, since it needs a ZooKeeper
 
 func TestAfter(t *testing.T) {
-	trial.Run(t, neli.Config{LeaderGroupID: "burrow-notifier"}, func(ctx context.Context, config neli.Config, act func()) error {
-		n, err := neli.New(config)
-		if err != nil {
-			return err
-		}
+	trial.Run(t, neli.Config{LeaderGroupID: "burrow-notifier"}, trial.Of(func(ctx context.Context, n *neli.Neli, act func()) error {
+		after(ctx, n, act)
+		return nil
+	}))
+}
+
+// after ends with its context even if it waits for the lock.
+func TestAfterEndsWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker := nelitest.NewBroker(nelitest.Options{})
+		defer broker.Close()
+		broker.CutOff("anna", nelitest.All) // nobody leads
+		n, err := neli.New(neli.Config{LeaderGroupID: "burrow-notifier", Provider: broker.Provider("anna")})
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			after(ctx, n, act)
+			after(ctx, n, func() {})
 		}()
-		<-ctx.Done()
-		err = n.Close() // also ends a waiting Lock
+		time.Sleep(time.Minute)
+		stop()
+		time.Sleep(time.Minute)
+		select {
+		case <-ended:
+		default:
+			t.Error("it still waits for the lock")
+		}
+		require.NoError(t, n.Close())
 		<-ended
-		return err
 	})
 }
 

@@ -44,6 +44,9 @@ type guard struct {
 
 func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !g.term.Valid() {
+		if r.Body != nil {
+			r.Body.Close() // as a RoundTripper must
+		}
 		return nil, neli.ErrFenced
 	}
 	return g.next.RoundTrip(r)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +77,26 @@ func controllers(name string, terms *int, refused chan<- error) func(ctrl.Manage
 		}
 		return c.Watch(source.Channel(events, &handler.EnqueueRequestForObject{}))
 	}
+}
+
+// A RoundTripper must close the body of a request, also of one that it does not send.
+func TestGuardClosesTheBody(t *testing.T) {
+	body := &closed{Reader: strings.NewReader("{}")}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost", body)
+	_, err := guard{neli.Leadership{}, http.DefaultTransport}.RoundTrip(r)
+	require.ErrorIs(t, err, neli.ErrFenced)
+	require.True(t, body.is)
+}
+
+// closed is a body that notes whether it is closed.
+type closed struct {
+	io.Reader
+	is bool
+}
+
+func (c *closed) Close() error {
+	c.is = true
+	return nil
 }
 
 func TestAfter(t *testing.T) {
