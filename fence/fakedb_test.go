@@ -17,6 +17,7 @@ type fakeDB struct {
 	tokens map[string]int64
 	fails  error // what each statement returns
 	unread error // what a query returns that asks for a key's token, whatever it is
+	later  int64 // if not 0, the token that another transaction commits just before such a query
 	column int   // if not 0, keys are cut to this length, as servers without strict mode do
 }
 
@@ -65,6 +66,9 @@ func (c fakeConn) QueryContext(_ context.Context, query string, args []driver.Na
 	}
 	if c.unread != nil && len(args) == 1 {
 		return nil, c.unread
+	}
+	if c.later != 0 && len(args) == 1 {
+		c.tokens[args[0].Value.(string)] = c.later
 	}
 	stored, known := c.tokens[args[0].Value.(string)]
 	if !known || len(args) == 2 && args[1].Value != stored {

@@ -68,7 +68,7 @@ type entry struct {
 // State returns what has been seen of a partition, as text. Store it together with the
 // offset, atomically: in the row that has the offset, or as the offset commit's metadata
 // (4,096 bytes at most unless the broker's offset.metadata.max.bytes says otherwise; a role
-// takes 25 bytes and its group's name). A reader that starts from an offset without its
+// takes up to 44 bytes and its group's name). A reader that starts from an offset without its
 // state takes records that others drop.
 func (f *Filter) State(topic string, partition int32) string {
 	entries := []entry{}

@@ -1,6 +1,7 @@
 package fence_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,12 +49,22 @@ func TestTheStateIsOfOnePartition(t *testing.T) {
 
 func TestHeadersThatStampDidNotMakeAreErrors(t *testing.T) {
 	var f fence.Filter
-	for _, header := range []string{"", "7", "7 0", "x 0 g", "7 x g", "+7 0 g", "07 0 g", " 7 0 g", "9223372036854775808 0 g"} {
+	for _, header := range []string{"", "7", "7 0", "x 0 g", "7 x g", "+7 0 g", "07 0 g", " 7 0 g", "9223372036854775808 0 g", "7 0 \xff"} {
 		ok, err := f.Admit("a", 0, []byte(header))
 		require.False(t, ok)
 		require.ErrorContains(t, err, fence.Header, "%q", header)
 	}
 	require.Equal(t, "[]", f.State("a", 0))
+}
+
+// A role takes so many bytes of the state at most, and its group's name. Who keeps it as an offset's metadata counts them.
+func TestTheSizeOfTheState(t *testing.T) {
+	var f fence.Filter
+	size := len(f.State("a", 0))
+	for role := 999_998; role < 1_000_000; role++ {
+		admits(t, &f, "a", 0, math.MaxInt64, role, "invoicing")
+	}
+	require.Equal(t, size+2*(44+len("invoicing"))-len(","), len(f.State("a", 0)))
 }
 
 func TestAnyStampIsRead(t *testing.T) {

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Header is the name of the record header that holds a writer's token.
 const Header = "neli-token"
 
 // Stamp returns the value of Header for a record of a role's leader:
-// "<token> <role> <group>".
+// "<token> <role> <group>". A group is UTF-8, as Config.LeaderGroupID is.
 //
 // The writer uses an idempotent producer with acks=all. Before it acts, a new leader writes
 // a barrier, a record with this header and nothing else, to each partition that it may read
@@ -29,10 +30,11 @@ type source struct {
 	role  int
 }
 
-// read parses what Stamp has written. Numbers are as strconv writes them.
+// read parses what Stamp has written. Numbers are as strconv writes them. A group that is not
+// UTF-8 is no group's, and would not survive Filter.State, which is JSON.
 func read(header []byte) (int64, source, error) {
 	fields := bytes.SplitN(header, []byte(" "), 3)
-	if len(fields) == 3 {
+	if len(fields) == 3 && utf8.Valid(fields[2]) {
 		token, err := strconv.ParseInt(string(fields[0]), 10, 64)
 		role, err2 := strconv.Atoi(string(fields[1]))
 		if s := (source{string(fields[2]), role}); err == nil && err2 == nil && bytes.Equal(Stamp(token, role, s.group), header) {

@@ -23,10 +23,13 @@ func checkArguments(key string, token int64) error {
 }
 
 // compare tells a term with a lower token than the one in the table from a term that holds
-// without having claimed.
+// without having claimed. Its claim may have been committed since: then both tokens are the same.
 func compare(key string, token, stored int64) error {
-	if stored < token {
+	switch {
+	case stored < token:
 		return fmt.Errorf("fence: key %q: this term has not claimed: its token is %d, the newest claim's is %d", key, token, stored)
+	case stored == token:
+		return fmt.Errorf("fence: key %q: this term had not claimed yet: the claim of its token %d was committed during the hold", key, token)
 	}
 	return fmt.Errorf("%w: key %q: its token is %d, this one's is %d", ErrStale, key, stored, token)
 }

@@ -102,3 +102,14 @@ func TestAHoldThatCannotReadTheTokenDoesNotSayStale(t *testing.T) {
 	require.ErrorIs(t, err, f.unread)
 	require.ErrorIs(t, err, fence.ErrStale, "a claim that changes no row does know")
 }
+
+// The first claim of a term may commit between the two queries of its own hold: the row is then the term's own.
+func TestAHoldThatComesBeforeItsClaimDoesNotSayStale(t *testing.T) {
+	f := &fakeDB{tokens: map[string]int64{"k": 3}, later: 5}
+	db := f.open()
+	defer db.Close()
+	err := within(t, db, fence.PostgresHold, "k", 5)
+	require.ErrorContains(t, err, "this term had not claimed yet")
+	require.NotErrorIs(t, err, fence.ErrStale)
+	require.NoError(t, within(t, db, fence.PostgresHold, "k", 5))
+}

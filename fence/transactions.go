@@ -49,10 +49,11 @@ const (
 // replicas, min.insync.replicas=2 and no unclean leader election: what it loses, it does
 // not fence.
 //
-// It returns nil when work returns nil; otherwise the error of work, of open or of the
-// client if that wraps ErrPermanent, and the context's cause when ctx has ended. If the
-// term is over, the error wraps ErrStale. work runs on the calling goroutine, and the
-// producer is closed when it returns.
+// It returns what work returns, unless that wraps ErrRefused. It also returns the error of
+// open, and that of a client if it wraps ErrPermanent. Before each attempt, and between init
+// and work, it asks whether the term lasts: if not, the error wraps ErrStale, and if ctx has
+// ended, the context's cause. work runs on the calling goroutine, and the producer is closed
+// when it returns.
 func Transactions[R any](ctx context.Context, term Term, open func() (Client[R], error), work func(ctx context.Context, p *Producer[R]) error) error {
 	t := &transactions[R]{term: term, open: open, patience: leastPatience, pause: backoff.NewExponentialBackOff()}
 	t.pause.InitialInterval, t.pause.MaxInterval = leastPause, mostPause

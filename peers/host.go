@@ -18,10 +18,12 @@ import (
 
 // host has one incarnation of a small log, and serves it to its subscribers.
 type host struct {
-	self   Host
-	agreed agreement
-	top    *top
-	logger *slog.Logger
+	self      Host
+	agreed    agreement
+	top       *top
+	logger    *slog.Logger
+	refusals  logLimit
+	unwritten logLimit // apart, so that strangers cannot hide what is wrong with TopFile
 
 	mu          sync.Mutex
 	store       *smalllog.Log
@@ -125,7 +127,9 @@ func (h *host) agrees(other *wire.Agreement, who string) error {
 		return nil
 	}
 	why := strings.Join(d, "; ")
-	h.logger.Error("refused: its configuration differs from that of this log host", "host", h.self.ID, "member", brief(who), "differences", why)
+	if h.refusals.due(brief(who) + ": " + why) {
+		h.logger.Error("refused: its configuration differs from that of this log host", "host", h.self.ID, "member", brief(who), "differences", why)
+	}
 	return status.Error(codes.FailedPrecondition, "another configuration: "+why)
 }
 
@@ -194,7 +198,9 @@ func (h *host) append(a *wire.Append, by *subscriber) error {
 		return errBallot
 	}
 	if err := h.top.raise(a.GetBallot()); err != nil {
-		h.logger.Error("record refused: the file of the largest ballot cannot be written", "host", h.self.ID, "error", err)
+		if h.unwritten.due("TopFile") { // the error itself has a new name of a temporary file each time
+			h.logger.Error("record refused: the file of the largest ballot cannot be written", "host", h.self.ID, "error", err)
+		}
 		return err
 	}
 	h.mu.Lock()

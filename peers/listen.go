@@ -18,8 +18,8 @@ import (
 // nil. The log is empty at the start, and is lost when ListenAndServe returns. It asks the other
 // hosts whether they agree with its configuration, and logs their objections. It serves
 // meanwhile: a host refuses every process with another configuration. Errors are an invalid
-// configuration, with everything that is wrong with it; an address on which it cannot listen; and
-// whatever ended the listening later.
+// configuration, with everything that is wrong with it; a list from DNS that is wrong; an address on
+// which it cannot listen; a TopFile that it cannot use; and whatever ended the listening later.
 func ListenAndServe(ctx context.Context, c Config) error {
 	logger := c.Logger
 	if logger == nil {

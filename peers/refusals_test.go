@@ -304,13 +304,16 @@ func TestACertificateOfSomebodyElse(t *testing.T) {
 func TestCertificatesAreReadAgain(t *testing.T) {
 	ours := newAuthority(t)
 	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout, TLS: ours.issue(t, "127.0.0.1")}
-	startHosts(t, c)
+	hosts := startHosts(t, c)
 	member := c
 	member.TLS = ours.issue(t, "shipping")
 	keys, err := newKeys(*member.TLS)
 	require.NoError(t, err)
 	s := &settings{config: member, keys: keys, agreed: agreement{group: "test", timeout: testTimeout, drift: defaultDrift, hosts: c.Hosts}}
-	require.ErrorContains(t, s.askOnce(t.Context(), c.Hosts[0]), "neither a host of the list")
+	for range 3 {
+		require.ErrorContains(t, s.askOnce(t.Context(), c.Hosts[0]), "neither a host of the list")
+	}
+	require.Equal(t, 1, strings.Count(hosts["a"].journal.String(), "refused: may not connect"), "each refusal is logged")
 
 	ours.renew(t, member.TLS, "127.0.0.1", "a name that makes it longer")
 	require.NoError(t, s.askOnce(t.Context(), c.Hosts[0]), "needs a restart to use the new certificate")

@@ -141,7 +141,9 @@ func (v *server) admit(ctx context.Context) error {
 		return status.Error(codes.Unauthenticated, "no certificate")
 	}
 	if err := v.keys.admits(info.State.PeerCertificates[0], v.host.agreed.hosts); err != nil {
-		v.host.logger.Error("refused: may not connect", "host", v.host.self.ID, "from", who.Addr, "error", err)
+		if v.host.refusals.due(err.Error()) {
+			v.host.logger.Error("refused: may not connect", "host", v.host.self.ID, "from", who.Addr, "error", err)
+		}
 		return status.Error(codes.PermissionDenied, err.Error())
 	}
 	return nil

@@ -2,10 +2,13 @@ package peers
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -66,4 +69,28 @@ func TestHugeHeadersAreRefused(t *testing.T) {
 	}
 	require.Error(t, err)
 	t.Log(err)
+}
+
+// What is refused is tried again within seconds, for as long as nobody mends it.
+func TestARefusalIsLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		journal, logger := newJournal()
+		s := &settings{agreed: agreement{group: "test", timeout: testTimeout, hosts: three()}}
+		h := newHost(three()[0], s.agreed, &top{}, logger)
+		other := s.agreed.message("a")
+		other.Group = "prod"
+		lines := func(member string) int {
+			require.Error(t, h.agrees(other, member))
+			return strings.Count(journal.String(), "refused: its configuration differs")
+		}
+		lines("alice")
+		require.Equal(t, 1, lines("alice"), "the same refusal is logged again")
+		require.Equal(t, 2, lines("bob"), "another one is not")
+		for i := range 2 * maxLines {
+			lines(fmt.Sprint("stranger ", i))
+		}
+		require.Equal(t, maxLines, lines("bob"), "strangers fill the log")
+		time.Sleep(repeatEvery)
+		require.Equal(t, maxLines+1, lines("bob"), "it is not logged again after a minute")
+	})
 }

@@ -27,7 +27,7 @@ type top struct {
 type topFile struct {
 	Group string `json:"group"`
 	Host  string `json:"host"`
-	Top   int64  `json:"top"`
+	Top   *int64 `json:"top"` // nil: a file that somebody else has written
 }
 
 // openTop reads the file, which may be missing at first.
@@ -44,13 +44,13 @@ func openTop(file, group, host string) (*top, error) {
 		return nil, fmt.Errorf("peers: TopFile: %w", err)
 	}
 	var had topFile
-	if err := json.Unmarshal(raw, &had); err != nil || had.Top < 0 || had.Top > maxBallot {
+	if err := json.Unmarshal(raw, &had); err != nil || had.Top == nil || *had.Top < 0 || *had.Top > maxBallot {
 		return nil, fmt.Errorf("peers: TopFile: %s is damaged: %q; without it tokens depend on wall clocks until all logs are new", file, brief(string(raw)))
 	}
 	if had.Group != group || had.Host != host {
 		return nil, fmt.Errorf("peers: TopFile: %s is of host %q of group %q, and this is host %q of group %q", file, had.Host, had.Group, host, group)
 	}
-	t.ballot = had.Top
+	t.ballot = *had.Top
 	return t, nil
 }
 
@@ -80,7 +80,7 @@ func (t *top) raise(ballot int64) error {
 
 // write replaces the file, atomically and durably.
 func (t *top) write(ballot int64) error {
-	raw, err := json.Marshal(topFile{t.group, t.host, ballot})
+	raw, err := json.Marshal(topFile{t.group, t.host, &ballot})
 	if err != nil {
 		return err
 	}
