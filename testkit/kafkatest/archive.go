@@ -30,16 +30,13 @@ func archiveClasses(ctx context.Context, jars, javaPath string, log *slog.Logger
 	if exists(tried) {
 		return nil // by another process
 	}
-	if err := os.WriteFile(tried, nil, 0o644); err != nil {
-		return err
-	}
 	began := time.Now()
-	if err := makeArchive(ctx, jars, javaPath); err != nil {
-		// An interrupted try does not count. One whose time was too short does, or no start with so little time
-		// would ever succeed.
-		if errors.Is(ctx.Err(), context.Canceled) {
-			err = errors.Join(err, os.Remove(tried))
-		}
+	err = makeArchive(ctx, jars, javaPath)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return err // an interrupted try does not count, nor does one whose process is killed
+	}
+	// One whose time was too short does, or no start with so little time would ever succeed.
+	if err := errors.Join(err, os.WriteFile(tried, nil, 0o644)); err != nil {
 		return err
 	}
 	log.Info("archived Kafka's classes", "took", time.Since(began).Round(time.Millisecond))

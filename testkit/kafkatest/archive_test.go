@@ -19,15 +19,20 @@ func TestClassesComeFromTheArchive(t *testing.T) {
 	require.Regexp(t, `kafka\.Kafka source: shared objects file`, string(out))
 }
 
-// Otherwise an interrupted first start would make all later ones slow.
+// Otherwise a first start that is interrupted, or killed, would make all later ones slow.
 func TestAnInterruptedArchiveIsTriedAgain(t *testing.T) {
 	java := fakeJava(t, "exec sleep 600")
 	jars := filepath.Join(t.TempDir(), KafkaVersion)
 	require.NoError(t, os.Mkdir(jars, 0o755))
 	tried := filepath.Join(jars, "archived")
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(500*time.Millisecond, cancel)
+	early := false
+	time.AfterFunc(500*time.Millisecond, func() {
+		early = exists(tried)
+		cancel()
+	})
 	require.ErrorIs(t, archiveClasses(ctx, jars, java, quiet), context.Canceled)
+	require.False(t, early, "a process that is killed now leaves the mark behind")
 	require.NoFileExists(t, tried)
 
 	ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
