@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goneli/neli/kafka"
@@ -386,6 +387,8 @@ func TestThrottling(t *testing.T) {
 			time.Sleep(time.Minute)
 			require.Zero(t, warnings())
 			require.Zero(t, n.Stats().Throttled)
+			// A look at the clients at this very instant could see the wait of one only, and be followed by another line.
+			synctest.Wait()
 			k.throttled.Store(int64(1500 * time.Millisecond)) // of each client: there are two
 			require.Equal(t, 3*time.Second, n.Stats().Throttled)
 			time.Sleep(time.Minute)
