@@ -12,15 +12,15 @@ const (
 	maxLines = 20
 )
 
-// logLimit limits what others can make a host log. What is refused is tried again within seconds, and a
-// stranger chooses the text.
+// logLimit limits what others can make a host log. A process that is refused tries again every few seconds,
+// and a stranger chooses part of the text.
 type logLimit struct {
 	mu    sync.Mutex
 	since time.Time
 	said  map[string]bool // since then
 }
 
-// due reports whether a refusal is to be logged.
+// due reports whether a line with this text is to be logged.
 func (l *logLimit) due(text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

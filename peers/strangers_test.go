@@ -71,7 +71,7 @@ func TestHugeHeadersAreRefused(t *testing.T) {
 	t.Log(err)
 }
 
-// What is refused is tried again within seconds, for as long as nobody mends it.
+// A process that is refused tries again every few seconds. The host logs the refusal once a minute.
 func TestARefusalIsLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal, logger := newJournal()
