@@ -100,6 +100,14 @@ func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 			return nil, fmt.Errorf("--config: %w", err)
 		}
 	}
+	// It is another name of bootstrap.servers. With both set, the default of --bootstrap would win.
+	const alias = "metadata.broker.list"
+	if brokers, ok := props[alias]; ok {
+		delete(props, alias)
+		if _, ok := props["bootstrap.servers"]; !ok {
+			props["bootstrap.servers"] = brokers
+		}
+	}
 	for _, p := range c.properties {
 		name, value, ok := strings.Cut(p, "=")
 		name = strings.TrimSpace(name)
@@ -109,14 +117,10 @@ func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 		case redact.Secret(name) && !strings.HasSuffix(name, ".location"):
 			return nil, fmt.Errorf("-X %s: arguments are public: put it into the file named by --config", name)
 		}
-		props[name] = strings.TrimSpace(value)
-	}
-	// It is another name of bootstrap.servers. With both set, the default of --bootstrap would win.
-	if brokers, ok := props["metadata.broker.list"]; ok {
-		delete(props, "metadata.broker.list")
-		if _, ok := props["bootstrap.servers"]; !ok {
-			props["bootstrap.servers"] = brokers
+		if name == alias {
+			name = "bootstrap.servers"
 		}
+		props[name] = strings.TrimSpace(value)
 	}
 	if _, ok := props["bootstrap.servers"]; !ok || cmd.Flags().Changed("bootstrap") {
 		props["bootstrap.servers"] = c.bootstrap

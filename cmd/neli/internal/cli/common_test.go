@@ -69,6 +69,10 @@ func TestBrokersByTheirOtherProperty(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, neli.KafkaConfigMap{"bootstrap.servers": want}, cfg.KafkaConfig)
 	}
+	require.NoError(t, os.WriteFile(file, []byte("bootstrap.servers=file:1\n"), 0o600))
+	cfg, err := resolved(t, "-X", "metadata.broker.list=property:1", "--group", "g", "--config", file)
+	require.NoError(t, err)
+	require.Equal(t, neli.KafkaConfigMap{"bootstrap.servers": "property:1"}, cfg.KafkaConfig, "an argument wins over the file")
 }
 
 // Bad values of a verb's own flags are refused by the flag's name, with the value and the rule.
