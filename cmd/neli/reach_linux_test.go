@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sys/unix"
 )
 
 // observing lists the verbs that only watch a group, with the arguments that they need.
@@ -51,6 +53,28 @@ func TestNoBroker(t *testing.T) {
 			said := complaints(p)
 			require.Equal(t, 1, strings.Count(said, "\n"), said)
 			require.Regexp(t, `^neli: no broker reached at 127.0.0.1:1 within 10s: .*connection refused`, said)
+		})
+	}
+}
+
+// A signal ends a verb that holds nothing as it ends most commands: a script sees that it was interrupted,
+// and takes it neither for an answer nor for a fault.
+func TestASignalEndsWhoOnlyAsks(t *testing.T) {
+	for _, args := range observing[:4] {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			p := neli(t, nil, args...)
+			p.logs("level=INFO")
+			p.signal(unix.SIGINT)
+			code := p.code()
+			require.Empty(t, complaints(p))
+			if args[0] == "watch" {
+				require.Equal(t, 0, code)
+				return
+			}
+			status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+			require.True(t, ok)
+			require.Equal(t, syscall.SIGINT, status.Signal(), "exit code %d", code)
 		})
 	}
 }

@@ -131,13 +131,13 @@ func (c *common) ask(cmd *cobra.Command, o wish, args []string, r neli.Request) 
 	if r.To == "" && !r.StepDown {
 		return errors.New(`member "": must be the name or the id of a member`)
 	}
-	n, ctx, stop, err := c.observe(cmd, role+1)
+	n, err := c.observe(cmd.Context(), cmd, role+1)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer func() { _ = n.Close() }()
 	r.Role = role
-	return asked(ctx, n, r, o.wait, cmd.OutOrStdout())
+	return asked(cmd.Context(), n, r, o.wait, cmd.OutOrStdout())
 }
 
 func asked(ctx context.Context, n *neli.Neli, r neli.Request, wait time.Duration, out io.Writer) error {

@@ -40,7 +40,8 @@ it.
 
 For the time given by --for, a few members of a group of their own write a record every few seconds
 and read it back. Other groups skip these records. The members contend for nothing and create
-nothing.
+nothing. From these round trips follows the least T: a --timeout below it counts as a fault. After
+SIGINT or SIGTERM it reports what it has found so far.
 
 Exit codes: 0 all is well; 3 the output says what to fix, or the topic is missing; 5 no broker was
 reached; 125 no record came back, or neli itself failed.`
@@ -77,7 +78,7 @@ func check(ctx context.Context, cfg neli.Config, how time.Duration, known []stri
 	if err := os.Unsetenv("NELI_SENTINEL"); err != nil {
 		return err
 	}
-	found := &findings{said: map[string]bool{}, known: known}
+	found := &findings{said: map[string]bool{}, known: known, lease: cfg.HeartbeatTimeout}
 	cfg.Logger = slog.New(found)
 	cfg.LeaderGroupID = "neli check " + rand.Text()
 	cfg.DisableTopicCreation = true
@@ -113,12 +114,13 @@ func check(ctx context.Context, cfg neli.Config, how time.Duration, known []stri
 			return explained(n.Await(), cfg.KafkaConfig)
 		}
 	}
-	return found.conclude(out, all)
+	return found.conclude(out, tripsOf(all), ctx.Err() != nil)
 }
 
 // findings collects from the library's log each warning once, and settings that differ.
 type findings struct {
-	known []string // unsafe settings to accept
+	known []string      // unsafe settings to accept
+	lease time.Duration // T, as the user gave it
 
 	mu     sync.Mutex
 	said   map[string]bool
@@ -168,32 +170,45 @@ func (f *findings) WithAttrs([]slog.Attr) slog.Handler { return f }
 func (f *findings) WithGroup(string) slog.Handler { return f }
 
 // conclude prints the findings and the round trips. Its error has the exit code.
-func (f *findings) conclude(out io.Writer, all []*neli.Neli) error {
+func (f *findings) conclude(out io.Writer, trips neli.Timing, interrupted bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, l := range f.lines {
 		fmt.Fprintln(out, l)
 	}
-	trips := neli.Timing{}
-	for _, n := range all {
-		t := n.Stats().RoundTrips
-		trips.Count += t.Count
-		trips.Sum += t.Sum
-		for i, c := range t.Buckets {
-			trips.Buckets[i] += c
-		}
-	}
-	if trips.Count == 0 {
+	switch {
+	case trips.Count > 0:
+	case len(f.lines) > 0:
 		return errors.New("check: none of the written records came back: fix what is listed above")
+	case interrupted:
+		return errors.New("check: interrupted before a written record came back")
+	default:
+		return errors.New("check: none of the written records came back, and the library reported no error: try a longer --for")
 	}
 	half, longest := within(trips, (trips.Count+1)/2), within(trips, trips.Count)
 	fmt.Fprintf(out, "round trips: %d, half of them within %v, all within %v\n", trips.Count, half, longest)
-	fmt.Fprintf(out, "T (--timeout) should therefore be at least %v; a broker's crash takes longer: see docs/tuning.md\n",
-		max(100*time.Millisecond, time.Duration(float64(longest)/stall).Round(10*time.Millisecond)))
+	least := max(100*time.Millisecond, time.Duration(float64(longest)/stall).Round(10*time.Millisecond))
+	fmt.Fprintf(out, "T (--timeout) should therefore be at least %v; a broker's crash takes longer: see docs/tuning.md\n", least)
+	if f.lease < least {
+		fmt.Fprintf(out, "to fix: --timeout %v is less than that\n", f.lease)
+		f.doubts++
+	}
 	if f.doubts > 0 {
 		return exit{code: codeDoubts}
 	}
 	return nil
+}
+
+// tripsOf returns the round trips of all probes.
+func tripsOf(all []*neli.Neli) (trips neli.Timing) {
+	for _, n := range all {
+		t := n.Stats().RoundTrips
+		trips.Count += t.Count
+		for i, c := range t.Buckets {
+			trips.Buckets[i] += c
+		}
+	}
+	return trips
 }
 
 // within returns the bound below which the n shortest round trips lie.

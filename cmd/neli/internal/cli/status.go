@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -46,12 +43,12 @@ func newStatus(c *common) *cobra.Command {
 		Long:  statusLong,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			n, ctx, stop, err := c.observe(cmd, roles)
+			n, err := c.observe(cmd.Context(), cmd, roles)
 			if err != nil {
 				return err
 			}
-			defer stop()
-			return status(ctx, n, cmd.OutOrStdout(), asJSON, c.askSentinel())
+			defer func() { _ = n.Close() }()
+			return status(cmd.Context(), n, cmd.OutOrStdout(), asJSON, c.askSentinel())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -72,15 +69,15 @@ func (c *common) askSentinel() string {
 	return fmt.Sprintf("watches %d of the %d members registered on this machine", n.Watched, n.Registered)
 }
 
-// observe starts a process that only watches, and a context that ends with a signal. It returns
-// once a broker has described the topic.
-func (c *common) observe(cmd *cobra.Command, roles int) (*neli.Neli, context.Context, func(), error) {
+// observe starts a process that only watches. It returns once a broker has described the topic, or ctx
+// is done. The caller closes the process, which holds nothing: a verb may as well end by a signal.
+func (c *common) observe(ctx context.Context, cmd *cobra.Command, roles int) (*neli.Neli, error) {
 	if roles < 1 {
-		return nil, nil, nil, fmt.Errorf("--roles %d: must be at least 1", roles)
+		return nil, fmt.Errorf("--roles %d: must be at least 1", roles)
 	}
 	cfg, err := c.resolve(cmd)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	cfg.Observer, cfg.Roles = true, roles
 	log := &hushed{Handler: cfg.Logger.Handler()}
@@ -89,18 +86,13 @@ func (c *common) observe(cmd *cobra.Command, roles int) (*neli.Neli, context.Con
 	cfg.Provider = s
 	n, err := neli.New(cfg)
 	if err != nil {
-		return nil, nil, nil, err
-	}
-	ctx, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-	stop := func() {
-		cancel()
-		_ = n.Close() // it holds nothing
+		return nil, err
 	}
 	if err := s.reach(ctx, n, cfg, reachWithin); err != nil {
-		stop()
-		return nil, nil, nil, err
+		_ = n.Close()
+		return nil, err
 	}
-	return n, ctx, stop, nil
+	return n, nil
 }
 
 // hushed drops the warnings that the topic cannot be found or written to. The command reports these

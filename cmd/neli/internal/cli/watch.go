@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,11 +39,13 @@ func newWatch(c *common) *cobra.Command {
 		Long:  watchLong,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			n, ctx, stop, err := c.observe(cmd, roles)
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			n, err := c.observe(ctx, cmd, roles)
 			if err != nil {
 				return err
 			}
-			defer stop()
+			defer func() { _ = n.Close() }()
 			if err := watch(ctx, n, cmd.OutOrStdout(), asJSON, program); err != nil {
 				return err
 			}

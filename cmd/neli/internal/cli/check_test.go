@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+// The end of check says what its user can do: nothing is "listed above" if nothing is.
+func TestCheckConcludes(t *testing.T) {
+	slow := trips(t, 2500*time.Millisecond)
+	for _, tc := range []struct {
+		lines       []string
+		lease       time.Duration
+		trips       neli.Timing
+		interrupted bool
+		out, err    string
+		code        int
+	}{
+		{lease: 5 * time.Second, trips: slow, out: "should therefore be at least 3.57s"},
+		{lease: 3 * time.Second, trips: slow, out: "\nto fix: --timeout 3s is less than that\n", code: codeDoubts},
+		{lines: []string{"to fix: x"}, out: "to fix: x\n", err: "fix what is listed above", code: codeFailure},
+		{interrupted: true, err: "check: interrupted before a written record came back", code: codeFailure},
+		{err: "no error: try a longer --for", code: codeFailure},
+	} {
+		var out strings.Builder
+		f := &findings{lines: tc.lines, lease: tc.lease}
+		err := f.conclude(&out, tc.trips, tc.interrupted)
+		require.Contains(t, out.String(), tc.out)
+		if tc.code == 0 {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, tc.err)
+		e, ok := err.(exit)
+		require.Equal(t, tc.code == codeDoubts, ok && e.code == codeDoubts)
+	}
+}
+
+// trips returns one round trip of a length that is the bound of a bucket.
+func trips(t *testing.T, d time.Duration) (out neli.Timing) {
+	t.Helper()
+	bounds := neli.TimingBounds()
+	bucket := slices.Index(bounds[:], d)
+	require.Positive(t, bucket)
+	out.Count, out.Buckets[bucket] = 1, 1
+	return out
+}
