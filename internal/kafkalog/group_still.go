@@ -9,63 +9,69 @@ import (
 // The group then gives its partitions to other members. A healthy group may deliver nothing for
 // hours, so the client is asked whether it reaches a broker.
 
-// reachEvery is the longest interval between these questions. The interval is a quarter of T, or
-// of stillAfter, if that is less.
-const reachEvery = 5 * time.Second
+const (
+	// reachEvery is the longest interval between these questions. The interval is a quarter of T,
+	// but not less than reachAgain.
+	reachEvery = 5 * time.Second
+	// reachAgain is the interval while the client reaches no broker. It does not grow with T: who is
+	// not in the group leads nothing, however long others wait for him.
+	reachAgain = stillAfter / reachVain
+	reachVain  = 4 // failures in a row after which a client is replaced first
+)
 
 // reachability decides when a client stands still: it has repeatedly reached no broker while
 // another client has. It counts questions, not time, because a process may be suspended between
 // them.
 type reachability struct {
-	every time.Duration
-	most  int // failures in a row that are allowed; doubled after a replacement that did not help
-	first int // the initial value of most
-	vain  int // failures in a row
+	calm  time.Duration // the interval while the client reaches a broker
+	doubt bool          // the client did not reach a broker last time
+	vain  int           // failures in a row while another client reached a broker
+	most  int           // failures that are allowed; doubled after a replacement that did not help
 }
 
 func newReachability(t time.Duration) *reachability {
-	patience := max(t, stillAfter)
-	r := &reachability{every: min(patience/4, reachEvery)}
-	r.first = int((patience + r.every - 1) / r.every)
-	r.most = r.first
-	return r
+	return &reachability{calm: min(max(t/4, reachAgain), reachEvery), most: reachVain}
+}
+
+// every returns the interval until the next question.
+func (r *reachability) every() time.Duration {
+	if r.doubt {
+		return reachAgain
+	}
+	return r.calm
 }
 
 // reached notes that the client has reached a broker.
-func (r *reachability) reached() { r.vain, r.most = 0, r.first }
+func (r *reachability) reached() { r.doubt, r.vain, r.most = false, 0, reachVain }
 
 // nobody notes that no client has reached a broker.
-func (r *reachability) nobody() { r.vain = 0 }
+func (r *reachability) nobody() { r.doubt, r.vain = true, 0 }
 
 // alone notes that another client has reached a broker and this one has not, and returns true if
 // this one is to be replaced.
 func (r *reachability) alone() bool {
+	r.doubt = true
 	if r.vain++; r.vain < r.most {
 		return false
 	}
-	r.vain, r.most = 0, min(2*r.most, max(r.most, int(stillMost/r.every)))
+	r.vain, r.most = 0, min(2*r.most, int(stillMost/reachAgain))
 	return true
 }
 
 // watch returns when the consumer stands still, or ctx is done.
 func (g *GroupMember) watch(ctx context.Context, reach *reachability) {
-	tick := time.NewTicker(reach.every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	bound := reach.calm / 2 // of one question
+	for asked := time.Now(); pause(ctx, reach.every()-time.Since(asked)); {
+		asked = time.Now()
 		if !g.wanted.Load() && reach.vain == 0 {
 			continue // nothing is amiss, and nobody needs it
 		}
-		err := within(ctx, reach.every/2, func(ctx context.Context) error { return g.consumer.Reach(ctx, g.topic) })
+		err := within(ctx, bound, func(ctx context.Context) error { return g.consumer.Reach(ctx, g.topic) })
 		if err == nil {
 			reach.reached()
 			continue
 		}
-		err = within(ctx, reach.every/2, func(ctx context.Context) error {
+		err = within(ctx, bound, func(ctx context.Context) error {
 			_, err := g.admin.Log(ctx, g.topic, 0)
 			return err
 		})

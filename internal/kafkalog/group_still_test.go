@@ -1,21 +1,21 @@
 package kafkalog
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/kafka"
 )
 
-// A client of a group is replaced when it has reached nobody for T, and five seconds at least,
-// while another client has.
+// A client of a group is replaced when it has reached nobody four times in a row while another
+// client has.
 func TestReachability(t *testing.T) {
-	for t0, want := range map[time.Duration]time.Duration{time.Second: stillAfter, 8 * time.Second: 8 * time.Second, time.Minute: time.Minute} {
-		r := newReachability(t0)
-		require.Equal(t, want, time.Duration(r.first)*r.every, "T = %v", t0)
-	}
 	r := newReachability(time.Second)
-	require.Equal(t, 4, r.first)
 	alone := func(n int) (out []bool) {
 		for range n {
 			out = append(out, r.alone())
@@ -37,5 +37,74 @@ func TestReachability(t *testing.T) {
 		for !r.alone() {
 		}
 	}
-	require.Equal(t, stillMost, time.Duration(r.most)*r.every, "five minutes at most")
+	require.Equal(t, 5*time.Minute, time.Duration(r.most)*r.every(), "five minutes at most")
 }
+
+// unreached is a group's client that reaches no broker from an instant on.
+type unreached struct {
+	kafka.GroupConsumer
+	since time.Time
+}
+
+func (u *unreached) Reach(ctx context.Context, _ string) error {
+	if !time.Now().Before(u.since) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+// absentUntil answers as brokers do that are down until an instant.
+type absentUntil struct {
+	fakeAdmin
+	up time.Time
+}
+
+func (a absentUntil) Log(context.Context, string, int) (kafka.LogInfo, error) {
+	if time.Now().Before(a.up) {
+		return kafka.LogInfo{}, errors.New("no broker")
+	}
+	return kafka.LogInfo{}, nil
+}
+
+// How soon a group's client that stands still after an outage is replaced does not grow with T.
+func TestAGroupsClientIsReplacedSoonAfterAnOutage(t *testing.T) {
+	for lease, within := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 6500 * time.Millisecond,
+		5 * time.Second:        6500 * time.Millisecond,
+		10 * time.Second:       6500 * time.Millisecond,
+		60 * time.Second:       12500 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			down := time.Now().Add(time.Hour)
+			up := down.Add(30 * time.Second)
+			client := &unreached{since: down}
+			g := &GroupMember{consumer: client, admin: absentUntil{up: up}}
+			g.Join(true)
+			g.watch(t.Context(), newReachability(lease))
+			require.Greater(t, time.Since(up), 3*time.Second, "T = %v: it has asked once or twice", lease)
+			require.LessOrEqual(t, time.Since(up), within, "T = %v", lease)
+		})
+	}
+}
+
+// A client that nothing is known against is asked no more often than that.
+func TestAGroupsClientIsAskedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		client := &counted{}
+		g := &GroupMember{consumer: client, admin: fakeAdmin{}}
+		g.Join(true)
+		g.watch(ctx, newReachability(60*time.Second))
+		require.InDelta(t, 3600/5, client.asked, 1)
+	})
+}
+
+// counted is a group's client that reaches brokers.
+type counted struct {
+	kafka.GroupConsumer
+	asked int
+}
+
+func (c *counted) Reach(context.Context, string) error { c.asked++; return nil }
