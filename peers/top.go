@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"syscall"
 )
 
 // maxBallot is the largest ballot that any member may have. A larger one would leave no room for
@@ -36,6 +38,10 @@ func openTop(file, group, host string) (*top, error) {
 	if file == "" {
 		return t, nil
 	}
+	var err error
+	if t.file, err = behindLinks(file); err != nil {
+		return nil, err
+	}
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, t.write(0) // fail now if it cannot be written later
@@ -52,6 +58,25 @@ func openTop(file, group, host string) (*top, error) {
 	}
 	t.ballot = *had.Top
 	return t, nil
+}
+
+// behindLinks returns the file that a path leads to. write replaces that file and not a link to it: the
+// link would become a file where nobody has asked for one, say on a disk that is not kept.
+func behindLinks(file string) (string, error) {
+	at, err := os.Lstat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return file, nil
+	case err != nil:
+		return "", fmt.Errorf("peers: TopFile: %w", err)
+	case at.Mode()&fs.ModeSymlink == 0:
+		return file, nil
+	}
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return "", fmt.Errorf("peers: TopFile: %s is a link to a file that cannot be found: name that file instead: %w", file, err)
+	}
+	return real, nil
 }
 
 func (t *top) known() int64 {
@@ -106,6 +131,12 @@ func syncDir(dir string) error {
 	if err != nil {
 		return fmt.Errorf("peers: TopFile: %w", err)
 	}
-	_ = d.Sync() // Windows cannot do it
-	return d.Close()
+	err = d.Sync()
+	if runtime.GOOS == "windows" || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+		err = nil // it cannot be done here
+	}
+	if err = errors.Join(err, d.Close()); err != nil {
+		return fmt.Errorf("peers: TopFile: %w", err)
+	}
+	return nil
 }

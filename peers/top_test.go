@@ -82,6 +82,27 @@ func TestATopFileThatIsOfNoUse(t *testing.T) {
 
 // While another process serves at the address, the largest ballot may still rise. So the file is
 // read, and made, only by the process that listens.
+// A link to the file stays a link: what it leads to may be on a disk that outlives this one.
+func TestALinkToTheTopFileStays(t *testing.T) {
+	kept, dir := filepath.Join(t.TempDir(), "kept"), t.TempDir()
+	link := filepath.Join(dir, "top")
+	require.NoError(t, os.Symlink(kept, link))
+	_, err := openTop(link, "g", "a")
+	require.ErrorContains(t, err, "is a link to a file that cannot be found: name that file instead")
+
+	_, err = openTop(kept, "g", "a")
+	require.NoError(t, err)
+	linked, err := openTop(link, "g", "a")
+	require.NoError(t, err)
+	require.NoError(t, linked.raise(7))
+	again, err := openTop(kept, "g", "a")
+	require.NoError(t, err)
+	require.EqualValues(t, 7, again.known())
+	to, err := os.Readlink(link)
+	require.NoError(t, err)
+	require.Equal(t, kept, to)
+}
+
 func TestTheFileBelongsToTheProcessThatListens(t *testing.T) {
 	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
