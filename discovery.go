@@ -114,11 +114,11 @@ func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 }
 
 // Watch yields the holders of the roles below R: first everything known now, then every change.
-// Roles about which nothing is known follow as soon as something is. One Standing covers all roles
-// of a partition that have the same holder and token, or that have no holder (Vacant, whether by
-// release or by silence); it names only roles whose state differs from what this Watch yielded
-// before. A new term of the same holder is a change; a beat is not. Each Standing is about the
-// past, as Holder is.
+// Roles about which nothing is known follow as soon as something is. Nothing is yielded for roles
+// that SetRoles removes. One Standing covers all roles of a partition that have the same holder and
+// token, or that have no holder (Vacant, whether by release or by silence); it names only roles
+// whose state differs from what this Watch yielded before. A new term of the same holder is a
+// change; a beat is not. Each Standing is about the past, as Holder is.
 //
 // The first look takes as long as Standings does. After that the Watch looks only at roles near
 // those that have changed, unless a holder falls silent, is heard again, or there are small logs.

@@ -112,7 +112,7 @@ func TestASentinelReleasesWhatAKilledPeerLed(t *testing.T) {
 		}
 		return leader != "" && watched == len(hosts)
 	})
-	pause(t.Context(), sentinelT+sentinelT/4) // no term is released before it is T old
+	pause(t.Context(), 2*sentinelT) // no term is released before it is T old
 	killed := time.Now()
 	require.NoError(t, members[leader].Process.Signal(syscall.SIGKILL))
 	next(func(who, what string) bool { return who != leader && strings.HasPrefix(what, "leads true") })

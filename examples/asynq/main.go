@@ -21,6 +21,7 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+	"github.com/robfig/cron/v3"
 
 	"github.com/goneli/neli"
 )
@@ -50,6 +51,9 @@ func main() {
 }
 
 func run(ctx context.Context, cfg neli.Config, address, schedule string) error {
+	if _, err := cron.ParseStandard(schedule); err != nil { // asynq's parser; who does not lead would not notice
+		return fmt.Errorf("-schedule %q: %w", schedule, err)
+	}
 	n, err := neli.New(cfg)
 	if err != nil {
 		return err

@@ -47,6 +47,9 @@ func main() {
 }
 
 func run(ctx context.Context, cfg neli.Config, schedule string) error {
+	if _, err := cron.New(cron.WithSeconds()).AddFunc(schedule, func() {}); err != nil { // who does not lead would not notice
+		return fmt.Errorf("-schedule %q: %w", schedule, err)
+	}
 	n, err := neli.New(cfg)
 	if err != nil {
 		return err
