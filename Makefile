@@ -153,8 +153,8 @@ integration-franz: ## likewise with the client without cgo, FRANZ=^TestSecured$$
 versions: ## the oldest version of Kafka, one in the middle and the newest; VERSIONS=all for all of them
 	cd integration && NELI_VERSIONS=$(VERSIONS) $(GO) test -count=1 -race -timeout 40m -run '^TestVersions$$' -v . | grep -v '^=== '
 
-outages: ## OUTAGES=200 of half a minute, of one broker and of three, two clusters of each in parallel; ten members on either client must go on by themselves; two hours and a half on two cores that do nothing else
-	cd integration && NELI_OUTAGES=$(OUTAGES) $(GO) test -count=1 -parallel 4 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '
+outages: ## OUTAGES=200 of half a minute, of one broker and of three, three clusters of each in parallel; ten members on either client must go on by themselves; about an hour on two cores that do nothing else
+	cd integration && NELI_OUTAGES=$(OUTAGES) $(GO) test -count=1 -parallel 6 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '
 
 outbox-brokers: ## the outbox's relays for FOR=3m on three brokers that crash or restart in turn; relays and the database fail, too
 	cd examples && NELI_OUTBOX_FOR=$(FOR) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '^TestNothingIsLostOnThreeBrokers$$' -v ./outbox

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -23,8 +24,13 @@ const envOutages = "NELI_OUTAGES"
 
 const (
 	outageLasts    = 30 * time.Second
-	outageClusters = 2 // in parallel, of each size, if envOutages is set; they share the outages
+	outageAim      = 15 * time.Second // of the brokers' return; what took longer is counted
+	outageClusters = 3                // in parallel, of each size, if envOutages is set; they share the outages
 )
+
+// restarting makes the clusters' restarts take turns. Brokers that start take both cores of a small machine: with twelve that
+// start at once nobody else does anything.
+var restarting sync.Mutex
 
 // outagesFromEnv returns the number of outages for each size of a cluster. By default it is a small one, for one broker only.
 func outagesFromEnv(t *testing.T) map[int]int {
@@ -124,6 +130,7 @@ func outagesOf(t *testing.T, brokers, outages int) {
 	})
 
 	before := map[string]uint64{}
+	recovered := map[string][]time.Duration{} // by kind
 	for o := range outages {
 		each(t, cluster, func(b *kafkatest.Broker) error {
 			if o%2 == 0 {
@@ -133,7 +140,7 @@ func outagesOf(t *testing.T, brokers, outages int) {
 			return nil
 		})
 		waitPast(t, witness.Now()+outageLasts)
-		each(t, cluster, func(b *kafkatest.Broker) error { return b.Restart(t.Context()) })
+		restart(t, cluster)
 		back := witness.Now()
 		took := map[string]time.Duration{}
 		for still := unwell(); len(still) > 0; still = unwell() {
@@ -161,8 +168,25 @@ func outagesOf(t *testing.T, brokers, outages int) {
 			}
 		}
 		before = replaced
+		for _, kind := range outageKinds {
+			recovered[kind.name] = append(recovered[kind.name], took[kind.name])
+		}
 		t.Logf("outage %d: the last of each kind was well after %v", o+1, took)
 	}
+	for kind, all := range recovered {
+		slices.Sort(all)
+		after, _ := slices.BinarySearch(all, outageAim+1)
+		t.Logf("%s: %d outages, all members were well after %v (median) and %v (longest); after more than %v: %d",
+			kind, len(all), all[len(all)/2], all[len(all)-1], outageAim, len(all)-after)
+	}
+}
+
+// restart brings all brokers of a cluster back, while no other cluster does so.
+func restart(t *testing.T, cluster *kafkatest.Cluster) {
+	t.Helper()
+	restarting.Lock()
+	defer restarting.Unlock()
+	each(t, cluster, func(b *kafkatest.Broker) error { return b.Restart(t.Context()) })
 }
 
 func startOutageMember(t *testing.T, cluster *kafkatest.Cluster, kind outageKind, group, name string, provider kafka.Provider) outageMember {
