@@ -98,7 +98,7 @@ func scarce(r history.Record, v Verdict) []string {
 		faults = append(faults, "no write was ever accepted")
 	}
 	for _, l := range r.Lives {
-		faults = append(faults, unsampled(l, r.Roles)...)
+		faults = append(faults, unsampled(l, r.Lives, r.Roles)...)
 	}
 	return faults
 }

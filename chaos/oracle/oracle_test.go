@@ -385,7 +385,7 @@ func TestSampling(t *testing.T) {
 		{"it ended before it began", history.Life{Died: ms(5_000)}, ""},
 		{"never", history.Life{Died: ms(20_000)}, "never sampled"},
 		{"a twentieth is missing", life("a", run(ex, witness.No, 0, 10_000), run(ex, witness.No, 11_000, 20_000), run(non, witness.No, 0, 20_000)), ""},
-		{"a seventh in between", life("a", run(ex, witness.No, 0, 10_000), run(ex, witness.No, 13_000, 20_000), run(non, witness.No, 0, 20_000)), "a, exclusive role 0: only 85 %"},
+		{"a seventh in between", life("a", run(ex, witness.No, 0, 10_000), run(ex, witness.No, 13_000, 20_000), run(non, witness.No, 0, 20_000)), "a, exclusive role 0: only 85 % of its life was sampled; of the missing 3.001s others were sampled for 2s, in [[10.000000, 13.001000] (3.001s)]"},
 		{"a stall of a short life", life("a", run(ex, witness.No, 0, 1_000), run(ex, witness.No, 2_900, 5_000), run(non, witness.No, 0, 5_000)), ""},
 		{"more of a short life", life("a", run(ex, witness.No, 0, 1_000), run(ex, witness.No, 3_100, 5_000), run(non, witness.No, 0, 5_000)), "a, exclusive role 0: only 58 %"},
 		{"of the other mode", life("a", run(ex, witness.No, 0, 20_000), run(non, witness.No, 0, 10_000), run(non, witness.No, 13_000, 20_000)), "a, non-exclusive role 0: only 85 %"},
@@ -410,7 +410,9 @@ func TestSampling(t *testing.T) {
 			return l
 		}(), "a, exclusive role 0: never sampled"},
 	} {
-		t.Run(c.name, func(t *testing.T) { rejects(t, c.want, unsampled(c.life, 1)) })
+		t.Run(c.name, func(t *testing.T) {
+			rejects(t, c.want, unsampled(c.life, []history.Life{c.life, life("b", run(ex, witness.No, 0, 12_000))}, 1))
+		})
 	}
 }
 

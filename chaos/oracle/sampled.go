@@ -24,8 +24,8 @@ const (
 )
 
 // unsampled lists the roles, of either mode, that were not sampled enough, in the life from the first sample to its end without
-// suspensions.
-func unsampled(l history.Life, roles int) []string {
+// suspensions. It says how much of the missing time other lives were sampled: if hardly any, the whole machine stood still.
+func unsampled(l history.Life, lives []history.Life, roles int) []string {
 	var faults []string
 	for mode := range history.Modes {
 		for role := range roles {
@@ -40,27 +40,48 @@ func unsampled(l history.Life, roles int) []string {
 			if late := runs[0].First.Before - l.Born; late > starting {
 				faults = append(faults, fmt.Sprintf("%s: not sampled for %v after its birth", what, late.Round(time.Millisecond)))
 			}
-			seen, all := sampled(l, runs)
-			if share := float64(seen) / float64(max(1, all)); all > brief && all-seen > stall && share < enough {
-				faults = append(faults, fmt.Sprintf("%s: only %.0f %% of its life was sampled", what, 100*share))
+			awake, missing := sampled(l, runs)
+			all := total(awake)
+			if share := 1 - float64(total(missing))/float64(max(1, all)); all > brief && total(missing) > stall && share < enough {
+				faults = append(faults, fmt.Sprintf("%s: only %.0f %% of its life was sampled; of the missing %v others were sampled for %v, in %v",
+					what, 100*share, total(missing), total(witness.Intersect(missing, sampledOthers(l, lives))), missing))
 			}
 		}
 	}
 	return faults
 }
 
-// sampled returns how much of a life the samples of one role cover, and how long it is.
-func sampled(l history.Life, runs witness.Runs) (seen, all time.Duration) {
+// sampled returns when a life should have been sampled, and when the samples of one role do not cover it.
+func sampled(l history.Life, runs witness.Runs) (awake, missing []witness.Span) {
 	end := l.Died - ending
 	if l.Died == witness.Never { // it lived when the record was taken
 		end = runs[len(runs)-1].Last.Before
 	}
-	awake := witness.Without(witness.Span{From: runs[0].First.After, To: end}, l.Stops)
-	var proven []witness.Span
-	for _, r := range runs {
-		proven = append(proven, r.Proven())
+	awake = witness.Without(witness.Span{From: runs[0].First.After, To: end}, l.Stops)
+	proven := proofs(runs)
+	for _, a := range awake {
+		missing = append(missing, witness.Without(a, proven)...)
 	}
-	return total(witness.Intersect(witness.Union(proven), awake)), total(awake)
+	return awake, missing
+}
+
+// sampledOthers returns when any life but l was sampled, for whatever role.
+func sampledOthers(l history.Life, lives []history.Life) []witness.Span {
+	var spans []witness.Span
+	for _, o := range lives {
+		if o.Member != l.Member {
+			spans = append(spans, proofs(o.Runs)...)
+		}
+	}
+	return witness.Union(spans)
+}
+
+func proofs(runs witness.Runs) []witness.Span {
+	var spans []witness.Span
+	for _, r := range runs {
+		spans = append(spans, r.Proven())
+	}
+	return witness.Union(spans)
 }
 
 func total(spans []witness.Span) time.Duration {
