@@ -31,14 +31,15 @@ const (
 // wait for the work. In non-exclusive mode let the loop run until Pulse returns ErrClosed, so that
 // it works for as long as this process leads.
 //
-// When Close returns nil, no goroutine and no client of this Neli is left. It is idempotent. It
-// takes at most DrainTimeout, plus the wait for a successor (1 s, or a HeartbeatInterval if that
-// is longer; 4 s or more with Assigned nomination), plus 12 s if the broker cannot be reached (16
-// s if this process is still reading far behind the log's end). If a task, a function of Lead, a
-// barrier on another goroutine, Config.Healthy, Config.Requests, Config.Token or a client has not
-// returned by then, the error says so. Close has no limit for a barrier that it runs itself. It must
-// not be called from a barrier, a task or a function of Lead: it would wait for itself up to that
-// limit.
+// When Close returns nil, no goroutine and no client of this Neli is left. It is idempotent. In
+// exclusive mode it takes at most DrainTimeout, plus the wait for a successor (1 s, or a
+// HeartbeatInterval if that is longer; with Assigned nomination 3 s and two group heartbeats, 4 s
+// by default), plus 12 s if the broker cannot be reached, or 16 s if this process is still reading
+// far behind the log's end. Close waits for a task, a function of Lead, a barrier on another
+// goroutine, Config.Healthy, Config.Requests, Config.Token and the clients for no longer than
+// DrainTimeout, that wait (in non-exclusive mode the time above) and 16 s; then the error says
+// which has not returned. Close has no limit for a barrier that it runs itself. It must not be
+// called from a barrier, a task or a function of Lead: it would wait for itself up to that limit.
 func (n *Neli) Close() error {
 	n.closeOnce.Do(func() {
 		n.state.CompareAndSwap(int32(StateLive), int32(StateClosing))
@@ -49,7 +50,11 @@ func (n *Neli) Close() error {
 		}
 	})
 	defer n.stop()
-	bound := n.set.drain + max(n.set.successorWait, n.set.handoverOverlap) + closeTail + closeClients
+	wait := n.set.successorWait
+	if n.set.mode == NonExclusive { // only there a leaving process leads on for the overlap
+		wait = max(wait, n.set.handoverOverlap)
+	}
+	bound := n.set.drain + wait + closeTail + closeClients
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
 	select {

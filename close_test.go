@@ -166,6 +166,32 @@ func TestCloseSaysThatLeadsFunctionHangs(t *testing.T) {
 	})
 }
 
+// What does not return holds Close for DrainTimeout, the wait for a successor and 16 s, whatever T is: service
+// managers are given limits by that.
+func TestCloseIsBoundedBesideAFunctionThatHangs(t *testing.T) {
+	for nomination, wait := range map[neli.Nomination]time.Duration{neli.Open: 12 * time.Second, neli.Assigned: 4 * time.Second} {
+		simulate(t, nelitest.Options{}, func(c *cluster) {
+			a := c.Join("a", func(cfg *neli.Config) { cfg.Nomination, cfg.HeartbeatTimeout = nomination, time.Minute })
+			hang := make(chan struct{})
+			ended := make(chan error, 1)
+			go func() {
+				ended <- a.Lead(c.Context(), func(context.Context, neli.Leadership) error {
+					<-hang
+					return nil
+				})
+			}()
+			c.Leader(0, 2*time.Minute)
+			began := time.Now()
+			err := a.Close()
+			took := time.Since(began)
+			close(hang)
+			require.ErrorContains(c, err, "the function of Lead")
+			require.LessOrEqual(c, took, 10*time.Second+wait+16*time.Second, "%s", nomination)
+			require.ErrorIs(c, <-ended, neli.ErrClosed)
+		})
+	}
+}
+
 // What a process that has crashed said before does not count: the group has given
 // its partitions to others since.
 func TestCloseDoesNotTakeTheDeadForSuccessors(t *testing.T) {

@@ -72,12 +72,12 @@ Safety does not depend on group membership, rebalance callbacks, commits or the 
 
 A partition of the leader topic is a totally ordered log, so it can act as an arbiter. Role j lives
 on partition j mod M; one log carries the leases of any number of roles. A process has a session on
-each log, with a random id, which lasts until the process loses its place in the log. Every process
-folds the log into the same state: which session holds which role, and with which token. A process
-that holds a role writes beats; one beat renews all its roles on a partition. V is the time, taken
-before the record was sent, of the process's newest beat or claim that it has read back from the
-log. IsLeader compares the state and V with the clock, and does nothing else: it turns false by
-itself.
+each log, with a random id, which lasts until its lease lapses or the process loses its place in the
+log. Every process folds the log into the same state: which session holds which role, and with which
+token. A process that holds a role writes beats; one beat renews all its roles on a partition. V is
+the time, taken before the record was sent, of the process's newest beat or claim that it has read
+back from the log. IsLeader compares the state and V with the clock, and does nothing else: it turns
+false by itself.
 
 All other processes follow the log. One of them may claim a role after its holder has released it,
 or has been silent for so long that the lease must be over by any clock; the holder's records state
