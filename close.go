@@ -64,13 +64,18 @@ func (n *Neli) Close() error {
 	}
 	defer func() { <-n.driver }()
 	for n.ended() == nil {
-		n.deliver()
-		if !n.wait(timer.C, nil) {
+		n.deliver() // the barrier may take longer than bound, and this Neli may end meanwhile
+		if n.ended() == nil && !n.wait(timer.C, nil) {
 			return fmt.Errorf("neli: Close: the Kafka clients have not stopped within %v", bound)
 		}
 	}
 	n.deliver()
 	n.state.CompareAndSwap(int32(StateClosing), int32(StateClosed))
+	select {
+	case <-n.idle:
+		return nil // also if the barrier has taken longer than bound
+	default:
+	}
 	select {
 	case <-n.idle:
 		return nil

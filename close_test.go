@@ -192,6 +192,26 @@ func TestCloseIsBoundedBesideAFunctionThatHangs(t *testing.T) {
 	}
 }
 
+// Close has no limit for a barrier that it runs itself. Once that has returned and nothing is left, Close returns nil,
+// however late it is.
+func TestCloseOutlivesItsOwnBarrier(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		for range 20 { // of two channels that are ready, select takes either
+			a := c.Join("a", open)
+			a.Upon(func(e neli.Event) {
+				if _, ok := e.(neli.LeaderRevoked); ok {
+					c.Pass(time.Minute)
+				}
+			})
+			ok, err := a.Pulse(time.Minute)
+			require.NoError(c, err)
+			require.True(c, ok)
+			require.NoError(c, a.Close())
+			require.Equal(c, neli.StateClosed, a.State())
+		}
+	})
+}
+
 // What a process that has crashed said before does not count: the group has given
 // its partitions to others since.
 func TestCloseDoesNotTakeTheDeadForSuccessors(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -277,6 +278,48 @@ func TestPanickingBarrierEndsLead(t *testing.T) {
 		require.False(t, a.desired.Contend)
 		_, err := n.Pulse(0) // it can be driven again
 		require.NoError(t, err)
+	})
+}
+
+// A program may catch a panic of the barrier and go on. A function that Lead left behind then still works on its role:
+// the next Lead starts none beside it, and Close waits for it.
+func TestNoFunctionBesideOneThatAPanicLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, a := onRoles(t, 2, 2, func(e Event) {
+			if _, ok := e.(LeaderFenced); ok {
+				panic("barrier")
+			}
+		})
+		var atWork, runs atomic.Int32 // on role 1
+		work := func(ctx context.Context, l Leadership) error {
+			if l.Role == 1 {
+				runs.Add(1)
+				if atWork.Add(1) > 1 {
+					t.Error("two functions work on role 1")
+				}
+				defer atWork.Add(-1)
+			}
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			return nil
+		}
+		caught := make(chan any)
+		go func() {
+			defer func() { caught <- recover() }()
+			_ = n.Lead(t.Context(), work)
+		}()
+		synctest.Wait()
+		a.claim(10, 0)
+		a.claim(11, 1)
+		synctest.Wait()
+		a.lose(0)
+		require.Equal(t, "barrier", <-caught)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		ended := make(chan error)
+		go func() { ended <- n.Lead(ctx, work) }()
+		require.NoError(t, <-ended)
+		require.Equal(t, int32(2), runs.Load(), "the next Lead has worked on role 1, too")
 	})
 }
 

@@ -17,7 +17,10 @@ const (
 	healthLimit = 5 * time.Second
 )
 
-var errHealthHangs = errors.New("the check has not returned for " + healthLimit.String())
+var (
+	errHealthHangs  = errors.New("the check has not returned for " + healthLimit.String())
+	errHealthGoexit = errors.New("the check ended its goroutine")
+)
 
 // healthWatch is the goroutine that calls Config.Healthy.
 type healthWatch struct {
@@ -60,7 +63,11 @@ func (n *Neli) watchHealth() healthWatch {
 func (n *Neli) checkHealth(judge func(error)) {
 	answer := make(chan error, 1)
 	var call sync.WaitGroup
-	call.Go(func() { answer <- n.set.healthy() })
+	call.Go(func() {
+		err := errHealthGoexit // as t.FailNow does; without an answer no check would follow
+		defer func() { answer <- err }()
+		err = n.set.healthy()
+	})
 	defer call.Wait()
 	limit := time.NewTimer(healthLimit)
 	defer limit.Stop()

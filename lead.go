@@ -83,10 +83,12 @@ func (l *lead) end(err error) error {
 	return err
 }
 
-// abandon ends the functions if a panic of the barrier ends Lead. It receives their results in the
-// background, since no caller waits for them any more.
-func (l *lead) abandon() {
+// leave ends the turn. If a panic of the barrier ends Lead, leave ends the functions and receives
+// their results in the background, since no caller waits for them any more. The turn lasts until
+// then, so that the next Lead runs no function beside them, and Close waits for them.
+func (l *lead) leave() {
 	if l.over {
+		<-l.n.driver
 		return
 	}
 	l.finish(ErrRevoked)
@@ -94,6 +96,7 @@ func (l *lead) abandon() {
 		for ; l.total > 0; l.total-- {
 			<-l.results
 		}
+		<-l.n.driver
 	}()
 }
 

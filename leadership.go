@@ -59,10 +59,9 @@ func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) er
 	if !n.takeTurn(nil, ctx.Done(), n.done) {
 		return n.ended()
 	}
-	defer func() { <-n.driver }()
 	l := &lead{n: n, fn: fn, ctx: ctx, roles: int(n.roles.Load()), results: make(chan leadResult),
 		units: map[int]*leadUnit{}, idle: map[int64][]int{}}
-	defer l.abandon()
+	defer l.leave()
 	return l.run()
 }
 

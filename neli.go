@@ -100,7 +100,7 @@ func newNeli(set *settings, now func() clock.Instant, barrier ...Barrier) *Neli 
 		done:    make(chan struct{}),
 		idle:    make(chan struct{}),
 	}
-	n.desired = elector.Desired{Roles: set.roles, Why: term.Resigned, Unhealthy: set.healthy != nil}
+	n.desired = elector.Desired{Roles: set.roles, Why: term.Resigned, Unhealthy: set.healthy != nil && !set.observer}
 	if len(barrier) == 1 {
 		n.barrier = barrier[0]
 	}

@@ -114,11 +114,23 @@ func (n *Neli) serveRequests() (stop func()) {
 	return func() { cancel(); work.Wait() }
 }
 
+var errRequestsGoexit = errors.New("Config.Requests ended its goroutine")
+
+// decide calls Config.Requests. If that ends its goroutine, as t.FailNow does, it has refused; the
+// goroutine that serves requests goes on.
+func (n *Neli) decide(r Request) error {
+	err := errRequestsGoexit
+	var call sync.WaitGroup
+	call.Go(func() { err = n.set.requests(r) })
+	call.Wait()
+	return err
+}
+
 // serve puts one request to the application and carries it out if that accepts.
 func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	log := n.set.logger.With(q.Describe()...)
 	r := Request{Role: q.Role, To: q.To, StepDown: q.Verb == lease.StepDown, By: q.By, Name: q.Name}
-	if err := n.set.requests(r); err != nil {
+	if err := n.decide(r); err != nil {
 		log.Info("request refused", "error", err)
 		n.core.elector.Answer(q, lease.Refused, n.set.secrets.Text(err.Error()))
 		return

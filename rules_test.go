@@ -32,6 +32,9 @@ var driverMutants = []mutation.Mutant{
 	{Rule: "a term that goes on is worked for", File: "lead.go",
 		Old: "		l.resume()\n", New: "",
 		Guard: "TestATermThatGoesOnIsWorkedForAgain", Want: "deadlock"},
+	{Rule: "the turn of a Lead that a panic ended lasts until its functions have returned", File: "lead.go",
+		Old: "		<-l.n.driver\n	}()\n", New: "	}()\n	<-l.n.driver\n",
+		Guard: "TestNoFunctionBesideOneThatAPanicLeft", Want: "two functions work on role 1"},
 	{Rule: "a frozen program is told nothing", File: "deliver.go",
 		Old: "	n.set.frozen.Wait()\n", New: "",
 		Package: "./nelitest", Guard: "TestFreezeEndsWithTheProcess", Want: "nobody was told"},
@@ -149,7 +152,7 @@ var simulatorRules = []mutation.Mutant{
 		Want: `should be the most`},
 
 	{Rule: "who refuses a request keeps what it leads", File: "request.go",
-		Old: "if err := n.set.requests(r); err != nil {", New: "if err := n.set.requests(r); err != nil && r.By == \"\" {",
+		Old: "if err := n.decide(r); err != nil {", New: "if err := n.decide(r); err != nil && r.By == \"\" {",
 		Want: `gives something up though nobody let it`},
 
 	// Observers, and what is told of holders.

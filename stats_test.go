@@ -49,6 +49,19 @@ func claimedByAnother(c *cluster) {
 	require.NoError(c, err)
 }
 
+// Healthy is not called in an observer, which often has its members' configuration. So it does not count as unhealthy:
+// NeliUnhealthy would fire for it and never stop.
+func TestObserverIsNotUnhealthy(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		o := c.Join("o", func(cfg *neli.Config) {
+			observer(cfg)
+			cfg.Healthy = func() error { c.Error("called"); return nil }
+		})
+		c.Pass(10 * time.Second)
+		require.True(c, o.Stats().Healthy)
+	})
+}
+
 // What a leader counts while nothing happens, and what an observer does.
 func TestStatsOfQuietTimes(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(10), func(c *cluster) {

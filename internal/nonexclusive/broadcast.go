@@ -17,7 +17,7 @@ func (a *Arbiter) broadcast(ctx context.Context) error {
 		if a.attend() {
 			for p := range a.assigned {
 				if err := a.clients.Producer.Append(a.set.Topic, p, nil, a.reported); err != nil {
-					a.count(err) // the next one will do
+					a.reported(err) // no report follows; the next record will do
 				}
 			}
 		}

@@ -2,6 +2,7 @@ package nonexclusive_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
@@ -404,6 +406,57 @@ func TestSharedLogsWithNoLockHeld(t *testing.T) {
 		require.LessOrEqual(c, said.Load(), int64(10*time.Minute/(10*time.Second)), "logs too often")
 	})
 }
+
+// A client may refuse a record at once, instead of reporting it later: librdkafka does so when its queue is full, and
+// when it knows already that it may not write to the topic. Both are told like what is reported later.
+func TestSharedRecordsRefusedAtOnce(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		var lines atomic.Int64
+		c.Work("a", func(cfg *neli.Config) {
+			shared(cfg)
+			cfg.Provider = refusing{cfg.Provider, errors.New("the queue is full")}
+			cfg.Logger = slog.New(callsBack{func(r slog.Record) {
+				if strings.Contains(r.Message, "cannot write to the leader topic") {
+					lines.Add(1)
+				}
+			}})
+		})
+		c.Pass(time.Minute)
+		require.Positive(c, lines.Load(), "nobody is told why it does not lead")
+		require.LessOrEqual(c, lines.Load(), int64(7), "logs too often")
+
+		b := c.Work("b", func(cfg *neli.Config) {
+			shared(cfg)
+			cfg.Provider = refusing{cfg.Provider, kafka.ErrTopicAuthorization}
+		})
+		c.Pass(time.Minute)
+		require.Equal(c, neli.StateFailed, b.State())
+		require.ErrorIs(c, b.Await(), neli.ErrAccess)
+		require.ErrorContains(c, b.Await(), "WRITE topic")
+	})
+}
+
+// refusing is a Provider whose producers refuse every record at once.
+type refusing struct {
+	kafka.Provider
+	why error
+}
+
+func (p refusing) Producer(props map[string]string, log *slog.Logger) (kafka.Producer, error) {
+	inner, err := p.Provider.Producer(props, log)
+	return refusingProducer{inner, p.why}, err
+}
+
+func (p refusing) Admin(over kafka.Producer) (kafka.Admin, error) {
+	return p.Provider.Admin(over.(refusingProducer).Producer)
+}
+
+type refusingProducer struct {
+	kafka.Producer
+	why error
+}
+
+func (p refusingProducer) Append(string, int, []byte, func(error)) error { return p.why }
 
 // A process has to leave the group for lack of records, and its poll blocks for longer than the
 // pause. It must leave all the same: otherwise the group would not tell it its assignment again.

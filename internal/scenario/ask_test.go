@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -103,6 +104,32 @@ func TestAsk(t *testing.T) {
 			}
 		}
 		require.Equal(c, 3, requests)
+	})
+}
+
+// Config.Requests may end its goroutine, as t.FailNow does. That refuses the request, and the next one is answered.
+func TestRequestsThatEndsItsGoroutine(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		var ends atomic.Bool
+		ends.Store(true)
+		a := c.Work("a", func(cfg *neli.Config) {
+			Open(cfg)
+			cfg.Requests = func(neli.Request) error {
+				if ends.Load() {
+					runtime.Goexit()
+				}
+				return nil
+			}
+		})
+		c.Leader(0, 2*silence)
+		o := c.Join("o", func(cfg *neli.Config) { Open(cfg); observer(cfg) })
+		c.Pass(6 * time.Second)
+		err := o.Ask(c.atMost(time.Minute), neli.Request{Role: 0, StepDown: true})
+		require.ErrorIs(c, err, neli.ErrRefused)
+		require.ErrorContains(c, err, "ended its goroutine")
+		require.True(c, a.IsLeader())
+		ends.Store(false)
+		require.NoError(c, o.Ask(c.atMost(time.Minute), neli.Request{Role: 0, StepDown: true}))
 	})
 }
 

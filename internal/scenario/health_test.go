@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -139,6 +140,28 @@ func TestFirstCheckComesBeforeTheFirstClaim(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A check may end its goroutine, as t.FailNow does. That counts as unhealthy, and the next check counts again.
+func TestCheckThatEndsItsGoroutine(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		var ends atomic.Bool
+		a := c.Work("a", func(cfg *neli.Config) {
+			Open(cfg)
+			cfg.Healthy = func() error {
+				if ends.Load() {
+					runtime.Goexit()
+				}
+				return nil
+			}
+		})
+		c.Leader(0, 2*silence)
+		ends.Store(true)
+		c.Eventually(2*time.Second, "it counts as unhealthy", func() bool { return !a.Stats().Healthy })
+		ends.Store(false)
+		c.Eventually(2*time.Second, "it is healthy again", func() bool { return a.Stats().Healthy })
+		require.NoError(c, a.Close())
+	})
 }
 
 // In non-exclusive mode, an unhealthy leader leaves the group and leads on until another member
