@@ -181,6 +181,8 @@ func TestConfigFaults(t *testing.T) {
 		{Config{KafkaConfig: KafkaConfigMap{"ssl.endpoint.identification.algorithm": "https"}}, "KafkaConfig[ssl.endpoint.identification.algorithm]", "https", "has no effect with security.protocol=plaintext"},
 		{Config{KafkaConfig: KafkaConfigMap{"enable.ssl.certificate.verification": true}}, "KafkaConfig[enable.ssl.certificate.verification]", "true", "has no effect with security.protocol=plaintext"},
 		{Config{KafkaConfig: KafkaConfigMap{"https.ca.location": "/ca", "security.protocol": "SSL"}}, "KafkaConfig[https.ca.location]", "/ca", "has no effect with security.protocol=SSL"},
+		{Config{KafkaConfig: KafkaConfigMap{"metadata.broker.list": "a:1", "bootstrap.servers": "b:1"}}, "KafkaConfig[metadata.broker.list]", "a:1",
+			"is another name of bootstrap.servers, which is set to another value: set one of them"},
 		{Config{KafkaConfig: KafkaConfigMap{"metadata.broker.list": "\t"}}, "KafkaConfig[metadata.broker.list]", "", "must be host:port,…"},
 		{Config{KafkaConfig: KafkaConfigMap{"acks": 1}}, "KafkaConfig[acks]", "1", "is always all"},
 		{Config{KafkaConfig: KafkaConfigMap{"group.id": "mine"}}, "KafkaConfig[group.id]", "mine", "is set by LeaderGroupID"},

@@ -125,6 +125,12 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 			"must be host:port,…, or be left out ("+tuned["bootstrap.servers"]+")")
 		checkServers("KafkaConfig["+name+"]", v, protocol, f)
 	}
+	for _, alias := range slices.Sorted(maps.Keys(aliases)) { // which of two values a client takes depends on chance
+		name := aliases[alias]
+		v, set := out[alias]
+		other, both := out[name]
+		f.check(!set || !both || v == other, "KafkaConfig["+alias+"]", v, "is another name of "+name+", which is set to another value: set one of them")
+	}
 	for _, name := range []string{"session.timeout.ms", "heartbeat.interval.ms"} {
 		v, set := out[name]
 		if !set {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli/kafka"
 )
@@ -31,6 +32,7 @@ type group struct {
 	owned  map[int]struct{}
 	poll   context.CancelFunc // ends the wait of a Poll
 	fatal  error              // a final error, which every later Poll returns
+	turn   int                // the broker that Reach asks first
 }
 
 // leaveBound is how long Leave waits until the coordinator is told.
@@ -119,17 +121,37 @@ func (g *group) Close() error {
 	return g.end
 }
 
+// Reach asks one broker after the other, and begins with the one after that which was silent, if
+// any. kgo.Client.Ping always begins with the same broker: if only that one is silent, Ping has no
+// time left for the others.
 func (g *group) Reach(ctx context.Context, _ string) error {
 	g.mu.Lock()
 	var kafka *link
 	if g.present != nil {
 		kafka = g.present.kafka
 	}
+	turn := g.turn
 	g.mu.Unlock()
 	if kafka == nil {
 		return nil // it has no connections yet, or no longer
 	}
-	return classify("reach a broker", kafka.Ping(ctx))
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{} // no topics; nil would ask for all
+	brokers := append(kafka.DiscoveredBrokers(), kafka.SeedBrokers()...)
+	var err error
+	for range brokers {
+		if _, err = brokers[turn%len(brokers)].Request(ctx, req); err == nil {
+			break
+		}
+		turn++
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.turn = turn
+	return classify("reach a broker", err)
 }
 
 func (g *group) Poll(timeout time.Duration) (kafka.GroupEvent, error) {

@@ -148,7 +148,9 @@ func (g *confluentGroup) Close() error {
 }
 
 // Reach asks where the first partition ends. It does not ask for metadata, because an answer with
-// metadata can bring the client to a standstill.
+// metadata can bring the client to a standstill. If ctx ends first, the question goes on in the
+// background: librdkafka drops a connection on which a question was not answered in time, and may
+// be fetching over it.
 func (g *confluentGroup) Reach(ctx context.Context, topic string) error {
 	g.mu.Lock()
 	if g.ended {
@@ -160,11 +162,7 @@ func (g *confluentGroup) Reach(ctx context.Context, topic string) error {
 	answered := make(chan error, 1)
 	go func() {
 		defer g.asking.Done()
-		left := confluentReachBound
-		if end, ok := ctx.Deadline(); ok {
-			left = min(left, max(time.Until(end), time.Millisecond))
-		}
-		parts, err := g.client.OffsetsForTimes([]ck.TopicPartition{{Topic: &topic, Offset: ck.OffsetEnd}}, int(left.Milliseconds()))
+		parts, err := g.client.OffsetsForTimes([]ck.TopicPartition{{Topic: &topic, Offset: ck.OffsetEnd}}, int(confluentReachBound.Milliseconds()))
 		if err == nil && len(parts) > 0 {
 			err = parts[0].Error
 		}
@@ -178,7 +176,7 @@ func (g *confluentGroup) Reach(ctx context.Context, topic string) error {
 	}
 }
 
-// confluentReachBound is how long Reach may take, and so delay Close.
+// confluentReachBound is how long Reach's question may take, and so delay Close.
 const confluentReachBound = 2 * time.Second
 
 // rebalance answers the client. The client ignores an error returned from here, so it is kept.

@@ -84,6 +84,7 @@ func (p *fakeProducer) Close() error {
 // fakeProvider makes producers only, and keeps them.
 type fakeProvider struct {
 	kafka.Provider
+	admin     kafka.Admin // nil: a fakeAdmin
 	producers []*fakeProducer
 }
 
@@ -93,7 +94,12 @@ func (f *fakeProvider) Producer(map[string]string, *slog.Logger) (kafka.Producer
 	return p, nil
 }
 
-func (f *fakeProvider) Admin(kafka.Producer) (kafka.Admin, error) { return fakeAdmin{}, nil }
+func (f *fakeProvider) Admin(kafka.Producer) (kafka.Admin, error) {
+	if f.admin != nil {
+		return f.admin, nil
+	}
+	return fakeAdmin{}, nil
+}
 
 // errReported is a failure that says nothing of its cause.
 var errReported = errors.New("reported")

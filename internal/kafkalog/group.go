@@ -65,8 +65,8 @@ func (g *GroupMember) Run(ctx context.Context, nominate func([]int, bool)) error
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
+		nominate(nil, true) // first: it may take long until there is another consumer
 		g.replace(ctx)
-		nominate(nil, true)
 	}
 	return nil
 }

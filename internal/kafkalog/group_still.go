@@ -33,6 +33,9 @@ func newReachability(t time.Duration) *reachability {
 	return &reachability{calm: min(max(t/4, reachAgain), reachEvery), most: reachVain}
 }
 
+// bound is how long one question may take.
+func (r *reachability) bound() time.Duration { return r.calm / 2 }
+
 // every returns the interval until the next question.
 func (r *reachability) every() time.Duration {
 	if r.doubt {
@@ -54,13 +57,14 @@ func (r *reachability) alone() bool {
 	if r.vain++; r.vain < r.most {
 		return false
 	}
-	r.vain, r.most = 0, min(2*r.most, int(stillMost/reachAgain))
+	// A client that stands still lets each question take its bound.
+	r.vain, r.most = 0, min(2*r.most, int(stillMost/max(reachAgain, r.bound())))
 	return true
 }
 
 // watch returns when the consumer stands still, or ctx is done.
 func (g *GroupMember) watch(ctx context.Context, reach *reachability) {
-	bound := reach.calm / 2 // of one question
+	bound := reach.bound()
 	for asked := time.Now(); pause(ctx, reach.every()-time.Since(asked)); {
 		asked = time.Now()
 		if !g.wanted.Load() && reach.vain == 0 {
@@ -86,9 +90,12 @@ func (g *GroupMember) watch(ctx context.Context, reach *reachability) {
 	}
 }
 
+// within cancels a call after d. A deadline would count as a question that the producer's client
+// could not get answered (lastingAdmin), and d is less than brokers may take.
 func within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, d)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer time.AfterFunc(d, cancel).Stop()
 	return do(ctx)
 }
 

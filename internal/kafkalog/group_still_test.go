@@ -3,6 +3,7 @@ package kafkalog
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +55,13 @@ func (u *unreached) Reach(ctx context.Context, _ string) error {
 	return nil
 }
 
+func (u *unreached) Join(string, bool) error { return nil }
+
+func (u *unreached) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
+	<-time.After(timeout)
+	return kafka.GroupEvent{}, nil
+}
+
 // absentUntil answers as brokers do that are down until an instant.
 type absentUntil struct {
 	fakeAdmin
@@ -88,6 +96,24 @@ func TestAGroupsClientIsReplacedSoonAfterAnOutage(t *testing.T) {
 	}
 }
 
+// Replacements that do not help are at most five minutes apart, for any T: a question to a client that stands
+// still takes its time, too.
+func TestAGroupsClientIsReplacedAgainAfterFiveMinutes(t *testing.T) {
+	for _, lease := range []time.Duration{100 * time.Millisecond, 10 * time.Second, 20 * time.Second, 60 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			g := &GroupMember{consumer: &unreached{since: time.Now()}, admin: fakeAdmin{}}
+			g.Join(true)
+			reach := newReachability(lease)
+			for range 10 {
+				g.watch(t.Context(), reach)
+			}
+			began := time.Now()
+			g.watch(t.Context(), reach)
+			require.InDelta(t, 5*time.Minute, time.Since(began), float64(5*time.Second), "T = %v", lease)
+		})
+	}
+}
+
 // A client that nothing is known against is asked no more often than that.
 func TestAGroupsClientIsAskedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -108,3 +134,58 @@ type counted struct {
 }
 
 func (c *counted) Reach(context.Context, string) error { c.asked++; return nil }
+
+// leaderless answers as a cluster does whose first partition has no leader within reach.
+type leaderless struct{ fakeAdmin }
+
+func (leaderless) Topic(context.Context, string) (kafka.TopicInfo, error) {
+	<-time.After(300 * time.Millisecond)
+	return kafka.TopicInfo{}, nil
+}
+
+func (leaderless) Log(ctx context.Context, _ string, _ int) (kafka.LogInfo, error) {
+	<-ctx.Done()
+	return kafka.LogInfo{}, ctx.Err()
+}
+
+// A question about the group's client has little time. That it gets no answer costs no producer: that one has
+// acknowledged and answered everything else.
+func TestAQuestionAboutAGroupsClientCostsNoProducer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		provider := &fakeProvider{admin: leaderless{}}
+		producer, err := newLastingProducer(provider, noProperties, nil, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		admin := lastingAdmin{producer}
+		go func() {
+			for pause(ctx, identityEvery) {
+				_, _ = admin.Topic(ctx, "t")
+			}
+		}()
+		g := &GroupMember{consumer: &unreached{since: time.Now()}, admin: admin}
+		g.Join(true)
+		g.watch(ctx, newReachability(5*time.Second))
+		synctest.Wait()
+		require.Equal(t, 1, len(provider.producers), "producers")
+		admin.Close()
+		require.NoError(t, producer.Close())
+	})
+}
+
+// The roles of a client that stands still are others' by then, and stay so even if no other client can be made.
+func TestAGroupsClientThatStandsStillIsNoLongerNominated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		g := &GroupMember{consumer: &unreached{since: time.Now()}, admin: fakeAdmin{}, lease: 5 * time.Second, log: slog.New(slog.DiscardHandler),
+			newConsumer: func() (kafka.GroupConsumer, error) { return nil, errReported }}
+		g.Join(true)
+		lost := false
+		require.NoError(t, g.Run(ctx, func(_ []int, over bool) {
+			require.NoError(t, ctx.Err(), "too late")
+			lost = lost || over
+		}))
+		require.True(t, lost)
+	})
+}

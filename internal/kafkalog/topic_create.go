@@ -119,7 +119,12 @@ func (c *creation) run(ctx context.Context) error {
 		// settings, there is no need to try them again.
 		bare := c.spec
 		bare.Settings, bare.ValidateOnly = nil, true
-		if err := c.ask(ctx, bare); err != nil {
+		for _, bare.Replicas = range c.replicas {
+			if err = c.ask(ctx, bare); !errors.Is(err, kafka.ErrSettings) {
+				break
+			}
+		}
+		if err != nil {
 			return outright(err)
 		}
 	}

@@ -208,8 +208,29 @@ func TestTopicRefusedOutright(t *testing.T) {
 		require.Contains(t, out.String(), "topics are made by the platform's team")
 		require.NotContains(t, out.String(), "cannot find the leader topic")
 		negotiations := 2 * (2 + len(allOf(3))) // each number of replicas: without settings, with each, both values of one
-		require.LessOrEqual(t, len(admin.specs), 2*asked+negotiations)
+		// Each time with all settings, and without for each number of replicas.
+		require.LessOrEqual(t, len(admin.specs), (1+2)*asked+negotiations)
 	})
+}
+
+// A cluster of two brokers first refuses the topic altogether, and then, when its policy was changed, makes it
+// with the two replicas that it can have.
+func TestTopicOfTwoBrokersAfterItWasRefusedOutright(t *testing.T) {
+	allowed := false
+	leader, admin, _ := missingTopic(2, func(s kafka.TopicSpec) error {
+		switch {
+		case !allowed:
+			return policy("topics are made by the platform's team")
+		case s.Replicas != 2:
+			return policy("2 replicas")
+		}
+		return nil
+	})
+	require.ErrorContains(t, leader.make(t.Context()), "create it by hand")
+	require.ErrorContains(t, leader.make(t.Context()), "create it by hand")
+	allowed = true
+	require.NoError(t, leader.make(t.Context()))
+	require.Equal(t, 2, admin.created(t).Replicas)
 }
 
 // A cluster that gives topics no ids is found out by a topic of its own, before the leader
