@@ -16,7 +16,8 @@ var (
 	// ErrTopicChanged: the leader topic was deleted, deleted and created again, or has lost records
 	// that this process had read; then fencing tokens would start again, and no claim can be
 	// trusted. Or its number of partitions has changed, which moves roles to other partitions and
-	// so to other leaders. The text says which. Stop all members, then start them again.
+	// so to other leaders. The text says which. Stop all members, raise Config.TokenBase if tokens
+	// begin again (docs/runbook.md), then start them.
 	ErrTopicChanged = errors.New("neli: leader topic was deleted, recreated, truncated or given other partitions")
 	// ErrTopicPlacement: with Config.Logs, the existing leader topic does not have that many
 	// partitions with one replica each on different brokers. The text lists everything that is
