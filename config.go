@@ -98,11 +98,11 @@ type Config struct {
 	Requests func(Request) error
 
 	// Observer makes this process watch the election without contending. Holder, Watch and Members
-	// work; Pulse, Background and Lead return ErrObserver; no barrier is called. An observer joins
-	// no group, creates no topic, and writes only what Ask and CallMembers send, so READ on
-	// LeaderTopic is the only right that it needs otherwise. Give it the members' LeaderGroupID,
-	// LeaderTopic, Roles, HeartbeatTimeout, MaxClockDrift, Logs and TokenBase. Exclusive mode only.
-	// Default: false.
+	// work; Pulse, Background, Lead and StepDown return ErrObserver; no barrier is called. An
+	// observer joins no group, creates no topic, and writes only what Ask and CallMembers send, so
+	// READ on LeaderTopic is the only right that it needs otherwise. Give it the members'
+	// LeaderGroupID, LeaderTopic, Roles, HeartbeatTimeout, MaxClockDrift, Logs and TokenBase.
+	// Exclusive mode only. Default: false.
 	Observer bool
 
 	// Roles is R, the number of roles; they are numbered from 0. Role j lives on partition j mod
@@ -210,10 +210,10 @@ type Config struct {
 	// $NELI_SENTINEL, which non-exclusive mode ignores.
 	Sentinel string
 
-	// Logger receives changes of leadership at Info, trouble at Warn and protocol detail at Debug.
-	// Messages are constant; the data is in attributes, and every line has group and name
-	// (docs/runbook.md lists them). Default: discard everything, including the warning that no
-	// broker was reached.
+	// Logger receives changes of leadership at Info, trouble at Warn, the error that ends this Neli
+	// and contradictions between members at Error, and protocol detail at Debug. Messages are
+	// constant; the data is in attributes, and every line has group and name (docs/runbook.md lists
+	// them). Default: discard everything, including the warning that no broker was reached.
 	Logger *slog.Logger
 
 	// Token supplies tokens for SASL/OAUTHBEARER where the properties sasl.oauthbearer.* cannot

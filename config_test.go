@@ -51,6 +51,24 @@ func TestConfigDefaults(t *testing.T) {
 	require.NotEqual(t, s.instance, other.instance, "two in one process are two")
 }
 
+// The default of Sentinel counts like one that is set, and only where a sentinel is used.
+func TestConfigShowsTheSentinelOfTheEnvironment(t *testing.T) {
+	t.Setenv("NELI_SENTINEL", "/run/neli/s.sock")
+	for _, c := range []struct {
+		cfg  Config
+		want string
+	}{
+		{Config{}, "/run/neli/s.sock"},
+		{Config{Sentinel: "/s"}, "/s"},
+		{Config{Observer: true}, ""},
+		{Config{Mode: NonExclusive}, ""},
+	} {
+		s, err := c.cfg.resolve()
+		require.NoError(t, err)
+		require.Equal(t, c.want, s.config.Sentinel, "%+v", c.cfg)
+	}
+}
+
 func TestConfigDerived(t *testing.T) {
 	for _, c := range []struct {
 		name                             string

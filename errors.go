@@ -35,7 +35,7 @@ var (
 	ErrAccess = errors.New("neli: access refused")
 )
 
-// ErrObserver is returned by Pulse, Background and Lead of a Neli that only watches
+// ErrObserver is returned by Pulse, Background, Lead and StepDown of a Neli that only watches
 // (Config.Observer).
 var ErrObserver = errors.New("neli: an observer does not contend")
 

@@ -222,6 +222,70 @@ func TestLeadOverdue(t *testing.T) {
 	})
 }
 
+// A function may give up its role itself, with its own context: that ends when the function is to
+// return. With another context it would wait for itself, until DrainTimeout is over.
+func TestAFunctionOfLeadGivesUpItsRole(t *testing.T) {
+	for what, giveUp := range map[string]func(context.Context, *neli.Neli) error{
+		"step down": func(ctx context.Context, n *neli.Neli) error { return n.StepDown(ctx) },
+		"transfer":  func(ctx context.Context, n *neli.Neli) error { return n.Transfer(ctx, 0, "b") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			simulate(t, nelitest.Options{}, func(c *cluster) {
+				a := c.Join("a", open)
+				runs, result := leading(c.Context(), a)
+				r := next(c, runs, 2*silence)
+				b := c.Work("b", open)
+				c.Pass(20 * time.Second) // both know each other
+				began := time.Now()
+				require.ErrorIs(c, giveUp(r.ctx, a.Neli), neli.ErrRevoked)
+				require.True(c, r.Valid(), "the lease is kept until the function has returned")
+				r.done <- nil
+				c.Eventually(time.Second, "b leads", b.IsLeader)
+				require.Less(c, time.Since(began), 3*time.Second)
+				require.NoError(c, b.Close())
+
+				r = next(c, runs, time.Minute)
+				b = c.Work("b", open)
+				c.Pass(20 * time.Second)
+				began = time.Now()
+				require.NoError(c, giveUp(c.Context(), a.Neli))
+				require.GreaterOrEqual(c, time.Since(began), 10*time.Second)
+				require.False(c, r.Valid())
+				c.Eventually(time.Second, "b leads beside the function, which has not returned", b.IsLeader)
+				r.done <- nil
+				require.NoError(c, a.Close())
+				require.ErrorIs(c, <-result, neli.ErrClosed)
+			})
+		})
+	}
+}
+
+// StepDown whose caller has gone, such as one over HTTP, ends like any other: claims pause from when the
+// work is done, and not from when the caller went.
+func TestStepDownGoesOnWithoutItsCaller(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.Join("a", func(cfg *neli.Config) { open(cfg); cfg.DrainTimeout = time.Minute })
+		runs, result := leading(c.Context(), a)
+		r := next(c, runs, 2*silence)
+		ctx, cancel := context.WithTimeout(c.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(c, a.StepDown(ctx), context.DeadlineExceeded)
+		c.Pass(40 * time.Second)
+		require.True(c, r.Valid(), "the work goes on")
+		done := time.Now()
+		r.done <- nil
+		r = next(c, runs, time.Minute)
+		require.GreaterOrEqual(c, time.Since(done), 10*time.Second, "it led again at once")
+
+		ctx, cancel = context.WithTimeout(c.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(c, a.StepDown(ctx), context.DeadlineExceeded)
+		r.done <- nil
+		require.NoError(c, a.Close())
+		require.ErrorIs(c, <-result, neli.ErrClosed)
+	})
+}
+
 func TestLeadOnWhatHasEnded(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)

@@ -37,9 +37,10 @@ type Neli struct {
 
 	mu        sync.Mutex // guards desired, stepping and most
 	desired   elector.Desired
-	stepping  int         // waiting calls of StepDown
-	most      int         // the largest R since the application last led nothing
-	contends  atomic.Bool // desired.contend
+	stepping  int            // calls of StepDown that something is left of
+	stepDowns sync.WaitGroup // those whose callers wait no longer; none is added once done is closed
+	most      int            // the largest R since the application last led nothing
+	contends  atomic.Bool    // desired.contend
 	closing   chan struct{}
 	closeOnce sync.Once
 
@@ -125,7 +126,10 @@ func (n *Neli) start() {
 		} else {
 			n.err = nil
 		}
+		n.mu.Lock()
 		close(n.done)
+		n.mu.Unlock()
+		n.stepDowns.Wait()
 		health.stop() // after done is closed: this waits for the user's code, which may hang
 		stopRequests()
 		stopLeaders()

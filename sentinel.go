@@ -165,6 +165,7 @@ func (l secretiveLog) Watch(ctx context.Context) error { return l.secrets.Err(ow
 
 // watched is this process's side of a sentinel.
 type watched struct {
+	socket string
 	client *sentinel.Client // nil: no sentinel is configured
 	secret string
 }
@@ -176,7 +177,7 @@ func (c Config) resolveSentinel(s *settings, f *faults) {
 	if socket == "" || c.Mode != Exclusive || c.Observer {
 		return
 	}
-	s.watched = watched{client: sentinel.NewClient(socket, s.logger), secret: sentinel.NewSecret()}
+	s.watched = watched{socket: socket, client: sentinel.NewClient(socket, s.logger), secret: sentinel.NewSecret()}
 	s.instance = sentinel.ProcessID(s.watched.secret)
 	if t, takes := c.Provider.(sentinel.Taker); takes {
 		t.TakeSentinel(s.watched.client)

@@ -168,6 +168,7 @@ func (c Config) effective(s *settings) Config {
 	c.Roles, c.Partitions, c.GroupsOnTopic = s.roles, s.partitions, max(1, c.GroupsOnTopic)
 	c.HeartbeatTimeout, c.HeartbeatInterval = s.timeout, s.every
 	c.MaxPulseInterval, c.DrainTimeout, c.MaxClockDrift = s.maxPulse, s.drain, s.drift
+	c.Sentinel = or(c.Sentinel, s.watched.socket)
 	c.KafkaConfig, c.Token = nil, nil
 	return c
 }

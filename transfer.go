@@ -29,8 +29,12 @@ import (
 //   - ErrClosed, or the error that ended this Neli; the cause of ctx, whose end does not stop the hand-over.
 //
 // Transfer needs exclusive mode and Open nomination; with Assigned the group decides who may
-// claim. It takes at most that wait, a DrainTimeout and two HeartbeatTimeouts. Like Close, it must
-// not be called from a barrier or task.
+// claim. It takes at most that wait, a DrainTimeout and two HeartbeatTimeouts.
+//
+// It must not be called from a barrier or task. A function of Lead that calls it for its own role
+// must pass its own context, which ends when the function is to return. With another context the
+// call would wait for the function itself, and after DrainTimeout the role would be given up while
+// the function still runs.
 func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 	if ctx == nil {
 		return errors.New("neli: Transfer: ctx is nil")
@@ -63,11 +67,14 @@ const stepDownFor = 10 * time.Second
 // (three HeartbeatTimeouts if that is longer), this process claims nothing, so that other members
 // can lead. Then it contends again. Another call restarts that time.
 //
-// The error is ErrClosed, or the error that ended this Neli, or the cause of ctx, whose end does
-// not undo the call. StepDown needs exclusive mode. It takes at most DrainTimeout and the wait for
-// a successor (as long as Close's). If the log does not answer, it stops waiting after three more
-// seconds; a claim of this process that arrives after that is given up at once. Like Close, it
-// must not be called from a barrier or task.
+// The error is ErrClosed, or the error that ended this Neli, ErrObserver for an observer, or the
+// cause of ctx. The end of ctx does not undo the call, nor does it shorten the time without claims.
+// StepDown needs exclusive mode. It takes at most DrainTimeout and the wait for a successor (as long
+// as Close's). If the log does not answer, it stops waiting after three more seconds; a claim of
+// this process that arrives after that is given up at once.
+//
+// It must not be called from a barrier or task. A function of Lead must pass its own context, as
+// to Transfer.
 func (n *Neli) StepDown(ctx context.Context) error {
 	if ctx == nil {
 		return errors.New("neli: StepDown: ctx is nil")
@@ -82,21 +89,39 @@ func (n *Neli) StepDown(ctx context.Context) error {
 		return fmt.Errorf("neli: StepDown: %w", err)
 	}
 	news, stop := n.core.elector.Notify()
-	defer stop()
 	// Away from the start: a role claimed while the application finishes its work would be kept.
 	n.adjust(func(d *elector.Desired) {
 		n.stepping++
 		d.Away = clock.Never
 	})
-	defer n.adjust(func(d *elector.Desired) {
-		if n.stepping--; n.stepping == 0 { // another call may still wait
-			d.Away = n.now().Mono.Add(max(stepDownFor, 3*n.set.timeout))
-		}
-	})
-	if err := n.until(ctx, news, n.core.elector.Idle); err != nil {
-		return fmt.Errorf("neli: StepDown: %w", err)
+	end := func() {
+		stop()
+		n.adjust(func(d *elector.Desired) {
+			if n.stepping--; n.stepping == 0 { // another call may still wait
+				d.Away = n.now().Mono.Add(max(stepDownFor, 3*n.set.timeout))
+			}
+		})
 	}
-	return nil
+	idle := n.core.elector.Idle
+	err := n.until(ctx, news, idle)
+	if err == nil {
+		end()
+		return nil
+	}
+	n.finishStepDown(func() {
+		_ = n.until(context.Background(), news, idle) // at most until this Neli has ended
+		end()
+	})
+	return fmt.Errorf("neli: StepDown: %w", err)
+}
+
+// finishStepDown runs the rest of a StepDown whose context has ended, on a goroutine that Close waits for.
+func (n *Neli) finishStepDown(rest func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ended() == nil { // otherwise nobody waits for it any more, and nothing is left to do
+		n.stepDowns.Go(rest)
+	}
 }
 
 // until waits until met returns true, and asks again at each news.

@@ -143,6 +143,7 @@ func outagesOf(t *testing.T, brokers, outages int) {
 		restart(t, cluster)
 		back := witness.Now()
 		took := map[string]time.Duration{}
+		told := false
 		for still := unwell(); len(still) > 0; still = unwell() {
 			passed := witness.Now() - back
 			var late []string
@@ -152,6 +153,13 @@ func outagesOf(t *testing.T, brokers, outages int) {
 					t.Logf("%s (%s) on %s:\n%s", n.Config().LeaderGroupID, n.outageKind.name, n.Config().Name, n.log.tail(200))
 					logGroup(t, members, n.Config().LeaderGroupID)
 					late = append(late, fmt.Sprintf("%s (%s) on %s, replaced %d", n.Config().LeaderGroupID, n.outageKind.name, n.Config().Name, n.Stats().ReadersReplaced))
+				}
+			}
+			if passed > outageAim && !told {
+				told = true
+				for _, n := range still {
+					t.Logf("outage %d: %s (%s) on %s is not well yet: leads 0: %v, leads 1: %v", o+1, n.Config().LeaderGroupID,
+						n.outageKind.name, n.Config().Name, n.IsLeaderOf(0), n.IsLeaderOf(1))
 				}
 			}
 			require.Empty(t, late, "outage %d: these are not well after %v with the brokers", o+1, passed)

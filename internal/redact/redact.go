@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -82,8 +83,9 @@ var token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z
 // redact everything.
 const minSecretLine = 8
 
-// Of returns the secrets among Kafka properties: their values, the long lines of values with
-// several lines, and the secrets in URLs.
+// Of returns the secrets among Kafka properties: their values, also without the space around them,
+// the long lines of values with several lines, and the secrets in URLs. Each is returned as it is
+// and as it is quoted, since errors quote values.
 func Of(props map[string]string) Secrets {
 	var s Secrets
 	for name, value := range props {
@@ -97,6 +99,9 @@ func Of(props map[string]string) Secrets {
 			continue
 		}
 		s = append(s, value)
+		if trimmed := strings.TrimSpace(value); trimmed != "" && trimmed != value {
+			s = append(s, trimmed) // a file's last line ends with a newline, which a client may drop
+		}
 		if !strings.ContainsAny(value, "\r\n") {
 			continue
 		}
@@ -107,6 +112,12 @@ func Of(props map[string]string) Secrets {
 			}
 		}
 	}
+	for _, secret := range s {
+		quoted := strconv.Quote(secret)
+		if quoted = quoted[1 : len(quoted)-1]; quoted != secret {
+			s = append(s, quoted)
+		}
+	}
 	return s
 }
 
@@ -114,19 +125,29 @@ func Of(props map[string]string) Secrets {
 // whose names show that they are secret. It cuts the text, because a URL that is not valid is
 // shown, too: in the error of the client that refuses it. Passwords and values are returned as
 // they are written and decoded, since an error may have either.
+//
+// A password that should have been escaped may have a "/", "?" or "#". So all up to the last "@"
+// may be the password, wherever that is.
 func ofURL(text string) (s Secrets) {
-	text, _, _ = strings.Cut(text, "#")
-	text, query, _ := strings.Cut(text, "?")
-	_, rest, _ := strings.Cut(text, "://")
+	rest := text
+	if _, after, ok := strings.Cut(text, "://"); ok {
+		rest = after
+	}
 	authority, _, _ := strings.Cut(rest, "/")
-	if at := strings.LastIndex(authority, "@"); at >= 0 {
-		if _, password, _ := strings.Cut(authority[:at], ":"); password != "" {
+	for _, part := range []string{authority, rest} {
+		at := strings.LastIndex(part, "@")
+		if at < 0 {
+			continue
+		}
+		if _, password, _ := strings.Cut(part[:at], ":"); password != "" {
 			s = append(s, password)
 			if decoded, err := url.PathUnescape(password); err == nil {
 				s = append(s, decoded)
 			}
 		}
 	}
+	text, _, _ = strings.Cut(text, "#")
+	_, query, _ := strings.Cut(text, "?")
 	if query != "" {
 		s = append(s, "?"+query) // with its mark: a query as short as "1" would be cut out of every line
 	}

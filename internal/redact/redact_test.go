@@ -1,6 +1,8 @@
 package redact
 
 import (
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -100,6 +102,11 @@ func TestSecretsOfURLs(t *testing.T) {
 		"https://u:pass%word1@h/t":               "pass%word1",
 		"https://u:pa ssword@h/t":                "pa ssword",
 		"https://u:pa@ss:word@h/t?x=a@b":         "pa@ss:word",
+		"https://u:pa/ssword@h/t":                "ssword",
+		"https://u:pa?ssword@h/t":                "pa",
+		"https://u:pa#ssword@h/t":                "ssword",
+		"https://u:99/ssword@h/t":                "99/ssword",
+		"https://u:pa@x/ssword@h/t":              "ssword",
 		"https://h/t?client_secret=abcdef":       "abcdef",
 		"https://h/t?v=1&client_secret=abcdef#x": "abcdef",
 	} {
@@ -114,6 +121,39 @@ func TestSecretsOfURLs(t *testing.T) {
 		"v=1, 401 for p@ssw0rd":            "v=1, 401 for [redacted]",
 		"a%2Fbcdef is not a/bcdef":         "[redacted] is not [redacted]",
 		"https://u:p%40ssw0rd@h/t refuses": "https://u:[redacted]@h/t refuses",
+	} {
+		if got := s.Text(in); got != want {
+			t.Errorf("redact(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// A URL without a password is shown whole, also with an "@" in its path.
+func TestURLsWithoutPasswordAreShown(t *testing.T) {
+	for _, value := range []string{"https://issuer.example:8443/t", "https://issuer.example/realms/a@b/t", "https://neli@issuer.example/t:x", "a@b"} {
+		const name = "sasl.oauthbearer.token.endpoint.url"
+		if shown := Properties(map[string]string{name: value})[name]; shown != value {
+			t.Errorf("%q is shown as %q", value, shown)
+		}
+	}
+}
+
+// Errors quote values (%q, net/url), and clients trim them. A password from a file ends with a
+// newline.
+func TestQuotedAndTrimmedSecrets(t *testing.T) {
+	s := Of(map[string]string{
+		"sasl.password":                       `back\slash"es"`,
+		"ssl.key.password":                    "short\n",
+		"sasl.oauthbearer.client.secret":      " \n",
+		"sasl.oauthbearer.token.endpoint.url": `https://u:pa"ssword@h/t`,
+	})
+	_, err := url.Parse(`https://u:pa"ssword@h/t`)
+	for in, want := range map[string]string{
+		fmt.Sprintf("%q is refused", `back\slash"es"`): `"[redacted]" is refused`,
+		fmt.Sprintf("%+q is refused", "short\n"):       `"[redacted]" is refused`,
+		"short is refused":                             "[redacted] is refused",
+		fmt.Sprint(err):                                `parse "https://u:[redacted]@h/t": net/url: invalid userinfo`,
+		"nothing to hide":                              "nothing to hide",
 	} {
 		if got := s.Text(in); got != want {
 			t.Errorf("redact(%q) = %q, want %q", in, got, want)
