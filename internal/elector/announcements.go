@@ -23,6 +23,7 @@ type announcements struct {
 	toldAt     clock.Mono // when a Snapshot was last read
 	since      int        // records since then
 	voice      bool       // it is for comparison: another process's Snapshot does not cancel it
+	remindAt   clock.Mono // when another one for comparison is due, if the comparison is not decided by then; 0: none is
 
 	releasedHere bool // this process has released a role here: write a Snapshot when it closes
 	farewellLeft bool // that Snapshot was written
@@ -98,8 +99,23 @@ func (a *announcements) answer(asked, behind func() bool, t time.Duration, now c
 		a.snapshotAt = now.Mono.Add(clock.Behind(t))
 		return false
 	}
+	if a.voice {
+		a.remindAt = now.Mono.Add(clock.Patience(t))
+	}
 	a.snapshotAt, a.patience, a.since, a.voice = 0, 0, 0, false
 	return true
+}
+
+// remind repeats the Snapshot for comparison if the comparison is not decided after T/2. A tie is
+// decided only by a record that is read after that time. If nothing else is written in the log,
+// this process would not claim there, and so write nothing, for ever.
+func (a *announcements) remind(asked func() bool, now clock.Instant) {
+	if a.remindAt == 0 || now.Mono < a.remindAt {
+		return
+	}
+	if a.remindAt = 0; asked() {
+		a.speak(0, now)
+	}
 }
 
 // hello notes that this process has said Hello here. It says none here again within pause.
@@ -211,6 +227,7 @@ func (c *channel) offerSnapshot(after time.Duration, now clock.Instant) {
 // answer appends a Snapshot if one is due.
 func (c *channel) answer(now clock.Instant) {
 	behind := func() bool { return c.link.behind(now, c.set.T) }
+	c.announcements.remind(c.log.Asked, now)
 	if c.announcements.answer(c.log.Asked, behind, c.set.T, now) {
 		c.append(now, c.snapshot(now)...)
 	}
@@ -286,6 +303,9 @@ func (c *channel) pong(o int64, r *lease.Record, now clock.Instant) {
 func (c *channel) talkDue(now clock.Instant, mono func(clock.Mono)) {
 	if c.announcements.snapshotAt != 0 {
 		mono(c.announcements.snapshotAt)
+	}
+	if c.announcements.remindAt != 0 {
+		mono(c.announcements.remindAt)
 	}
 	if !c.announcements.caughtUp {
 		mono(c.announcements.catchUpUntil(c.set.T))

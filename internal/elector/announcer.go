@@ -152,22 +152,36 @@ func (n *Node) announce(now clock.Instant) {
 // announceDue is when the next Hello may go out: not while another one has not come back
 // from the log that it would go to, unless it is the last.
 func (n *Node) announceDue(now clock.Instant) clock.Mono {
-	at := n.announcer.at
-	if link := &n.channels[n.reachable()].link; link.probing(now, n.set.T) && !n.desired.Closing {
-		at = max(at, link.hello.at.Add(n.set.T))
+	at, c := n.announcer.at, n.channels[n.reachable()]
+	if !c.addressable() {
+		return clock.Never
+	}
+	if c.link.probing(now, n.set.T) && !n.desired.Closing {
+		at = max(at, c.link.hello.at.Add(n.set.T))
 	}
 	return at
 }
 
+// addressable reports whether the log takes records. A small log takes only those for its present
+// incarnation, which is unknown until reading begins.
+func (c *channel) addressable() bool { return c.begun || !c.set.Majority }
+
 // reachable is the partition in whose log this process announces itself: its home, or
-// the next one where own records come back.
+// the next one where own records come back. If there is none, it is the one where it has said
+// Hello least recently: each has its turn, since only a record can show that a log works again.
 func (k *common) reachable() int {
-	m := len(k.channels)
+	m, rest := len(k.channels), k.announcer.home
 	for i := range m {
 		p := k.channels[(k.announcer.home+i)%m]
+		if !p.addressable() {
+			continue
+		}
 		if p.link.hello.seq == 0 && !p.link.stalled {
 			return p.index
 		}
+		if r := k.channels[rest]; !r.addressable() || p.announcements.helloAt < r.announcements.helloAt {
+			rest = p.index
+		}
 	}
-	return k.announcer.home
+	return rest
 }

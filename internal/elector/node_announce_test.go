@@ -186,7 +186,7 @@ func TestAnnouncementsElsewhere(t *testing.T) {
 	for _, p := range a.channels {
 		p.link.stalled = true
 	}
-	require.Equal(t, home, a.reachable(), "none is better")
+	require.Equal(t, other, a.reachable(), "none is better, and it has said nothing there for longest")
 }
 
 // A newcomer that cannot read from the beginning is told who holds what by one Snapshot.
@@ -214,4 +214,22 @@ func TestNewcomerIsToldByASnapshot(t *testing.T) {
 	w.pass(a.set.Every)
 	_, ok := d.Holder(0, w.instant())
 	require.True(t, ok, "with its next beat at the latest")
+}
+
+// After a time in which a process reached no log, it reaches all but its home. It holds nothing,
+// so only its Hellos can show that, and they must not all go to its home.
+func TestAProcessThatReachesAllButItsHomeIsHeardAgain(t *testing.T) {
+	w := newWorld(3)
+	a := w.start("a", 3, stays)
+	w.pass(20 * time.Second)
+	b := w.start("b", 3, stays)
+	w.pass(20 * time.Second)
+	require.Equal(t, []int{0, 1, 2}, a.leads(3))
+	require.Contains(t, a.members.by, "b")
+	b.cut = true
+	w.pass(30 * time.Second)
+	require.NotContains(t, a.members.by, "b")
+	b.cut, b.cutFrom = false, map[int]bool{b.announcer.home: true}
+	w.pass(30 * time.Second)
+	require.Contains(t, a.members.by, "b", "nobody hears it")
 }

@@ -217,12 +217,14 @@ func (n *Node) Unasked() (ask []Member, roles int) {
 	return n.planner.unasked(&n.members, self, n.set.Observer, n.desired.Roles), n.desired.Roles
 }
 
-// holders returns the holder of each role, as the index of a candidate of the plan.
+// holders returns the holder of each role, as the index of a candidate of the plan. Roles that no
+// member can have do not count: a record that names one on one of many partitions would otherwise
+// cost memory for all that lie below it on the others.
 func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
 	total := k.desired.Roles
 	for _, p := range k.shards {
 		if r := p.lease.Roles(); r > 0 {
-			total = max(total, p.role(r-1)+1)
+			total = max(total, min(p.role(r-1)+1, lease.MaxRoles))
 		}
 	}
 	out := make([]int32, total)
@@ -235,7 +237,11 @@ func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
 				return placement.Nobody
 			}
 			return int32(plan.Find(h.Session.Process))
-		}, func(role, i int32) { out[p.role(role)] = i })
+		}, func(u, i int32) {
+			if role := p.role(u); role < len(out) {
+				out[role] = i
+			}
+		})
 		for _, h := range p.hands.all {
 			if h.to == "" {
 				continue

@@ -195,3 +195,17 @@ func TestAChangeBetweenTwoLooksCounts(t *testing.T) {
 	m.resolve(func(move) fate { return fate{} }, 0, at(time.Hour))
 	require.False(t, m.needless(false, placed{holders: 3}), "b is in cooldown now")
 }
+
+// A record that names a role which no member can have, on one of many partitions, costs no memory
+// for the roles of the others that lie below it.
+func TestARoleBeyondAllOthersIsNoHoldersRole(t *testing.T) {
+	k := newRooms(16, 2, nil)
+	k.begin()
+	k.joined("b", 2)
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, lease.MaxRoles - 1}}))
+	plan, _ := k.plan(false, k.now)
+	out := k.holders(plan, k.now)
+	require.LessOrEqual(t, len(out), lease.MaxRoles)
+	require.Equal(t, int32(plan.Find("b")), out[0])
+	require.Len(t, k.shards[1].shares(plan, []int32{0}, false, k.now), 2)
+}

@@ -182,6 +182,59 @@ func TestATermThatHasEndedIsNotRevived(t *testing.T) {
 	require.False(t, leads(0))
 }
 
+// A small log refuses records that name no incarnation, so nothing is written before one is known.
+// A process announces itself in the first log that it knows.
+func TestNothingIsWrittenToALogBeforeItsIncarnationIsKnown(t *testing.T) {
+	s := newSmallNode()
+	s.Tick(s.now)
+	require.Empty(t, s.taken(), "it would be refused")
+	require.Equal(t, lookEvery, s.Ready(s.now).WakeIn, "there is nothing to do")
+	log := (s.announcer.home + 1) % 3
+	s.reset(log, "x0")
+	out := append(s.taken(), s.pass(20*time.Millisecond, "")...)
+	require.Len(t, out, 1)
+	require.Equal(t, lease.Hello, out[0].Record.Kind)
+	require.Equal(t, log, out[0].Partition)
+	require.Equal(t, "x0", out[0].ID)
+}
+
+// A process that is alone finds its state of two logs contradicted, by a process that has died, and
+// holds nothing. Nobody writes anything there any more, so its own Snapshots have to decide, or it
+// would never claim again.
+func TestADoubtEndsOnALogInWhichNobodyWrites(t *testing.T) {
+	s := newSmallNode()
+	ids := s.begun()
+	follow := func(d time.Duration) {
+		for end := s.now.Add(d); s.now.Mono < end.Mono; {
+			for _, a := range s.pass(20*time.Millisecond, ids...) {
+				s.record(a.Partition, a.ID, a.Record)
+				s.Acked(a, nil, s.now)
+			}
+		}
+	}
+	follow(3 * time.Second)
+	_, _, led := s.majority().Term(0)
+	require.True(t, led)
+	s.Set(Desired{Roles: 1, Contend: true, Unhealthy: true}, s.now)
+	follow(3 * time.Second)
+	for log, id := range ids {
+		if log == s.announcer.home {
+			continue // its Hellos come back there
+		}
+		s.record(log, id, lease.Record{Kind: lease.Beat, Session: lease.Session{Process: "x", N: 1}, Read: s.ends[log] - 1, Seq: 1,
+			T: s.set.T, Longest: s.set.T})
+		require.True(t, s.channels[log].log.Doubtful())
+	}
+	follow(3 * time.Second)
+	for log := range ids {
+		require.False(t, s.channels[log].log.Doubtful(), "log %d", log)
+	}
+	s.Set(Desired{Roles: 1, Contend: true}, s.now)
+	follow(3 * time.Second)
+	_, _, led = s.majority().Term(0)
+	require.True(t, led, "nobody leads")
+}
+
 // What was written for another incarnation, and lies in this one, is decoded as a record of
 // another log.
 func TestARecordForAnotherIncarnationIsSkipped(t *testing.T) {

@@ -47,6 +47,7 @@ type actor struct {
 	desired Desired
 	dead    bool
 	cut     bool            // nothing that it appends arrives
+	cutFrom map[int]bool    // logs in which nothing that it appends arrives
 	caught  *[]lease.Record // Claims that were not let through
 	said    []said          // what it has appended, let through or not
 	notes   []Note
@@ -207,7 +208,7 @@ func (w *world) append(a *actor, x Append) {
 		*a.caught = append(*a.caught, r)
 		return
 	}
-	if a.cut {
+	if a.cut || a.cutFrom[p] {
 		return
 	}
 	if w.drop != nil && w.drop(&r) {

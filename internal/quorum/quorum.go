@@ -122,7 +122,8 @@ func (q *Lease) renewed(log int) {
 	q.dropAll(log)
 }
 
-// Answered notes that a log has answered, even if only with its end.
+// Answered notes that a log has answered, with a record or only with its end. If it had not for a
+// while, roles may be claimed there again.
 func (q *Lease) Answered(log int, now clock.Instant) {
 	if v := q.logs[log]; v.begun && !q.reachable(v, now) {
 		q.policy.lookAll = true
@@ -141,7 +142,7 @@ func (q *Lease) reachable(v *logView, now clock.Instant) bool {
 func (q *Lease) Read(log int, o int64, r *lease.Record, now clock.Instant) lease.Event {
 	q.check(now)
 	v := q.logs[log]
-	v.answered = now
+	q.Answered(log, now)
 	own := r.Session == v.lease.Session()
 	if !own {
 		q.seen = max(q.seen, r.Ballot)
@@ -164,7 +165,7 @@ func (q *Lease) Read(log int, o int64, r *lease.Record, now clock.Instant) lease
 // ReadNewer consumes a record of a newer version with the given ballot.
 func (q *Lease) ReadNewer(log int, o, ballot int64, now clock.Instant) lease.Event {
 	q.check(now)
-	q.logs[log].answered = now
+	q.Answered(log, now)
 	q.seen = max(q.seen, ballot)
 	ev := q.logs[log].lease.ReadNewer(o, now)
 	q.follow(log, ev, now)
@@ -175,7 +176,7 @@ func (q *Lease) ReadNewer(log int, o, ballot int64, now clock.Instant) lease.Eve
 // earlier incarnation of the log.
 func (q *Lease) Skip(log int, o int64, now clock.Instant) lease.Event {
 	q.check(now)
-	q.logs[log].answered = now
+	q.Answered(log, now)
 	ev := q.logs[log].lease.Skip(o, now)
 	q.follow(log, ev, now)
 	return ev

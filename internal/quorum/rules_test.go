@@ -42,7 +42,7 @@ var rules = []mutation.Mutant{
 		Old: "	if !own {\n", New: "	if !own && r.Kind != lease.Claim {\n",
 		Guard: "TestEvidenceTellsOfItsBallot/claim", Want: "token went back"},
 	{Rule: "the ballots of records of a newer version are seen", File: "quorum.go",
-		Old: "	q.logs[log].answered = now\n	q.seen = max(q.seen, ballot)\n", New: "	q.logs[log].answered = now\n",
+		Old: "	q.Answered(log, now)\n	q.seen = max(q.seen, ballot)\n", New: "	q.Answered(log, now)\n",
 		Guard: "TestARecordOfANewerVersionTellsOfItsBallot", Want: "token went back"},
 	{Rule: "the largest ballot that a log tells is seen", File: "quorum.go",
 		Old: "	q.seen = max(q.seen, min(top, lease.MaxBallot))\n", New: "",
@@ -62,7 +62,7 @@ var rules = []mutation.Mutant{
 
 	// The end of a term.
 	{Rule: "terms that are over end before a record is read", File: "quorum.go",
-		Old: "	q.check(now)\n	v := q.logs[log]\n	v.answered = now\n", New: "	v := q.logs[log]\n	v.answered = now\n",
+		Old: "	q.check(now)\n	v := q.logs[log]\n	q.Answered(log, now)\n", New: "	v := q.logs[log]\n	q.Answered(log, now)\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: token led again`, Seeds: plainSeeds},
 	{Rule: "the ballot rises above the token of a term that has ended", File: "units.go",
 		Old: "	q.lift(u.token + 1)\n", New: "",

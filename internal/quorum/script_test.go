@@ -325,3 +325,37 @@ func TestALossMakesTwoLeaders(t *testing.T) {
 	require.True(t, first)
 	require.False(t, second, "two leaders")
 }
+
+// A log did not answer when its holder's lease ended, and now answers again, first with a record.
+// The leader claims its role there: the next log may fail.
+func TestALogThatAnswersWithARecordIsClaimed(t *testing.T) {
+	for name, read := range map[string]func(a *actor, r *lease.Record){
+		"record":           func(a *actor, r *lease.Record) { a.Read(2, a.next[2], r, a.s.at()) },
+		"of another group": func(a *actor, _ *lease.Record) { a.Skip(2, a.next[2], a.s.at()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t, 3)
+			a, b := s.start("a"), s.start("b")
+			s.silence()
+			b.win()
+			a.read()
+			s.silence() // b has crashed
+			a.readOn(0).readOn(1)
+			s.append(a.Contest([]int32{0}, s.at())...)
+			for range 5 {
+				a.readOn(0).readOn(1)
+				s.append(a.Tick(s.at())...)
+			}
+			token, leads := a.Leads(0, s.at())
+			require.True(t, leads && token > 0)
+			require.Zero(t, a.Log(2).Holding())
+
+			hello := b.Word(2, lease.Hello, s.at())
+			read(a, &hello)
+			out := a.Tick(s.at())
+			require.Len(t, out, 1, "the log is not claimed")
+			require.Equal(t, lease.Claim, out[0].Record.Kind)
+			require.Equal(t, 2, out[0].Log)
+		})
+	}
+}
