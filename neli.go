@@ -126,7 +126,7 @@ func (n *Neli) start() {
 		} else {
 			n.err = nil
 		}
-		n.mu.Lock()
+		n.mu.Lock() // so that nothing is added to stepDowns afterwards
 		close(n.done)
 		n.mu.Unlock()
 		n.stepDowns.Wait()

@@ -66,7 +66,7 @@ var driverMutants = []mutation.Mutant{
 		Old: "		n.stepDown(nil)\n	}()\n", New: "	}()\n",
 		Guard: "TestTaskThatEndsItsGoroutine", Want: "Not equal"},
 	{Rule: "a fatal end waits for no check of health", File: "neli.go",
-		Old: "		close(n.done)\n		health.stop() //", New: "		health.stop()\n		close(n.done) //",
+		Old: "		close(n.done)\n		n.mu.Unlock()\n		n.stepDowns.Wait()\n		health.stop() //", New: "		n.mu.Unlock()\n		health.stop()\n		close(n.done) //",
 		Guard: "TestFatalEndBesideAHungCheck", Want: "nobody was told"},
 	{Rule: "beats stop when the application hangs", File: "neli.go",
 		Old: "return n.waiting.Load() > 0 ||", New: "return true ||",
