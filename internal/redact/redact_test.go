@@ -141,13 +141,15 @@ func TestURLsWithoutPasswordAreShown(t *testing.T) {
 // Errors quote values (%q, net/url), and clients trim them. A password from a file ends with a
 // newline.
 func TestQuotedAndTrimmedSecrets(t *testing.T) {
-	s := Of(map[string]string{
-		"sasl.password":                       `back\slash"es"`,
-		"ssl.key.password":                    "short\n",
-		"sasl.oauthbearer.client.secret":      " \n",
-		"sasl.oauthbearer.token.endpoint.url": `https://u:pa"ssword@h/t`,
-	})
-	_, err := url.Parse(`https://u:pa"ssword@h/t`)
+	const endpoint = "sasl.oauthbearer.token.endpoint.url"
+	props := map[string]string{
+		"sasl.password":                  `back\slash"es"`,
+		"ssl.key.password":               "short\n",
+		"sasl.oauthbearer.client.secret": " \n",
+		endpoint:                         `https://u:pa"ssword@h/t`,
+	}
+	s := Of(props)
+	_, err := url.Parse(props[endpoint])
 	for in, want := range map[string]string{
 		fmt.Sprintf("%q is refused", `back\slash"es"`): `"[redacted]" is refused`,
 		fmt.Sprintf("%+q is refused", "short\n"):       `"[redacted]" is refused`,
