@@ -275,9 +275,10 @@ func TestPropertiesByTheirOtherNames(t *testing.T) {
 		for client, props := range s.clients() {
 			require.NotContains(t, props, name, client)
 		}
-		both := resolved(t, Config{KafkaConfig: KafkaConfigMap{alias: "5", name: "6"}})
-		require.Equal(t, "5", both.producerProperties()[alias], "what is given twice is the user's affair")
-		require.Equal(t, "6", both.producerProperties()[name])
+		both := resolved(t, Config{KafkaConfig: KafkaConfigMap{alias: "5", name: "5"}})
+		require.Equal(t, "5", both.producerProperties()[alias])
+		_, err := Config{KafkaConfig: KafkaConfigMap{alias: "5", name: "6"}}.resolve()
+		require.ErrorContains(t, err, "KafkaConfig["+alias+`]: "5" is another name of `+name)
 	}
 	s := resolved(t, Config{KafkaConfig: KafkaConfigMap{"metadata.broker.list": "broker:9092"}})
 	for client, props := range s.clients() {
