@@ -166,8 +166,8 @@ func TestCloseSaysThatLeadsFunctionHangs(t *testing.T) {
 	})
 }
 
-// What does not return holds Close for DrainTimeout, the wait for a successor and 16 s, whatever T is: service
-// managers are given limits by that.
+// A function that hangs delays Close by no more than DrainTimeout, the wait for a successor and 16 s. T does not
+// matter. Operators set the time limits of their service managers by this.
 func TestCloseIsBoundedBesideAFunctionThatHangs(t *testing.T) {
 	for nomination, wait := range map[neli.Nomination]time.Duration{neli.Open: 12 * time.Second, neli.Assigned: 4 * time.Second} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
