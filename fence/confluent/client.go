@@ -237,6 +237,12 @@ func watch(p *kafka.Producer) *watcher {
 	return w
 }
 
+// refused reports whether a broker has refused the login.
+func (w *watcher) refused() bool {
+	why := w.login.Load()
+	return why != nil && library.Refused(*why)
+}
+
 // explain adds to an error that the client could not log in: all that waits for a broker then times out. Only a refusal is an
 // error of its own. A broker that goes away during a login, or a token service that does not answer, may be there next time.
 func (w *watcher) explain(err error) error {

@@ -214,6 +214,29 @@ func TestABrokerThatGoesAwayDuringALoginRefusesNobody(t *testing.T) {
 	require.NotErrorIs(t, err, fence.ErrPermanent)
 }
 
+// New must not ask until its context ends with a password that is wrong.
+func TestNewReturnsARefusedLoginAtOnce(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go refuseLogin(conn)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = New(ctx, kafka.ConfigMap{"bootstrap.servers": listener.Addr().String(), "log_level": 0,
+		"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "clerk", "sasl.password": "sesame"})
+	require.NoError(t, ctx.Err())
+	require.ErrorContains(t, err, "Invalid username or password")
+	require.NotContains(t, err.Error(), "sesame")
+}
+
 func TestOnlyARefusedLoginIsForGood(t *testing.T) {
 	late := kafka.NewError(kafka.ErrTimedOut, "", false)
 	for text, permanent := range map[string]bool{
@@ -233,30 +256,39 @@ func TestOnlyARefusedLoginIsForGood(t *testing.T) {
 }
 
 // leaveDuringLogin says which requests a broker knows, and ends the connection when the client begins to log in.
-func leaveDuringLogin(conn net.Conn) {
+func leaveDuringLogin(conn net.Conn) { answerLogin(conn, false) }
+
+// refuseLogin refuses every password.
+func refuseLogin(conn net.Conn) { answerLogin(conn, true) }
+
+const apiVersions, saslHandshake, saslAuthenticate = 18, 17, 36
+
+// answerLogin is a broker that knows only the requests of a login.
+func answerLogin(conn net.Conn, refuse bool) {
 	defer conn.Close()
-	const apiVersions, saslHandshake, saslAuthenticate, unsupportedVersion = 18, 17, 36, 35
 	for {
 		var size uint32
 		if binary.Read(conn, binary.BigEndian, &size) != nil {
 			return
 		}
 		request := make([]byte, size)
-		if _, err := io.ReadFull(conn, request); err != nil || binary.BigEndian.Uint16(request) != apiVersions {
+		if _, err := io.ReadFull(conn, request); err != nil {
 			return
 		}
 		answer := slices.Clone(request[4:8]) // the correlation id
-		if binary.BigEndian.Uint16(request[2:]) > 0 {
-			answer = binary.BigEndian.AppendUint16(answer, unsupportedVersion)
-			answer = binary.BigEndian.AppendUint32(answer, 0)
-		} else {
-			answer = binary.BigEndian.AppendUint16(answer, 0)
-			answer = binary.BigEndian.AppendUint32(answer, 3)
-			for _, key := range []uint16{apiVersions, saslHandshake, saslAuthenticate} {
-				answer = binary.BigEndian.AppendUint16(answer, key)
-				answer = binary.BigEndian.AppendUint16(answer, 0) // the least version
-				answer = binary.BigEndian.AppendUint16(answer, 1)
-			}
+		switch key := binary.BigEndian.Uint16(request); {
+		case key == apiVersions:
+			answer = append(answer, versions(binary.BigEndian.Uint16(request[2:]))...)
+		case !refuse:
+			return
+		case key == saslHandshake:
+			answer = append(answer, 0, 0, 0, 0, 0, 1) // no error, one mechanism
+			answer = append(answer, "\x00\x05PLAIN"...)
+		default:
+			const refused = "Authentication failed: Invalid username or password"
+			answer = append(answer, 0, 58, 0, byte(len(refused))) // SASL_AUTHENTICATION_FAILED
+			answer = append(answer, refused...)
+			answer = append(answer, make([]byte, 4+8)...) // no bytes, no lifetime
 		}
 		if _, err := conn.Write(binary.BigEndian.AppendUint32(nil, uint32(len(answer)))); err != nil {
 			return
@@ -265,4 +297,22 @@ func leaveDuringLogin(conn net.Conn) {
 			return
 		}
 	}
+}
+
+// versions says that a broker knows the requests of a login in their first two versions, in the
+// first form of that answer.
+func versions(asked uint16) (answer []byte) {
+	const unsupportedVersion = 35
+	if asked > 0 {
+		answer = binary.BigEndian.AppendUint16(answer, unsupportedVersion)
+		return binary.BigEndian.AppendUint32(answer, 0)
+	}
+	answer = binary.BigEndian.AppendUint16(answer, 0)
+	answer = binary.BigEndian.AppendUint32(answer, 3)
+	for _, key := range []uint16{apiVersions, saslHandshake, saslAuthenticate} {
+		answer = binary.BigEndian.AppendUint16(answer, key)
+		answer = binary.BigEndian.AppendUint16(answer, 0) // the least version
+		answer = binary.BigEndian.AppendUint16(answer, 1)
+	}
+	return answer
 }

@@ -36,6 +36,7 @@ type Opener struct {
 // told, nor is anybody by a broker that has no such request: New then says nothing about the
 // brokers, and returns an Opener all the same. Brokers that are not there at that moment are
 // not asked. While none answers, New repeats the question until ctx ends: give ctx a time-out.
+// A refused login is an error at once, unless another broker answers.
 //
 // config has librdkafka's properties. transaction.timeout.ms is 15,000 unless config says
 // otherwise: it must be longer than the longest transaction, and a suspended leader's open
@@ -47,18 +48,21 @@ func New(ctx context.Context, config kafka.ConfigMap) (*Opener, error) {
 	if _, chosen := o.config["transaction.timeout.ms"]; !chosen {
 		o.config["transaction.timeout.ms"] = 15_000
 	}
-	if err := o.ask(ctx, func(admin *kafka.AdminClient) error { return verified(ctx, admin) }); err != nil {
+	if err := o.ask(ctx, verified); err != nil {
 		return nil, err
 	}
 	return o, nil
 }
 
-// verified asks until the brokers have answered, or ctx has ended.
-func verified(ctx context.Context, admin *kafka.AdminClient) error {
+// verified asks until the brokers have answered or refused the login, or ctx has ended.
+func verified(ctx context.Context, admin *kafka.AdminClient, w *watcher) error {
 	for wait := slice; ; wait = min(2*wait, longestWait) {
 		err := verify(ctx, admin, wait)
 		if !is(err, kafka.ErrTimedOut, kafka.ErrTransport, kafka.ErrAllBrokersDown) {
 			return err
+		}
+		if w.refused() {
+			return w.explain(err)
 		}
 		timer := time.NewTimer(slice)
 		select {
@@ -99,7 +103,7 @@ func (o *Opener) Open(transactionalID string) func() (fence.Client[*kafka.Messag
 // AppendOnly returns fence.ErrCompacted if one of the topics is compacted: fence.Filter does
 // not suffice there. It needs DESCRIBE_CONFIGS on the topics, and says so if it is missing.
 func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
-	return o.ask(ctx, func(admin *kafka.AdminClient) error {
+	return o.ask(ctx, func(ctx context.Context, admin *kafka.AdminClient, _ *watcher) error {
 		for _, topic := range topics {
 			settings, err := settingsOf(ctx, admin, kafka.ResourceTopic, topic)
 			switch {
@@ -115,8 +119,8 @@ func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
 	})
 }
 
-// ask lends f an admin client.
-func (o *Opener) ask(ctx context.Context, f func(*kafka.AdminClient) error) error {
+// ask lends f an admin client, and what the client tells of its connections.
+func (o *Opener) ask(ctx context.Context, f func(context.Context, *kafka.AdminClient, *watcher) error) error {
 	config := maps.Clone(o.config)
 	maps.DeleteFunc(config, func(name string, _ kafka.ConfigValue) bool { return strings.HasPrefix(name, "transaction") })
 	config["go.events.channel.size"] = 1
@@ -130,7 +134,7 @@ func (o *Opener) ask(ctx context.Context, f func(*kafka.AdminClient) error) erro
 		return err
 	}
 	defer admin.Close()
-	if err = f(admin); err != nil && ctx.Err() != nil {
+	if err = f(ctx, admin, w); err != nil && ctx.Err() != nil {
 		return w.explain(err)
 	}
 	return err
