@@ -78,6 +78,7 @@ func (s *slotWorld) lead() {
 	r := &relay{wake: newWakeups(), poll: time.Second, most: limits{3, 1 << 20}, metrics: newMeters(prometheus.NewRegistry())}
 	turn := &turn{relay: r, now: term{l, 0, 1}, log: slog.New(slog.DiscardHandler), rows: 3}
 	_ = turn.work(ctx, l, slices.Clone(s.note))
+	synctest.Wait() // a goroutine that should have ended may not have run yet
 	require.Zero(s.t, l.calls, "a call outlives the work")
 }
 
