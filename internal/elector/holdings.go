@@ -265,6 +265,9 @@ func (l *oneLog) Lapses(id lease.Session) bool { return id == l.Session() }
 
 func (l *oneLog) Reminds() bool { return false }
 
+// Exhausted: tokens are offsets.
+func (l *oneLog) Exhausted() bool { return false }
+
 func (l *oneLog) Reading() time.Duration { return 0 }
 
 // majority is the holdings of several small logs.

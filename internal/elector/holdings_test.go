@@ -215,6 +215,7 @@ func TestHoldingsTellTheOwnTermFromOthers(t *testing.T) {
 		require.Equal(t, !k.many(), k.Earlier(0, g.Token-1, g.Token), "its sender had not read as far")
 		require.False(t, k.Earlier(0, g.Token, g.Token))
 		require.Equal(t, k.many(), k.Reminds())
+		require.False(t, k.Exhausted())
 		for log := range k.ends {
 			claim := lease.Record{Kind: lease.Claim, Session: lease.Session{Process: "b", N: 1}, Name: "b", Read: k.ends[log] - 1, Seq: 1,
 				T: time.Second, Longest: lease.Unsaid, Roles: []int32{0}}

@@ -37,6 +37,9 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 		p.nomination.heard()
 		n.consume(log, e, r, bad, now)
 	}
+	if p.lease.Exhausted() {
+		n.tell(n.reports.exhausted(e))
+	}
 	p.step(now)
 	n.conclude(now)
 }
@@ -297,7 +300,7 @@ const fewHolders = 8
 // reports decides which trouble with records is logged. Repeated trouble must not fill the log:
 // each kind of odd record is logged once, everything else at most once in ten seconds.
 type reports struct {
-	malformed, newer, copied                  bool
+	malformed, newer, copied, spent           bool
 	resets, lost, claims                      limiter
 	contradictions, confirmed, outvoted, tied limiter
 }
@@ -364,6 +367,11 @@ func (r *reports) rewound(ev lease.Event, partition int, offset int64, resets ui
 			"log", partition, "offset", offset, "missing", ev.Missing, "resets", resets)
 	}
 	return r.resets.line(now, slog.LevelWarn, "leader log rewound: rejoining", "partition", partition, "offset", offset, "resets", resets)
+}
+
+// exhausted reports that an entry has used up the ballots.
+func (r *reports) exhausted(e Entry) []Note {
+	return once(&r.spent, slog.LevelError, "ballots of the small logs are used up: no term can begin any more", "log", e.Partition, "offset", e.Offset)
 }
 
 // contradicted reports a record whose sender has another fold.

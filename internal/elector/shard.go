@@ -101,6 +101,8 @@ type holdings interface {
 	// Reminds reports whether Changed repeats vacant roles, and returns roles whose holder's
 	// lease is over by the clock.
 	Reminds() bool
+	// Exhausted reports whether no further term can begin, since tokens are used up.
+	Exhausted() bool
 	// Term returns the token of this process's term of a role, lapsed or not, and the line of V
 	// in the term table that the term follows.
 	Term(role int32) (token int64, line int, ok bool)

@@ -3,6 +3,7 @@ package elector
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -61,6 +62,43 @@ func (s *smallNode) record(log int, id string, r lease.Record) {
 func (s *smallNode) claimed(log int, id, process string, roles []int32) {
 	s.record(log, id, lease.Record{Kind: lease.Claim, Session: lease.Session{Process: process, N: 1}, Name: process, Read: s.ends[log] - 1,
 		Seq: uint64(s.ends[log] + 1), T: s.set.T, Longest: lease.Unsaid, Fresh: s.ends[log] == 0, Roles: roles})
+}
+
+// Nobody can lead with a token that no later term could exceed, which must not happen silently.
+func TestBallotsThatAreUsedUpAreReportedOnce(t *testing.T) {
+	for name, of := range map[string]func(s *smallNode, ballot int64){
+		"by a record": func(s *smallNode, ballot int64) {
+			s.record(1, "y0", lease.Record{Kind: lease.Beat, Session: lease.Session{Process: "b", N: 1}, Seq: uint64(s.ends[1] + 1), Read: -1, Ballot: ballot})
+		},
+		"by a newer record": func(s *smallNode, ballot int64) {
+			s.Read(Entry{Partition: 1, ID: "y0", Offset: s.ends[1]}, &lease.Record{Ballot: ballot}, lease.ErrNewer, s.now)
+			s.ends[1]++
+		},
+		"by a log": func(s *smallNode, ballot int64) {
+			s.Read(Entry{Partition: 1, Reset: true, ID: "y1", Top: ballot}, nil, nil, s.now)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSmallNode()
+			s.begun()
+			errs := func() (texts []string) {
+				for _, note := range s.Ready(s.now).Notes {
+					if note.Level == slog.LevelError {
+						texts = append(texts, note.Text)
+					}
+				}
+				return texts
+			}
+			of(s, int64(1)<<61-3)
+			require.Empty(t, errs(), "two terms can begin")
+			of(s, int64(1)<<61-2)
+			require.Empty(t, errs(), "one can")
+			of(s, int64(1)<<61-1)
+			require.Equal(t, []string{"ballots of the small logs are used up: no term can begin any more"}, errs())
+			of(s, int64(1)<<61)
+			require.Empty(t, errs())
+		})
+	}
 }
 
 // taken returns what is to be appended now.

@@ -304,3 +304,8 @@ func (q *Lease) Log(log int) *lease.Lease { return q.logs[log].lease }
 
 // Ballot returns this process's ballot.
 func (q *Lease) Ballot() int64 { return q.bal }
+
+// Exhausted reports whether no further term can begin: the next ballot would be the largest there
+// is. Wall clocks and terms cannot raise ballots so far, so a record or the top of a log was damaged or
+// forged.
+func (q *Lease) Exhausted() bool { return max(q.bal, q.seen+1) >= lease.MaxBallot }
