@@ -108,6 +108,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 // or may not have it.
 func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	p, r := n.channels[a.Partition], &a.Record
+	former := a.ID != p.id // of an incarnation that has ended: it says nothing about the present one
 	switch r.Kind {
 	case lease.Release:
 		n.timing.farewells--
@@ -120,7 +121,9 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 		}
 	case lease.Claim:
 		if err != nil {
-			p.unclaim(r, now)
+			if !former {
+				p.unclaim(r, now)
+			}
 			n.note(slog.LevelDebug, "claim not confirmed", "partition", p.index, "error", err)
 		}
 	case lease.Ping:
@@ -129,8 +132,10 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 		}
 	case lease.Beat, lease.Pong:
 	}
-	if err != nil {
+	if err != nil && !former {
 		p.link.failed(r.Seq)
+	}
+	if err != nil {
 		n.counts.AppendFailed++
 	} else {
 		n.counts.Appended++

@@ -64,6 +64,32 @@ func (s *smallNode) claimed(log int, id, process string, roles []int32) {
 		Seq: uint64(s.ends[log] + 1), T: s.set.T, Longest: lease.Unsaid, Fresh: s.ends[log] == 0, Roles: roles})
 }
 
+// The report on a Claim may arrive after its log has begun anew. It must not delay Claims there.
+func TestAFailedClaimOfAnEarlierIncarnationDelaysNone(t *testing.T) {
+	s := newSmallNode()
+	ids := s.begun()
+	var late Append
+	for _, a := range s.pass(3*time.Second, ids...) {
+		if a.Record.Kind == lease.Claim && a.Partition == 1 {
+			late = a
+		}
+	}
+	require.Equal(t, "y0", late.ID)
+	for log, id := range []string{"x1", "y1", "z1"} {
+		s.reset(log, id)
+	}
+	claimed := map[int]bool{}
+	for len(claimed) == 0 {
+		s.Acked(late, errors.New("timed out"), s.now)
+		for _, a := range s.pass(20*time.Millisecond, "x1", "y1", "z1") {
+			if a.Record.Kind == lease.Claim {
+				claimed[a.Partition] = true
+			}
+		}
+	}
+	require.Equal(t, map[int]bool{0: true, 1: true, 2: true}, claimed)
+}
+
 // Nobody can lead with a token that no later term could exceed, which must not happen silently.
 func TestBallotsThatAreUsedUpAreReportedOnce(t *testing.T) {
 	for name, of := range map[string]func(s *smallNode, ballot int64){
