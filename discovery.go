@@ -118,7 +118,8 @@ func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 // that SetRoles removes. One Standing covers all roles of a partition that have the same holder and
 // token, or that have no holder (Vacant, whether by release or by silence); it names only roles
 // whose state differs from what this Watch yielded before. A new term of the same holder is a
-// change; a beat is not. Each Standing is about the past, as Holder is.
+// change; a beat is not. With small logs, a holder is also yielded again, with another Since, if the
+// log in which it was first seen begins anew. Each Standing is about the past, as Holder is.
 //
 // The first look takes as long as Standings does. After that the Watch looks only at roles near
 // those that have changed, unless a holder falls silent, is heard again, or there are small logs.
