@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/scenario"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
@@ -145,18 +146,23 @@ func TestCloseTwiceAtOnce(t *testing.T) {
 	})
 }
 
+// hangs lets a member lead with a function that hangs until the first channel is closed. The second one gets what Lead returns.
+func hangs(c *cluster, m *scenario.Member) (hang chan struct{}, ended chan error) {
+	hang, ended = make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- m.Lead(c.Context(), func(context.Context, neli.Leadership) error {
+			<-hang
+			return nil
+		})
+	}()
+	return hang, ended
+}
+
 // A program that uses Lead has neither a task nor a barrier: the error must name its function.
 func TestCloseSaysThatLeadsFunctionHangs(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)
-		hang := make(chan struct{})
-		ended := make(chan error, 1)
-		go func() {
-			ended <- a.Lead(c.Context(), func(context.Context, neli.Leadership) error {
-				<-hang
-				return nil
-			})
-		}()
+		hang, ended := hangs(c, a)
 		c.Leader(0, 2*silence)
 		err := a.Close()
 		close(hang)
@@ -172,14 +178,7 @@ func TestCloseIsBoundedBesideAFunctionThatHangs(t *testing.T) {
 	for nomination, wait := range map[neli.Nomination]time.Duration{neli.Open: 12 * time.Second, neli.Assigned: 4 * time.Second} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
 			a := c.Join("a", func(cfg *neli.Config) { cfg.Nomination, cfg.HeartbeatTimeout = nomination, time.Minute })
-			hang := make(chan struct{})
-			ended := make(chan error, 1)
-			go func() {
-				ended <- a.Lead(c.Context(), func(context.Context, neli.Leadership) error {
-					<-hang
-					return nil
-				})
-			}()
+			hang, ended := hangs(c, a)
 			c.Leader(0, 2*time.Minute)
 			began := time.Now()
 			err := a.Close()
