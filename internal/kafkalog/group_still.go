@@ -75,7 +75,8 @@ func (g *GroupMember) watch(ctx context.Context, reach *reachability) {
 			reach.reached()
 			continue
 		}
-		err = within(ctx, bound, func(ctx context.Context) error {
+		// This takes two round trips, Reach takes one.
+		err = within(ctx, 2*bound, func(ctx context.Context) error {
 			_, err := g.admin.Log(ctx, g.topic, 0)
 			return err
 		})

@@ -96,6 +96,36 @@ func TestAGroupsClientIsReplacedSoonAfterAnOutage(t *testing.T) {
 	}
 }
 
+// distant answers after two round trips.
+type distant struct {
+	fakeAdmin
+	trip time.Duration
+}
+
+func (d distant) Log(ctx context.Context, _ string, _ int) (kafka.LogInfo, error) {
+	select {
+	case <-time.After(2 * d.trip):
+		return kafka.LogInfo{}, nil
+	case <-ctx.Done():
+		return kafka.LogInfo{}, ctx.Err()
+	}
+}
+
+// A broker that is just near enough for a client to reach it in time shows that one which does not stands still.
+func TestAGroupsClientIsReplacedFarFromItsBrokers(t *testing.T) {
+	for _, lease := range []time.Duration{100 * time.Millisecond, 5 * time.Second, 20 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			reach := newReachability(lease)
+			g := &GroupMember{consumer: &unreached{since: time.Now()}, admin: distant{trip: reach.bound() - time.Millisecond}}
+			g.Join(true)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			g.watch(ctx, reach)
+			require.NoError(t, ctx.Err(), "T = %v", lease)
+		})
+	}
+}
+
 // Replacements that do not help are at most five minutes apart, for any T: a question to a client that stands
 // still takes its time, too.
 func TestAGroupsClientIsReplacedAgainAfterFiveMinutes(t *testing.T) {
