@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/peers/smalllog"
 )
 
@@ -81,6 +82,18 @@ func TestMembersThatHostTheLogs(t *testing.T) {
 			crowd(t, members)
 		})
 	}
+}
+
+// Accept may fail for good, say because the system has no memory for another connection. Members that are
+// connected notice nothing, and nobody else can connect any more.
+func TestAMemberSaysThatItsHostListensNoMore(t *testing.T) {
+	c := Config{Hosts: list(t, 1), Self: "a", HeartbeatTimeout: testTimeout}
+	j, logger := newJournal()
+	set, err := newLogSet(t.Context(), c, kafka.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift, Logger: logger})
+	require.NoError(t, err)
+	require.NoError(t, set.server.listen.Close())
+	j.await(t, "log host has stopped listening")
+	require.ErrorContains(t, set.Close(), "accept")
 }
 
 func TestARestartedHostHasAnotherIDAndAnEmptyLog(t *testing.T) {

@@ -91,10 +91,24 @@ func (v *logSet) start(ctx, run context.Context, c Config, s kafka.LogSettings) 
 	v.mu.Lock()
 	v.links, v.server = links, own
 	v.mu.Unlock()
+	if own != nil {
+		v.work.Go(func() { v.watch(run, own) })
+	}
 	for _, l := range links {
 		v.work.Go(func() { l.run(run) })
 	}
 	return nil
+}
+
+// watch logs if this process's host stops listening before run is done. Members that are connected
+// already go on, so this is not final, but no other member can connect to the log any more.
+func (v *logSet) watch(run context.Context, own *server) {
+	select {
+	case err := <-own.served:
+		own.served <- err
+		v.logger.Error("log host has stopped listening: restart this process", "host", own.host.self.ID, "address", own.listen.Addr(), "error", err)
+	case <-run.Done():
+	}
 }
 
 // opener returns a function that opens a stream to a host.

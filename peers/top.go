@@ -44,7 +44,7 @@ func openTop(file, group, host string) (*top, error) {
 	}
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, t.write(0) // fail now if it cannot be written later
+		return t, t.write(0) // as below
 	}
 	if err != nil {
 		return nil, fmt.Errorf("peers: TopFile: %w", err)
@@ -57,7 +57,7 @@ func openTop(file, group, host string) (*top, error) {
 		return nil, fmt.Errorf("peers: TopFile: %s is of host %q of group %q, and this is host %q of group %q", file, had.Host, had.Group, host, group)
 	}
 	t.ballot = *had.Top
-	return t, nil
+	return t, t.write(t.ballot) // fail now if it cannot be written later
 }
 
 // behindLinks returns the file that a path leads to. write replaces that file and not a link to it: the

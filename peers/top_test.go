@@ -80,6 +80,15 @@ func TestATopFileThatIsOfNoUse(t *testing.T) {
 	require.ErrorContains(t, err, "TopFile")
 }
 
+// A host that moves gets the file of the former one. The name leaves no room for that of a temporary file,
+// which even the superuser cannot make then.
+func TestATopFileThatCannotBeWrittenIsFoundAtTheStart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), strings.Repeat("t", 255))
+	require.NoError(t, os.WriteFile(file, []byte(`{"group":"g","host":"a","top":7}`), 0o600))
+	_, err := openTop(file, "g", "a")
+	require.ErrorContains(t, err, "TopFile", "the host would refuse each record that raises the ballot")
+}
+
 // While another process serves at the address, the largest ballot may still rise. So the file is
 // read, and made, only by the process that listens.
 // A link to the file stays a link: what it leads to may be on a disk that outlives this one.

@@ -98,7 +98,11 @@ func (b LogsBed) follow(t *testing.T, name string) *follower {
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for ctx.Err() == nil {
-			f.turn <- struct{}{}
+			select {
+			case f.turn <- struct{}{}:
+			case <-ctx.Done(): // a test may have failed while it kept this process from calling Next
+				return
+			}
 			e, ok, err := f.Next(ctx, time.Second)
 			<-f.turn
 			if err != nil {
