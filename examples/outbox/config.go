@@ -154,6 +154,9 @@ func (c *config) kafka() ([]kgo.Opt, error) {
 		}
 		opts = append(opts, kgo.SASL(mechanism))
 	}
+	if err := kgo.ValidateOpts(opts...); err != nil { // otherwise it looks as if Kafka did not answer
+		return nil, fmt.Errorf("--bootstrap, --max-record-bytes: %w", err)
+	}
 	return opts, nil
 }
 

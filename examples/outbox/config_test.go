@@ -45,3 +45,15 @@ func TestAnEmptyGroupIsRefused(t *testing.T) {
 	require.NoError(t, fromEnvironment(flags))
 	require.ErrorContains(t, c.check(flags), "--group: must not be empty")
 }
+
+// What no client takes is an error at once. A relay would wait for Kafka to answer otherwise.
+func TestOptionsThatNoClientTakesAreRefused(t *testing.T) {
+	for _, flag := range []string{"--bootstrap=kafka:port", "--max-record-bytes=200000000"} {
+		var c config
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		c.register(flags)
+		require.NoError(t, flags.Parse([]string{flag}))
+		_, err := c.kafka()
+		require.ErrorContains(t, err, "--bootstrap, --max-record-bytes", flag)
+	}
+}

@@ -94,6 +94,9 @@ func (s *stamped) next(ctx context.Context, published, underway []int64, most li
 // publish first checks whether the topics accept the rows. When Kafka refuses a row, later rows may already have been
 // written.
 func (s *stamped) publish(ctx context.Context, rows []row, _ []int64) error {
+	if err := misdirected(rows, s.group); err != nil {
+		return err
+	}
 	records := make([]*kgo.Record, len(rows))
 	for i, r := range rows {
 		records[i] = recordOf(r, s.stamp)

@@ -120,3 +120,11 @@ func answered(req *kmsg.ProduceRequest, err *kerr.Error) kmsg.Response {
 	}
 	return resp
 }
+
+// A service may copy the headers of a record that another relay has published. Readers must find this relay's.
+func TestARowDoesNotSetTheHeadersOfTheRelay(t *testing.T) {
+	stamp := kgo.RecordHeader{Key: fence.Header, Value: fence.Stamp(57, 0, "g")}
+	r := row{id: 7, headers: []header{{fence.Header, "99 0 g"}, {idHeader, "4711"}, {"type", "paid"}}}
+	own := []kgo.RecordHeader{{Key: "type", Value: []byte("paid")}, {Key: idHeader, Value: []byte("7")}, stamp}
+	require.Equal(t, own, recordOf(r, stamp).Headers)
+}

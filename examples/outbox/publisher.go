@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -67,16 +68,31 @@ func isUnfit(err error) bool {
 	return false
 }
 
+// misdirected returns a refusal of the first row whose topic is one of the relays' own. Such a row could overwrite what a slot
+// has noted, so that rows of that slot would count as published; or it would be in the log of the election.
+func misdirected(rows []row, group string) error {
+	for i, r := range rows {
+		if r.topic == progressTopic(group) || r.topic == group+".neli" {
+			return &refusal{rows: rows[i : i+1], why: fmt.Errorf("%w: %s is a topic of the relays themselves", kerr.InvalidTopicException, r.topic)}
+		}
+	}
+	return nil
+}
+
 // idHeader is the name of the record header with a row's id. For one key, ids increase.
 const idHeader = "outbox-id"
 
-// recordOf returns the record of a row.
+// recordOf returns the record of a row. It leaves out headers of the row that have the name of one of the relay's own: a service
+// may copy those of a record that another relay has published, and readers would take them for this relay's.
 func recordOf(r row, more ...kgo.RecordHeader) *kgo.Record {
-	headers := make([]kgo.RecordHeader, 0, len(r.headers)+1+len(more))
+	own := append([]kgo.RecordHeader{{Key: idHeader, Value: strconv.AppendInt(nil, r.id, 10)}}, more...)
+	headers := make([]kgo.RecordHeader, 0, len(r.headers)+len(own))
 	for _, h := range r.headers {
-		headers = append(headers, kgo.RecordHeader{Key: h.name, Value: []byte(h.value)})
+		if !slices.ContainsFunc(own, func(o kgo.RecordHeader) bool { return o.Key == h.name }) {
+			headers = append(headers, kgo.RecordHeader{Key: h.name, Value: []byte(h.value)})
+		}
 	}
-	headers = append(append(headers, kgo.RecordHeader{Key: idHeader, Value: strconv.AppendInt(nil, r.id, 10)}), more...)
+	headers = append(headers, own...)
 	return &kgo.Record{Topic: r.topic, Key: []byte(r.key), Value: r.payload, Headers: headers, Timestamp: r.created}
 }
 

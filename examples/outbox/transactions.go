@@ -22,6 +22,7 @@ type transactions struct {
 	kafkas   *franzfence.Opener
 	progress *progress
 	group    string
+	slots    int
 	log      *slog.Logger
 }
 
@@ -34,7 +35,7 @@ func newTransactions(ctx context.Context, s *store, group string, slots int, opt
 	if err := p.create(ctx, slots, log); err != nil {
 		return nil, err
 	}
-	return &transactions{s, kafkas, p, group, log}, nil
+	return &transactions{s, kafkas, p, group, slots, log}, nil
 }
 
 func (t *transactions) term(ctx context.Context, now term, work func(context.Context, writer, []int64) error) error {
@@ -42,11 +43,24 @@ func (t *transactions) term(ctx context.Context, now term, work func(context.Con
 	open := telling(t.kafkas.Open(fence.TransactionalID(t.group, now.slot)), log)
 	return fence.Transactions(ctx, now, open, func(ctx context.Context, p *franzfence.Producer) error {
 		published, err := t.progress.last(ctx, int32(now.slot))
+		if errors.Is(err, kerr.UnknownTopicOrPartition) {
+			t.createAgain(ctx, log)
+		}
 		if err != nil {
 			return unread(err, log)
 		}
 		return work(ctx, &transactional{t, p, now.slot}, published)
 	})
+}
+
+// createAgain creates the topic of notes, which somebody has deleted. If only a broker does not know it yet, nothing happens. An
+// error here ends no relay, because the topic may be there, and this principal may have no right to create it.
+func (t *transactions) createAgain(ctx context.Context, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	if err := t.progress.create(ctx, t.slots, log); err != nil {
+		log.Warn("cannot create the topic of notes again", "error", err)
+	}
 }
 
 // setAside has no fence: the relay may be suspended before it, and mark a row late. Then the key waits for a person who looks at
@@ -109,6 +123,9 @@ func (t *transactional) next(ctx context.Context, published, underway []int64, m
 }
 
 func (t *transactional) publish(ctx context.Context, rows []row, published []int64) error {
+	if err := misdirected(rows, t.group); err != nil {
+		return err
+	}
 	records := make([]*kgo.Record, 0, len(rows)+1)
 	for _, r := range rows {
 		records = append(records, recordOf(r))

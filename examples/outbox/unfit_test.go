@@ -49,6 +49,28 @@ func TestARowThatKafkaRefusesIsNamed(t *testing.T) {
 	}
 }
 
+// A row for a topic of the relays themselves is refused, whoever inserted it. It could overwrite what another slot has noted, so
+// that rows of that slot would count as published and be deleted; or it would be in the log of the election.
+func TestARowForTheRelaysOwnTopicsIsNamed(t *testing.T) {
+	for _, topic := range []string{progressTopic("g"), "g.neli"} {
+		for rule, publish := range map[string]func(*testing.T, []kgo.Opt, []row) error{"transactions": publishInTransaction, "header": publishByHeader} {
+			t.Run(topic+", "+rule, func(t *testing.T) {
+				broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t", progressTopic("g"), "g.neli"))
+				require.NoError(t, err)
+				defer broker.Close()
+				tellSettings(broker)
+				good, bad := row{id: 1, topic: "t", key: "k", created: time.Now()}, row{id: 2, topic: topic, key: "k", created: time.Now()}
+				err = publish(t, []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, []row{good, bad})
+				var refused *refusal
+				require.ErrorAs(t, err, &refused)
+				require.Equal(t, []row{bad}, refused.rows)
+				require.False(t, refused.more, "it is known which row it is")
+				require.ErrorContains(t, err, topic)
+			})
+		}
+	}
+}
+
 // A process whose clock is wrong must not set rows aside: the records of a row's transaction have the row's time.
 func TestANoteHasTheTimeOfARow(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t", progressTopic("g")))
@@ -101,7 +123,7 @@ func publishInTransaction(t *testing.T, opts []kgo.Opt, rows []row) error {
 	return fence.Transactions(t.Context(), always{}, kafkas.Open(fence.TransactionalID("g", 0)), func(ctx context.Context, producer *franzfence.Producer) error {
 		attempts++
 		require.Equal(t, 1, attempts, "it is tried again")
-		return (&transactional{&transactions{progress: p}, producer, 0}).publish(ctx, rows, nil)
+		return (&transactional{&transactions{progress: p, group: "g"}, producer, 0}).publish(ctx, rows, nil)
 	})
 }
 
