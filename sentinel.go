@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -119,12 +120,18 @@ func (p *post) open(at sentinel.Place, logger *slog.Logger) (elector.Log, error)
 	}
 	cfg := Config{KafkaConfig: p.KafkaConfig, LeaderGroupID: at.Group, LeaderTopic: at.Topic, Name: p.Name, DisableTopicCreation: true,
 		Logs: at.Logs, HeartbeatTimeout: at.T, MaxClockDrift: at.Rho, Logger: logger, Provider: p.Provider, Token: p.Token}
+	switch {
+	case small:
+		cfg.LeaderTopic = "none" // without it the group would have to name a topic
+	case at.Logs > 1: // members register the complete name, and resolve completes it
+		cfg.LeaderTopic = strings.TrimSuffix(at.Topic, kafkalog.SmallTopicName("", at.Logs, at.T, at.Rho))
+	}
 	set, err := cfg.resolve()
 	if err != nil {
 		return nil, err
 	}
 	if !small {
-		set.topic = at.Topic // members register the complete name
+		set.topic = at.Topic // whatever its name ends with
 	}
 	log, err := openLog(p.Provider, set)
 	if err != nil {

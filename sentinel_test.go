@@ -1,8 +1,10 @@
 package neli_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -35,7 +37,7 @@ func sentinelGroup(t *testing.T, cfg neli.Config, of func(string) kafka.Provider
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	g := &buried{T: t, cfg: cfg, members: map[string]*neli.Neli{}, stops: map[string]func(){}, kill: kill, of: of}
-	g.cfg.HeartbeatTimeout, g.cfg.LeaderGroupID, g.cfg.Sentinel = sentinelT, "g", "/nowhere/at/all"
+	g.cfg.HeartbeatTimeout, g.cfg.LeaderGroupID, g.cfg.Sentinel = sentinelT, cmp.Or(cfg.LeaderGroupID, "g"), "/nowhere/at/all"
 	g.hub = neli.SentinelHub(ctx, neli.Config{Sentinel: "none", Name: "sentinel", Provider: of("sentinel"), Logger: slog.New(slog.DiscardHandler)})
 	test(g)
 	for id := range g.members {
@@ -213,6 +215,29 @@ func TestADeadMemberOnSmallLogsIsSucceededWithinRoundTrips(t *testing.T) {
 			took := g.take()
 			g.Logf("without a leader for %v", took)
 			require.Less(g, took, sentinelT/20)
+		})
+	})
+}
+
+// The sentinel opens the logs of each group that a member may have, however its names are.
+func TestASentinelTakesAllNamesThatMembersMayHave(t *testing.T) {
+	watched := func(g *buried) {
+		g.join("a")
+		g.leader()
+		said := make(chan sentinel.Answer, 100)
+		a, _ := g.hub.Register(neli.RegistrationOf(g.members["a"], ""), sentinel.Proof{Files: 1, Pidfd: true}, &sentinel.Teller{Tell: func(a sentinel.Answer) { said <- a }})
+		for a.State == sentinel.Registered {
+			a = <-said
+		}
+		require.Equal(g, sentinel.Watching, a.State, a.Reason)
+	}
+	t.Run("a topic whose name is long when it is complete", func(t *testing.T) {
+		kafkaGroup(t, neli.Config{Logs: 3, LeaderTopic: strings.Repeat("t", 220)}, watched)
+	})
+	t.Run("a group without a topic, whose name is no topic's", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			logs := nelitest.NewSmallLogs(3, 10*time.Millisecond)
+			sentinelGroup(t, neli.Config{LeaderGroupID: "orders/eu", LeaderTopic: "none"}, logs.Provider, logs.Kill, watched)
 		})
 	})
 }

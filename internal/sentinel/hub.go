@@ -45,13 +45,13 @@ type Hub struct {
 	ctx  context.Context
 	work sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows; never held during a callback
+	mu       sync.Mutex // guards what follows; never held during a callback other than forgotten
 	registry *Registry
 	places   map[Place]*place
 	notify   map[string]*Teller   // by member: its connection, which is told of changes
 	said     map[string]time.Time // by text: when a refusal was last logged
 
-	forgotten func(process string) // called when a registered member is refused; set before first use
+	forgotten func(process string) // called with mu held when a registered member is refused; set before first use
 }
 
 // Teller sends answers to a member's connection.
@@ -217,11 +217,9 @@ func (h *Hub) ended(at Place, p *place, err error, done bool, logger *slog.Logge
 	for _, id := range refused {
 		h.registry.Goodbye(id)
 		delete(h.notify, id)
+		h.forgotten(id) // before the member can register again
 	}
 	h.mu.Unlock()
-	for _, id := range refused {
-		h.forgotten(id)
-	}
 }
 
 // state returns the current answer for the members of a place.

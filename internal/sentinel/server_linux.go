@@ -62,7 +62,7 @@ func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 		return nil, fmt.Errorf("%s is too long: a socket's path has at most %d bytes", socket, longestPath)
 	}
 	// Containers that share a folder do not own it. The sentinel creates its own directory in it.
-	if err := os.Mkdir(filepath.Dir(socket), 0o750); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := makeDirectory(filepath.Dir(socket)); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
 	if err := checkDirectory(socket, uint32(os.Geteuid())); err != nil {
@@ -95,6 +95,20 @@ func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 	s := &Server{hub: hub, listener: l, logger: logger, open: map[*net.UnixConn]bool{}, members: map[string]registered{}}
 	hub.forgotten = func(process string) { s.forget(process, nil) }
 	return s, nil
+}
+
+// makeDirectory makes a directory that the group may enter, whatever the umask is. Others may be able to put a link in its
+// place, which it does not follow.
+func makeDirectory(path string) error {
+	if err := os.Mkdir(path, 0o750); err != nil {
+		return err
+	}
+	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0) //nolint:gosec // the sentinel's own setting
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Chmod(0o750)
 }
 
 // Serve takes registrations until ctx is done. When it returns, all its goroutines have ended.

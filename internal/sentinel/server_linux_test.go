@@ -1,6 +1,7 @@
 package sentinel
 
 import (
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/goneli/neli/internal/elector"
 )
 
 func TestAKilledMemberIsDead(t *testing.T) {
@@ -232,6 +235,41 @@ func TestALateGoodbyeEndsNothing(t *testing.T) {
 	p.server.mu.Unlock()
 }
 
+// A member may register again while the sentinel forgets it, since its group could not be watched.
+func TestAMemberThatRegistersWhileItIsForgottenIsWatched(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), func(o *Options, _ *memoryLog) {
+		open, first := o.Open, true
+		o.Open = func(at Place, logger *slog.Logger) (elector.Log, error) {
+			if first {
+				first = false
+				return nil, errTest
+			}
+			return open(at, logger)
+		}
+	})
+	reg, forget, forgotten := registration(NewSecret()), p.hub.forgotten, make(chan bool)
+	p.hub.mu.Lock() // for the race detector, which does not see order across a socket
+	p.hub.forgotten = func(process string) {
+		between := p.hub.mu.TryLock()
+		if between {
+			p.hub.mu.Unlock()
+			registers(t, p, reg)
+		}
+		forget(process)
+		forgotten <- between
+	}
+	p.hub.mu.Unlock()
+	_, err := exchange(dialRaw(t, p), request{Register: &reg}, []int{own(t)})
+	require.NoError(t, err)
+	if between := <-forgotten; !between {
+		registers(t, p, reg)
+	}
+	p.server.mu.Lock()
+	kept := p.server.members[reg.Process].pidfd
+	p.server.mu.Unlock()
+	require.NotNil(t, kept, "its pidfd was kept")
+}
+
 // The guard of a former command is heard late, when the guard of another command has registered.
 func TestALateGuardClearsNoOtherCommand(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
@@ -288,12 +326,13 @@ func TestTheSocketIsTheSentinelsOwn(t *testing.T) {
 
 // Containers share a folder that everybody may write to. The sentinel creates its own directory in it.
 func TestTheSocketsDirectoryIsMade(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o077)) // members are processes of other users
 	shared := directory(t)
 	require.NoError(t, os.Chmod(shared, 0o777)) //nolint:gosec // as an emptyDir is
 	p := startPost(t, socketIn(shared+"/own"), nil)
 	info, err := os.Stat(shared + "/own")
 	require.NoError(t, err)
-	require.Zero(t, info.Mode().Perm()&0o027, "%v", info.Mode())
+	require.Equal(t, os.FileMode(0o750), info.Mode().Perm(), "the group may enter it, whatever the umask is")
 	m := startChild(t, p.socket, "member")
 	m.says("watching")
 	m.kill()

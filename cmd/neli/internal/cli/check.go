@@ -178,7 +178,7 @@ func (f *findings) conclude(out io.Writer, trips neli.Timing, interrupted bool) 
 	}
 	switch {
 	case trips.Count > 0:
-	case len(f.lines) > 0:
+	case f.doubts > 0:
 		return errors.New("check: none of the written records came back: fix what is listed above")
 	case interrupted:
 		return errors.New("check: interrupted before a written record came back")

@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// The end of check says what its user can do: nothing is "listed above" if nothing is.
+// The end of check says what its user can do: nothing is to be fixed above if nothing is said to be.
 func TestCheckConcludes(t *testing.T) {
 	slow := trips(t, 2500*time.Millisecond)
 	for _, tc := range []struct {
@@ -25,11 +25,18 @@ func TestCheckConcludes(t *testing.T) {
 		{lease: 5 * time.Second, trips: slow, out: "should therefore be at least 3.57s"},
 		{lease: 3 * time.Second, trips: slow, out: "\nto fix: --timeout 3s is less than that\n", code: codeDoubts},
 		{lines: []string{"to fix: x"}, out: "to fix: x\n", err: "fix what is listed above", code: codeFailure},
+		{lines: []string{"differs: x"}, out: "differs: x\n", err: "no error: try a longer --for", code: codeFailure},
+		{lines: []string{"differs: x"}, interrupted: true, out: "differs: x\n", err: "check: interrupted before a written record came back", code: codeFailure},
 		{interrupted: true, err: "check: interrupted before a written record came back", code: codeFailure},
 		{err: "no error: try a longer --for", code: codeFailure},
 	} {
 		var out strings.Builder
 		f := &findings{lines: tc.lines, lease: tc.lease}
+		for _, line := range tc.lines {
+			if strings.HasPrefix(line, "to fix: ") {
+				f.doubts++
+			}
+		}
 		err := f.conclude(&out, tc.trips, tc.interrupted)
 		require.Contains(t, out.String(), tc.out)
 		if tc.code == 0 {
