@@ -193,7 +193,7 @@ func keyOf(s neli.Standing) rowKey {
 	return key
 }
 
-// since returns what has changed after a version, oldest first. If there are too many Standings it
+// since returns what has changed after a version, in no particular order. If there are too many Standings it
 // returns none, and many is true. news is closed at the next change.
 func (f *feedRun) since(version uint64) (changes []neli.Standing, many bool, newest uint64, news <-chan struct{}) {
 	f.mu.Lock()

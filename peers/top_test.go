@@ -89,8 +89,6 @@ func TestATopFileThatCannotBeWrittenIsFoundAtTheStart(t *testing.T) {
 	require.ErrorContains(t, err, "TopFile", "the host would refuse each record that raises the ballot")
 }
 
-// While another process serves at the address, the largest ballot may still rise. So the file is
-// read, and made, only by the process that listens.
 // A link to the file stays a link: what it leads to may be on a disk that outlives this one.
 func TestALinkToTheTopFileStays(t *testing.T) {
 	kept, dir := filepath.Join(t.TempDir(), "kept"), t.TempDir()
@@ -112,6 +110,8 @@ func TestALinkToTheTopFileStays(t *testing.T) {
 	require.Equal(t, kept, to)
 }
 
+// While another process serves at the address, the largest ballot may still rise. So the file is
+// read, and made, only by the process that listens.
 func TestTheFileBelongsToTheProcessThatListens(t *testing.T) {
 	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
