@@ -239,14 +239,16 @@ func (p *process) code() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// alive reports whether a process exists and is not a zombie.
+// alive reports whether a process exists and is not a zombie. A process that becomes a command looks
+// like one for a moment, if the thread that does it is not the main one, but it has several threads.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return false
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+	fields := strings.Fields(rest)
+	return fields[0] != "Z" && fields[0] != "X" || fields[17] != "1"
 }
 
 func dead(t *testing.T, within time.Duration, pids ...int) {

@@ -187,7 +187,7 @@ func members(path string) (pids []int) {
 // runs reports whether a process exists and is not a zombie.
 func runs(pid int) bool {
 	s, ok := readStat(pid)
-	return ok && s.state != 'Z' && s.state != 'X'
+	return ok && s.runs()
 }
 
 // remove removes an empty cgroup, and the cgroups that the command made below it.

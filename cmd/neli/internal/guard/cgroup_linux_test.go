@@ -20,6 +20,15 @@ import (
 )
 
 // helper does one thing for a test, in a process of its own.
+// headless makes a process end its main thread and go on.
+const headless = "__headless"
+
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == headless {
+		runtime.LockOSThread() // an init function runs on the main thread
+	}
+}
+
 func helper() (code int, ok bool) {
 	if len(os.Args) < 2 {
 		return 0, false
@@ -33,6 +42,14 @@ func helper() (code int, ok bool) {
 		for {
 			_ = unix.Pause()
 		}
+	case headless:
+		_, _ = os.Stdin.Read(make([]byte, 1)) // until it is in its cgroup
+		go func() {
+			for {
+				_ = unix.Pause()
+			}
+		}()
+		_, _, _ = syscall.Syscall(unix.SYS_EXIT, 0, 0, 0)
 	case "__refuse": // becomes a guard some of whose system calls are refused
 		runtime.LockOSThread() // a filter is a thread's, and stays with the program that it becomes
 		err := refuse(os.Args[2])
@@ -158,6 +175,33 @@ func TestKilledOneByOne(t *testing.T) {
 	pid := sleeper(t, c)
 	require.NoError(t, killEach(c.Path))
 	require.Eventually(t, func() bool { return !alive(pid) }, soon, time.Millisecond, "it is killed")
+}
+
+// A process whose main thread has ended runs as long as it has another. It is killed, and until then
+// nothing may say that the command has ended.
+func TestAProcessMayLackItsMainThread(t *testing.T) {
+	c := newCgroup(t)
+	cmd := exec.Command(os.Args[0], headless)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ready, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	pid := cmd.Process.Pid
+	require.NoError(t, c.add(pid))
+	require.NoError(t, ready.Close())
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err == nil && strings.Contains(string(text), ") Z ")
+	}, soon, time.Millisecond, "its main thread ends")
+	require.Equal(t, []int{pid}, members(c.Path), "it runs in its cgroup")
+	require.Equal(t, []int{pid}, groupMembers(pid), "it runs in its group")
+	require.NoError(t, killEach(c.Path))
+	require.Eventually(t, func() bool { return len(members(c.Path)) == 0 }, soon, time.Millisecond, "it is killed")
+	require.Empty(t, groupMembers(pid))
 }
 
 // startSecond starts a second guard of a cgroup.

@@ -107,11 +107,13 @@ func (e *elector) last() Report {
 	return r
 }
 
-// alive reports whether a process exists and is not a zombie.
+// alive reports whether a process exists and is not a zombie. A process that becomes a command looks
+// like one for a moment, if the thread that does it is not the main one, but it has several threads.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	return err == nil && !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+	fields := strings.Fields(rest)
+	return err == nil && (fields[0] != "Z" && fields[0] != "X" || fields[17] != "1")
 }
 
 // family is a script whose shell and grandchild last until they are killed. The grandchild's process

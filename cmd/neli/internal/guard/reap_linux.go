@@ -74,9 +74,14 @@ func zombie() int {
 
 // stat is part of /proc/<pid>/stat.
 type stat struct {
-	state byte
-	group int
+	state   byte // of the main thread
+	group   int
+	threads int
 }
+
+// runs reports whether any thread is left. The main thread may end before the others, and then looks
+// like a zombie.
+func (s stat) runs() bool { return s.threads > 1 || s.state != 'Z' && s.state != 'X' }
 
 func readStat(pid int) (s stat, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -85,11 +90,12 @@ func readStat(pid int) (s stat, ok bool) {
 	}
 	// The name, in brackets, may have any bytes, brackets included.
 	fields := strings.Fields(string(text)[strings.LastIndexByte(string(text), ')')+1:])
-	if len(fields) < 3 {
+	if len(fields) < 18 {
 		return s, false
 	}
 	s.state = fields[0][0]
 	s.group, _ = strconv.Atoi(fields[2])
+	s.threads, _ = strconv.Atoi(fields[17])
 	return s, true
 }
 
@@ -98,7 +104,7 @@ func groupMembers(group int) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if s, ok := readStat(pid); ok && s.group == group && s.state != 'Z' && s.state != 'X' {
+			if s, ok := readStat(pid); ok && s.group == group && s.runs() {
 				pids = append(pids, pid)
 			}
 		}
