@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"debug/elf"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -82,12 +84,8 @@ func TestSidecar(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
 	require.NoError(t, err)
 	t.Cleanup(broker.Close)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := free.Addr().String()
-	require.NoError(t, free.Close())
-
 	neli := build(t, dockerfile) + "/neli"
+	address := freeAddress(t)
 	args := slices.Clone(container.Args)
 	for i, arg := range args {
 		args[i] = strings.Replace(arg, "/neli", neli, 1)
@@ -123,6 +121,21 @@ func TestSidecar(t *testing.T) {
 
 	require.NoError(t, sidecar.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, sidecar.Wait())
+}
+
+// freeAddress returns an address that was free a moment ago. Its port lies below those that the system uses for
+// outgoing connections, one of which could take it meanwhile.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 1000 {
+		address := fmt.Sprintf("127.0.0.1:%d", 15_000+rand.IntN(17_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			require.NoError(t, l.Close())
+			return address
+		}
+	}
+	require.FailNow(t, "no port is free")
+	return ""
 }
 
 // Manifests have only fields that Kubernetes knows. Others would be refused or ignored.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -81,11 +82,14 @@ func TestASocketThatMayNotBeReachedIsRefused(t *testing.T) {
 	require.NoError(t, os.Chmod(dir, 0o700))
 	self, err := os.Executable()
 	require.NoError(t, err)
-	copied := "/tmp/neli-sentinel-test-child"
+	open, err := os.MkdirTemp("/tmp", "neli") // another run of this test has its own
+	require.NoError(t, err)
+	defer os.RemoveAll(open)
+	require.NoError(t, os.Chmod(open, 0o755)) //nolint:gosec // another user looks there
+	copied := filepath.Join(open, "child")
 	b, err := os.ReadFile(self)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(copied, b, 0o755)) //nolint:gosec // another user runs it
-	defer os.Remove(copied)
 	m := startChild(t, p.socket, "member", func(c *exec.Cmd) {
 		c.Path = copied
 		c.Dir = "/"

@@ -113,7 +113,13 @@ func alive(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
-	return err == nil && (fields[0] != "Z" && fields[0] != "X" || fields[17] != "1")
+	switch {
+	case err != nil:
+		return false
+	case fields[0] == "X":
+		return alive(pid) // it is being removed, or just becomes a command
+	}
+	return fields[0] != "Z" || fields[17] != "1"
 }
 
 // family is a script whose shell and grandchild last until they are killed. The grandchild's process

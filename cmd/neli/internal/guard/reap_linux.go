@@ -80,8 +80,9 @@ type stat struct {
 }
 
 // runs reports whether any thread is left. The main thread may end before the others, and then looks
-// like a zombie.
-func (s stat) runs() bool { return s.threads > 1 || s.state != 'Z' && s.state != 'X' }
+// like a zombie. A process is also said to run if it may have just replaced its main thread, by execve, while
+// its stat was read: then no thread is counted.
+func (s stat) runs() bool { return s.threads != 1 || s.state != 'Z' && s.state != 'X' }
 
 func readStat(pid int) (s stat, ok bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -88,7 +88,7 @@ var cgroupMutants = []mutation.Mutant{
 		New:   "	_ = Report{Group: g.group}.write(reports)\n	release()\n	g.enclose()\n",
 		Guard: "TestCommandIsEnclosedFirst", Want: "the command is in its cgroup before it is released"},
 	{Rule: "a process without its main thread runs", File: "reap_linux.go",
-		Old: "return s.threads > 1 || s.state", New: "return s.state",
+		Old: "return s.threads != 1 || s.state", New: "return s.state",
 		Guard: "TestAProcessMayLackItsMainThread", Want: "it runs in its cgroup"},
 	// This mutant is safe to run: its shared lock fails on cgroups that other programs have locked, so it
 	// can only harm the test's own.
