@@ -27,3 +27,14 @@ func TestTheListOfPrograms(t *testing.T) {
 	}
 	require.ElementsMatch(t, want, got)
 }
+
+// A program may take long to close. Then the user wants to end it by a second Ctrl-C, so no program may go on catching it.
+func TestEachProgramIsEndedByASecondInterrupt(t *testing.T) {
+	programs, err := filepath.Glob("*/main.go")
+	require.NoError(t, err)
+	for _, file := range append(programs, "../README.md") {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Regexp(t, `ctx, stop := signal\.NotifyContext\(.*\n(\tdefer stop\(\)\n)?\tcontext\.AfterFunc\(ctx, stop\)`, string(text), file)
+	}
+}

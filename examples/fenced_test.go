@@ -10,7 +10,9 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli/testkit/dbtest"
 )
@@ -106,4 +108,49 @@ func requireReports(t *testing.T, got []report, former, latter int) {
 		}
 		require.Equal(t, i+1, r.number, "%v", got)
 	}
+}
+
+// The leader prepares a report that takes an hour, and closes only then. The second interrupt ends it.
+func TestASecondInterruptEndsAProgramThatCloses(t *testing.T) {
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
+	require.NoError(t, err)
+	t.Cleanup(broker.Close)
+	tellSettings(broker)
+	f := flags{bootstrap: broker.ListenAddrs()[0], fresh: "interrupted"}
+	s := newStage(t)
+	anna := s.start("fenced-kafka", "anna", f.of("anna", "-takes", "1h")...)
+	s.await(anna, `prepares report 1$`)
+	again, deadline := time.NewTicker(10*time.Millisecond), time.After(limit)
+	defer again.Stop()
+	for ended := false; !ended; {
+		_ = anna.cmd.Process.Signal(syscall.SIGINT) // fails once it has ended
+		select {
+		case <-anna.done:
+			ended = true
+		case <-again.C: // the program may not have released the signal yet
+		case <-deadline:
+			t.Fatal("interrupts do not end the program")
+		}
+	}
+	status := anna.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	require.True(t, status.Signaled(), "the program ended by itself: %v", anna.err)
+	require.Equal(t, syscall.SIGINT, status.Signal())
+}
+
+// tellSettings lets an in-memory broker say that it verifies transactions, as a real one does.
+func tellSettings(broker *kfake.Cluster) {
+	broker.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		of := req.(*kmsg.DescribeConfigsRequest).Resources[0]
+		if of.ResourceType != kmsg.ConfigResourceTypeBroker {
+			return nil, nil, false
+		}
+		r, setting, value := kmsg.NewDescribeConfigsResponseResource(), kmsg.NewDescribeConfigsResponseResourceConfig(), "true"
+		r.ResourceType, r.ResourceName = of.ResourceType, of.ResourceName
+		setting.Name, setting.Value = "transaction.partition.verification.enable", &value
+		r.Configs = append(r.Configs, setting)
+		resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
+		resp.Resources = append(resp.Resources, r)
+		return resp, nil, true
+	})
 }

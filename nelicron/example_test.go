@@ -26,6 +26,7 @@ func ExampleJobs() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	log.Print(errors.Join(serve(ctx, n), n.Close()))
 }
 

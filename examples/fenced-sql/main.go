@@ -38,6 +38,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	if *limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, *limit)
@@ -56,11 +57,8 @@ func run(ctx context.Context, cfg neli.Config, dsn string, takes time.Duration) 
 		return err
 	}
 	defer db.Close()
-	const table = `CREATE TABLE IF NOT EXISTS report (number int PRIMARY KEY, token bigint)`
-	for _, schema := range []string{fence.Schema, table} {
-		if _, err := db.ExecContext(ctx, schema); err != nil {
-			return err
-		}
+	if err := createTables(ctx, db); err != nil {
+		return err
 	}
 	n, err := neli.New(cfg)
 	if err != nil {
@@ -68,6 +66,24 @@ func run(ctx context.Context, cfg neli.Config, dsn string, takes time.Duration) 
 	}
 	w := &writer{db: db, key: fence.TransactionalID(cfg.LeaderGroupID, 0), takes: takes}
 	return errors.Join(n.Lead(ctx, w.lead), n.Close())
+}
+
+// createTables creates the tables unless they exist. It takes a lock first: of two processes that execute CREATE TABLE IF NOT EXISTS
+// at once, one may get a unique violation.
+func createTables(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	const lock = `SELECT pg_advisory_xact_lock(hashtext('fenced-sql'))`
+	const table = `CREATE TABLE IF NOT EXISTS report (number int PRIMARY KEY, token bigint)`
+	for _, statement := range []string{lock, fence.Schema, table} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
 }
 
 // writer writes the reports of one role.

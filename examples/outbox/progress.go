@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -31,7 +32,7 @@ func progressTopic(group string) string { return group + ".outbox" }
 // noteKey is the key of all records, so that compaction keeps the last one.
 var noteKey = []byte("published")
 
-// create creates the topic unless it exists. It warns of a topic with one replica.
+// create creates the topic unless it exists. It warns of a topic with one replica, and of one whose notes Kafka deletes.
 func (p *progress) create(ctx context.Context, slots int, log *slog.Logger) error {
 	client, err := kgo.NewClient(p.opts...)
 	if err != nil {
@@ -58,7 +59,32 @@ func (p *progress) create(ctx context.Context, slots int, log *slog.Logger) erro
 	if n := topics[p.topic].Partitions.NumReplicas(); n < 2 {
 		log.Warn("a failure of the only replica can lose rows, or halt slots (KAFKA-20734): use three replicas, or --fence=header", "topic", p.topic, "replicas", n)
 	}
+	if refused != nil { // it was there
+		p.warnOfRetention(ctx, admin, log)
+	}
 	return nil
+}
+
+// warnOfRetention warns if Kafka deletes notes for their age, or for the size of the topic. Only a warning depends on the answer,
+// so no error matters: the principal needs no right to ask.
+func (p *progress) warnOfRetention(ctx context.Context, admin *kadm.Client, log *slog.Logger) {
+	all, err := admin.DescribeTopicConfigs(ctx, p.topic)
+	if err != nil {
+		return
+	}
+	topic, err := all.On(p.topic, nil)
+	if err != nil || topic.Err != nil {
+		return
+	}
+	settings := map[string]string{}
+	for _, c := range topic.Configs {
+		settings[c.Key] = c.MaybeValue()
+	}
+	policy, age, size := settings["cleanup.policy"], settings["retention.ms"], settings["retention.bytes"]
+	if strings.Contains(policy, "delete") && (age != "-1" || size != "-1") {
+		log.Warn("Kafka deletes notes of what was published, and then rows can be published again: set cleanup.policy=compact",
+			"topic", p.topic, "cleanup.policy", policy, "retention.ms", age, "retention.bytes", size)
+	}
 }
 
 // note returns the record that says which rows its transaction publishes.

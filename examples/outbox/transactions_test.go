@@ -12,8 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli/fence"
 )
@@ -75,4 +77,55 @@ func TestSlotsGoOnWhenTheNotesWereDeleted(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, publish())
 	require.Equal(t, []int64{1}, publish())
+}
+
+// Somebody may have created the topic of notes. Without compaction alone, notes are deleted at some time.
+func TestARelayWarnsIfNotesAreDeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings map[string]string
+		says     string
+	}{
+		"delete":              {map[string]string{"cleanup.policy": "delete"}, "cleanup.policy=delete"},
+		"compact and delete":  {map[string]string{"cleanup.policy": "compact,delete"}, "cleanup.policy=compact,delete"},
+		"for the size only":   {map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "1000"}, "retention.bytes=1000"},
+		"delete, but nothing": {map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}, ""},
+		"compact":             {map[string]string{"cleanup.policy": "compact"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broker, err := kfake.NewCluster(kfake.NumBrokers(1))
+			require.NoError(t, err)
+			defer broker.Close()
+			require.NoError(t, broker.CreateTopic(progressTopic("g"), 2, c.settings))
+			p := &progress{opts: []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, topic: progressTopic("g")}
+			var said strings.Builder
+			require.NoError(t, p.create(t.Context(), 2, slog.New(slog.NewTextHandler(&said, nil))))
+			require.Equal(t, c.says != "", strings.Contains(said.String(), "rows can be published again"), said.String())
+			require.Contains(t, said.String(), c.says)
+		})
+	}
+}
+
+// A relay that has created the topic has nothing to ask. One that may not ask goes on.
+func TestARelayNeedsNoRightToAskForTheSettingsOfNotes(t *testing.T) {
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
+	require.NoError(t, err)
+	defer broker.Close()
+	asked := 0
+	broker.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		asked++
+		r := kmsg.NewDescribeConfigsResponseResource()
+		r.ResourceType, r.ResourceName, r.ErrorCode = kmsg.ConfigResourceTypeTopic, progressTopic("g"), kerr.TopicAuthorizationFailed.Code
+		resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
+		resp.Resources = append(resp.Resources, r)
+		return resp, nil, true
+	})
+	p := &progress{opts: []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, topic: progressTopic("g")}
+	var said strings.Builder
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	require.NoError(t, p.create(t.Context(), 2, log))
+	require.Zero(t, asked)
+	require.NoError(t, p.create(t.Context(), 2, log))
+	require.Equal(t, 1, asked)
+	require.NotContains(t, said.String(), "published again")
 }

@@ -95,9 +95,17 @@ func (c *client) Begin() error { return c.classify(c.kafka.BeginTransaction()) }
 func (c *client) Produce(ctx context.Context, records []*kafka.Message) error {
 	began := time.Now()
 	reports := make(chan kafka.Event, len(records)) // so that late reports find room, too
-	for _, r := range records {
+	for i, r := range records {
+		if r == nil {
+			return fmt.Errorf("%w: record %d of %d is nil", fence.ErrPermanent, i+1, len(records))
+		}
 		record := *r
-		if err := c.kafka.Produce(&record, reports); err != nil {
+		err := c.kafka.Produce(&record, reports)
+		if is(err, kafka.ErrQueueFull) {
+			return c.classify(fmt.Errorf("a Commit of %d records is too large: the client has room for %d of them (queue.buffering.max.messages, queue.buffering.max.kbytes): %w",
+				len(records), i, err))
+		}
+		if err != nil {
 			return c.refused(record.TopicPartition, err, began)
 		}
 	}

@@ -29,6 +29,49 @@ func TestNewRefusesProperties(t *testing.T) {
 	require.ErrorContains(t, err, "acks")
 }
 
+// The client refuses these properties only if it is transactional. New must not leave that to the first term.
+func TestNewRefusesPropertiesThatOpenWouldRefuse(t *testing.T) {
+	for name, value := range map[string]kafka.ConfigValue{"acks": 1, "enable.idempotence": false, "message.timeout.ms": 60_000, "transaction.timeout.ms": 1} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := New(ctx, kafka.ConfigMap{"bootstrap.servers": "127.0.0.1:1", "log_level": 0, name: value})
+		require.NoError(t, ctx.Err(), name)
+		require.ErrorContains(t, err, name)
+	}
+}
+
+func TestProduceRefusesANilRecord(t *testing.T) {
+	o := &Opener{config: kafka.ConfigMap{"bootstrap.servers": "127.0.0.1:1", "log_level": 0}}
+	c, err := o.Open("id")()
+	require.NoError(t, err)
+	defer c.Close()
+	err = c.Produce(t.Context(), []*kafka.Message{nil})
+	require.ErrorIs(t, err, fence.ErrPermanent)
+	require.ErrorContains(t, err, "record 1 of 1 is nil")
+}
+
+// full is a client whose queue has room for so many records.
+type full struct {
+	transactional
+	room int
+}
+
+func (c *full) Produce(*kafka.Message, chan kafka.Event) error {
+	if c.room == 0 {
+		return kafka.NewError(kafka.ErrQueueFull, "", false)
+	}
+	c.room--
+	return nil
+}
+
+func TestACommitThatIsTooLargeNamesItsLimits(t *testing.T) {
+	topic := "invoices"
+	record := &kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &topic}}
+	err := (&client{kafka: &full{room: 2}}).Produce(t.Context(), []*kafka.Message{record, record, record})
+	require.ErrorIs(t, err, fence.ErrPermanent)
+	require.ErrorContains(t, err, "a Commit of 3 records is too large: the client has room for 2 of them (queue.buffering.max.messages, queue.buffering.max.kbytes)")
+}
+
 func TestNewWaitsAsLongAsItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
@@ -214,8 +257,8 @@ func TestABrokerThatGoesAwayDuringALoginRefusesNobody(t *testing.T) {
 	require.NotErrorIs(t, err, fence.ErrPermanent)
 }
 
-// New must not ask until its context ends with a password that is wrong.
-func TestNewReturnsARefusedLoginAtOnce(t *testing.T) {
+// Nobody must ask until its context ends with a password that is wrong.
+func TestARefusedLoginIsAnErrorAtOnce(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
@@ -228,13 +271,21 @@ func TestNewReturnsARefusedLoginAtOnce(t *testing.T) {
 			go refuseLogin(conn)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	_, err = New(ctx, kafka.ConfigMap{"bootstrap.servers": listener.Addr().String(), "log_level": 0,
-		"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "clerk", "sasl.password": "sesame"})
-	require.NoError(t, ctx.Err())
-	require.ErrorContains(t, err, "Invalid username or password")
-	require.NotContains(t, err.Error(), "sesame")
+	config := kafka.ConfigMap{"bootstrap.servers": listener.Addr().String(), "log_level": 0,
+		"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "clerk", "sasl.password": "sesame"}
+	for name, ask := range map[string]func(context.Context) error{
+		"New":        func(ctx context.Context) error { _, err := New(ctx, config); return err },
+		"AppendOnly": func(ctx context.Context) error { return (&Opener{config: config}).AppendOnly(ctx, "invoices") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := ask(ctx)
+			require.NoError(t, ctx.Err())
+			require.ErrorContains(t, err, "Invalid username or password")
+			require.NotContains(t, err.Error(), "sesame")
+		})
+	}
 }
 
 func TestOnlyARefusedLoginIsForGood(t *testing.T) {

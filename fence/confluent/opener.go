@@ -36,9 +36,11 @@ type Opener struct {
 // told, nor is anybody by a broker that has no such request: New then says nothing about the
 // brokers, and returns an Opener all the same. Brokers that are not there at that moment are
 // not asked. While none answers, New repeats the question until ctx ends: give ctx a time-out.
-// A refused login is an error at once, unless another broker answers.
+// A refused login is an error at once, unless another broker answers. So is a property that the client refuses, also one that it
+// refuses only for transactions.
 //
-// config has librdkafka's properties. transaction.timeout.ms is 15,000 unless config says
+// config has librdkafka's properties. One Commit may have as many records as fit into
+// queue.buffering.max.messages (100,000) and queue.buffering.max.kbytes (1 GiB). transaction.timeout.ms is 15,000 unless config says
 // otherwise: it must be longer than the longest transaction, and a suspended leader's open
 // transaction blocks readers for as long. transactional.id is set by Open. What the client
 // logs is dropped, as it calls each fenced producer fatal; config["go.logs.channel"] takes it.
@@ -54,10 +56,23 @@ func New(ctx context.Context, config kafka.ConfigMap) (*Opener, error) {
 	return o, nil
 }
 
-// verified asks until the brokers have answered or refused the login, or ctx has ended.
+// verified asks each broker whether it verifies transactions.
 func verified(ctx context.Context, admin *kafka.AdminClient, w *watcher) error {
+	return persist(ctx, w, func(wait time.Duration) error { return verify(ctx, admin, wait) })
+}
+
+// reached asks for the list of brokers only.
+func reached(ctx context.Context, admin *kafka.AdminClient, w *watcher) error {
+	return persist(ctx, w, func(wait time.Duration) error {
+		_, err := brokers(ctx, admin, wait)
+		return err
+	})
+}
+
+// persist asks until the brokers have answered or refused the login, or ctx has ended. ask waits so long for the list of brokers.
+func persist(ctx context.Context, w *watcher, ask func(wait time.Duration) error) error {
 	for wait := slice; ; wait = min(2*wait, longestWait) {
-		err := verify(ctx, admin, wait)
+		err := ask(wait)
 		if !is(err, kafka.ErrTimedOut, kafka.ErrTransport, kafka.ErrAllBrokersDown) {
 			return err
 		}
@@ -101,9 +116,13 @@ func (o *Opener) Open(transactionalID string) func() (fence.Client[*kafka.Messag
 }
 
 // AppendOnly returns fence.ErrCompacted if one of the topics is compacted: fence.Filter does
-// not suffice there. It needs DESCRIBE_CONFIGS on the topics, and says so if it is missing.
+// not suffice there. It needs DESCRIBE_CONFIGS on the topics, and says so if it is missing. While
+// no broker answers, it asks until ctx ends; a refused login is an error at once, as in New.
 func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
-	return o.ask(ctx, func(ctx context.Context, admin *kafka.AdminClient, _ *watcher) error {
+	return o.ask(ctx, func(ctx context.Context, admin *kafka.AdminClient, w *watcher) error {
+		if err := reached(ctx, admin, w); err != nil { // the question for settings would not see a refused login
+			return err
+		}
 		for _, topic := range topics {
 			settings, err := settingsOf(ctx, admin, kafka.ResourceTopic, topic)
 			switch {
@@ -122,7 +141,7 @@ func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
 // ask lends f an admin client, and what the client tells of its connections.
 func (o *Opener) ask(ctx context.Context, f func(context.Context, *kafka.AdminClient, *watcher) error) error {
 	config := maps.Clone(o.config)
-	maps.DeleteFunc(config, func(name string, _ kafka.ConfigValue) bool { return strings.HasPrefix(name, "transaction") })
+	config["transactional.id"] = "neli" // no broker gets it: with it, the client refuses what it would refuse in Open
 	config["go.events.channel.size"] = 1
 	p, w, err := newProducer(config)
 	if err != nil {
@@ -140,7 +159,7 @@ func (o *Opener) ask(ctx context.Context, f func(context.Context, *kafka.AdminCl
 	return err
 }
 
-// longestWait is how long New waits for the list of brokers, at most. A distant broker takes about a second.
+// longestWait is how long New and AppendOnly wait for the list of brokers, at most. A distant broker takes about a second.
 const longestWait = 2 * time.Second
 
 // brokers are the ids of those that are there. Metadata has a time-out only, and does not see that ctx was

@@ -27,12 +27,20 @@ type client struct {
 
 func newClient(opts []kgo.Opt, id string, topics *absent.Topics) (*client, error) {
 	c := &client{id: id, inits: &initCounter{}, absent: topics}
-	opts = slices.Concat([]kgo.Opt{kgo.TransactionTimeout(timeout)}, opts, []kgo.Opt{kgo.TransactionalID(id), kgo.WithHooks(c.inits)})
 	var err error
-	if c.kafka, err = kgo.NewClient(opts...); err != nil {
-		return nil, fmt.Errorf("fence: the client refuses its options: %w", err)
+	if c.kafka, err = kgo.NewClient(append(transactional(opts, id), kgo.WithHooks(c.inits))...); err != nil {
+		return nil, refusedOptions(err)
 	}
 	return c, nil
+}
+
+// transactional returns the options of a producer.
+func transactional(opts []kgo.Opt, id string) []kgo.Opt {
+	return slices.Concat([]kgo.Opt{kgo.TransactionTimeout(timeout)}, opts, []kgo.Opt{kgo.TransactionalID(id)})
+}
+
+func refusedOptions(err error) error {
+	return fmt.Errorf("fence: the client refuses its options: %w", err)
 }
 
 func (c *client) Init(ctx context.Context) error {
@@ -59,6 +67,9 @@ func (c *client) Produce(ctx context.Context, records []*kgo.Record) error {
 	began := time.Now()
 	copies, results := make([]kgo.Record, len(records)), make(chan kgo.ProduceResult, len(records))
 	for i, r := range records {
+		if r == nil {
+			return fmt.Errorf("%w: record %d of %d is nil", fence.ErrPermanent, i+1, len(records))
+		}
 		copies[i] = *r
 		c.kafka.Produce(ctx, &copies[i], func(r *kgo.Record, err error) { results <- kgo.ProduceResult{Record: r, Err: err} })
 	}

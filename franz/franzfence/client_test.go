@@ -1,6 +1,7 @@
 package franzfence
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -25,6 +26,25 @@ func TestAnUnknownTopicIsRefusedForGoodAfterAWhile(t *testing.T) {
 	require.ErrorContains(t, err, "invoices")
 	c.absent.Known(slices.Values([]string{"invoices"}))
 	require.NotErrorIs(t, c.refused(r, kerr.UnknownTopicOrPartition, began), fence.ErrPermanent)
+}
+
+// The client refuses this option only if it is transactional. New must not leave that to the first term.
+func TestNewRefusesOptionsThatOpenWouldRefuse(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := New(ctx, kgo.SeedBrokers("127.0.0.1:1"), kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
+	require.NoError(t, ctx.Err())
+	require.ErrorContains(t, err, "the client refuses its options")
+	require.ErrorContains(t, err, "idempotent")
+}
+
+func TestProduceRefusesANilRecord(t *testing.T) {
+	c, err := newClient([]kgo.Opt{kgo.SeedBrokers("127.0.0.1:1")}, "neli/invoicing/0", &absent.Topics{})
+	require.NoError(t, err)
+	defer c.Close()
+	err = c.Produce(t.Context(), []*kgo.Record{nil})
+	require.ErrorIs(t, err, fence.ErrPermanent)
+	require.ErrorContains(t, err, "record 1 of 1 is nil")
 }
 
 // The client says that a partition is not there by an error of its own. Partitions may be added a moment later.

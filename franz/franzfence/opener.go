@@ -46,13 +46,17 @@ type Opener struct {
 // that right. New then says nothing about the brokers, and returns an Opener all the same.
 // Brokers that are down at that moment are not asked. While none answers, New repeats the question
 // after pauses of up to a second, until ctx ends: give ctx a time-out. A name that does not exist, a
-// refused login and the like are errors at once.
+// refused login and the like are errors at once. So is an option that the client refuses, also one
+// that it refuses only for transactions.
 //
 // The time-out of transactions is 15 s unless an option sets another one
 // (kgo.TransactionTimeout). It must be longer than the longest transaction. A suspended leader's
 // open transaction blocks readers for that long. Open sets kgo.TransactionalID.
 func New(ctx context.Context, opts ...kgo.Opt) (*Opener, error) {
 	o := &Opener{opts: slices.Clone(opts)}
+	if err := kgo.ValidateOpts(transactional(o.opts, "neli")...); err != nil { // no broker gets that id
+		return nil, refusedOptions(err)
+	}
 	if err := o.ask(func(kafka *kgo.Client) error { return verified(ctx, kafka) }); err != nil {
 		return nil, err
 	}
@@ -137,7 +141,7 @@ func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
 func (o *Opener) ask(f func(*kgo.Client) error) error {
 	kafka, err := kgo.NewClient(o.opts...)
 	if err != nil {
-		return fmt.Errorf("fence: the client refuses its options: %w", err)
+		return refusedOptions(err)
 	}
 	defer kafka.Close()
 	return f(kafka)
