@@ -220,14 +220,14 @@ func (o *oidc) explain(ctx context.Context, err error) error {
 	return login.Refused(fmt.Errorf("%s answers without a token in JSON: look at sasl.oauthbearer.token.endpoint.url", o.shown()))
 }
 
-// shown returns the endpoint without a password.
+// shown returns the endpoint without a user, who may be a token, a password and a query.
 func (o *oidc) shown() string {
 	at, err := url.Parse(o.endpoint)
 	if err != nil {
 		return "the token endpoint"
 	}
-	at.RawQuery = ""
-	return at.Redacted()
+	at.User, at.RawQuery = nil, ""
+	return at.String()
 }
 
 // checkAssertion returns which properties of an assertion are missing or contradict each other.

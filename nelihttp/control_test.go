@@ -130,7 +130,7 @@ func TestControlIsForKnownHostsOnly(t *testing.T) {
 }
 
 func TestHostsAreNames(t *testing.T) {
-	for _, name := range []string{"", "ops:8080", "http://ops", "*.example.com", "ops/neli", "a b"} {
+	for _, name := range []string{"", ".", "ops:8080", "http://ops", "*.example.com", "ops/neli", "a b"} {
 		require.PanicsWithValue(t, fmt.Sprintf("nelihttp: WithHosts: name %q: must be a host name without port, path or wildcard", name),
 			func() { WithHosts("ok.example", name) })
 	}

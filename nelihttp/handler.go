@@ -47,7 +47,7 @@ func WithControl(allow func(*http.Request) bool) Option { return func(o *options
 func WithHosts(names ...string) Option {
 	hosts := make([]string, len(names))
 	for i, name := range names {
-		if name == "" || strings.ContainsAny(name, ":/*@ ") {
+		if strings.Trim(name, ".") == "" || strings.ContainsAny(name, ":/*@ ") {
 			panic(fmt.Sprintf("nelihttp: WithHosts: name %q: must be a host name without port, path or wildcard", name))
 		}
 		hosts[i] = hostName(name)

@@ -35,12 +35,21 @@ type leading struct {
 }
 
 func (h *handler) leader(w http.ResponseWriter, _ *http.Request) {
-	a := leading{Leader: h.src.IsLeader(), about: h.about()}
-	if a.Leader {
-		roles := slices.Collect(h.src.Roles())
-		a.Roles, a.Count = ranges(roles), len(roles)
+	a := leading{about: h.about()}
+	if roles := h.led(); len(roles) > 0 {
+		a.Leader, a.Roles, a.Count = true, ranges(roles), len(roles)
 	}
 	answer(w, leadStatus(a.Leader), a)
+}
+
+// led returns the roles that this process leads; none if it leads nothing any more when they are listed. The
+// check comes last, since listing many roles takes a while.
+func (h *handler) led() []int {
+	roles := slices.Collect(h.src.Roles())
+	if !h.src.IsLeader() {
+		return nil
+	}
+	return roles
 }
 
 func (h *handler) leaderOf(w http.ResponseWriter, r *http.Request) {

@@ -125,9 +125,8 @@ func (h *handler) view(g *glance, query string) pageView {
 	if v.Title == "" {
 		v.Title = v.Group
 	}
-	if v.Leads = h.src.IsLeader(); v.Leads {
-		led := slices.Collect(h.src.Roles())
-		v.Led, v.LedRoles = len(led), ranges(led)
+	if led := h.led(); len(led) > 0 {
+		v.Leads, v.Led, v.LedRoles = true, len(led), ranges(led)
 	}
 	members := h.src.Members()
 	self := ""

@@ -107,6 +107,19 @@ func checkAnswer(t *testing.T, server *httptest.Server, method, route string, st
 	}
 }
 
+// A term that ends while an answer is made does not make a leader without roles.
+func TestATermThatEndsWhileAnAnswerIsMade(t *testing.T) {
+	for route, leader := range map[string]string{"/leader": `"leader":true`, "/": "leads 0 roles"} {
+		src := situations()["leading"]
+		src.ending = true
+		w, body := ask(t, newHandler(src), "GET", route)
+		require.NotContains(t, body, leader)
+		if route == "/leader" {
+			require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		}
+	}
+}
+
 // The answers say who answers, what it leads, and which holder it knows.
 func TestWhatTheAnswersSay(t *testing.T) {
 	all := situations()

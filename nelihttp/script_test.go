@@ -32,6 +32,7 @@ type script struct {
 	timeout    time.Duration // T; 0: 5 s
 	members    []neli.Member
 	led        map[int]int64 // role → token; 0: none
+	ending     bool          // the term ends after IsLeader or Roles is called once
 
 	mu        sync.Mutex
 	state     neli.State
@@ -90,8 +91,17 @@ func (s *script) Config() neli.Config {
 func (s *script) Partitions() int        { return 1 }
 func (s *script) Members() []neli.Member { return s.members }
 func (s *script) Stats() neli.Stats      { return s.stats }
-func (s *script) IsLeader() bool         { return len(s.led) > 0 }
-func (s *script) Roles() iter.Seq[int]   { return slices.Values(slices.Sorted(maps.Keys(s.led))) }
+func (s *script) IsLeader() bool         { return len(s.leads()) > 0 }
+func (s *script) Roles() iter.Seq[int]   { return slices.Values(slices.Sorted(maps.Keys(s.leads()))) }
+
+// leads returns led. If a test has set that the term ends after the next reading, it does.
+func (s *script) leads() map[int]int64 {
+	led := s.led
+	if s.ending {
+		s.led = nil
+	}
+	return led
+}
 
 func (s *script) State() neli.State {
 	s.mu.Lock()

@@ -43,7 +43,7 @@ func (a *admin) call(ctx context.Context, answer func() error) error {
 		case ctx.Err() != nil:
 			b.cancel(&w.event)
 			a.blocked = slices.DeleteFunc(a.blocked, func(x *waiter) bool { return x == w })
-			return fmt.Errorf("nelitest: %w", context.Cause(ctx))
+			return fmt.Errorf("nelitest: %w", ctx.Err())
 		case b.down:
 			return errDown
 		case !a.reaches(Admin):

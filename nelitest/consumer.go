@@ -32,6 +32,8 @@ type groupConsumer struct {
 	news queue[news]
 	tick event
 	ask  event // the arrival of the request to join
+
+	asking []*waiter // calls of Reach that wait for the link
 }
 
 // news is an event that Poll returns before any record.
@@ -103,16 +105,23 @@ func (c *groupConsumer) Reach(ctx context.Context, _ string) error {
 	defer c.b.mu.Unlock()
 	c.gate()
 	for c.err() == nil && !c.b.down && !c.reaches(Group) && ctx.Err() == nil {
+		w := c.newWaiter()
+		c.asking = append(c.asking, w)
 		c.b.mu.Unlock()
-		<-ctx.Done() // over a link that is cut comes no answer
+		select {
+		case <-w.done:
+		case <-ctx.Done(): // over a link that is cut comes no answer
+		}
 		c.b.mu.Lock()
+		c.b.cancel(&w.event)
+		c.asking = slices.DeleteFunc(c.asking, func(x *waiter) bool { return x == w })
 		c.gate()
 	}
 	switch {
 	case c.err() != nil:
 		return c.err()
 	case ctx.Err() != nil:
-		return fmt.Errorf("nelitest: %w", context.Cause(ctx))
+		return fmt.Errorf("nelitest: %w", ctx.Err())
 	case c.b.down:
 		return errDown
 	}
@@ -136,6 +145,7 @@ func (c *groupConsumer) Close() error {
 	c.leave()
 	c.closed = true
 	c.poll.notify()
+	c.askAgain()
 	c.dismiss(c)
 	return nil
 }
@@ -308,7 +318,16 @@ func (c *groupConsumer) receive() {
 	}
 }
 
+// askAgain makes the calls of Reach look again.
+func (c *groupConsumer) askAgain() {
+	for _, w := range c.asking {
+		c.b.schedule(&w.event, 0)
+	}
+	c.asking = nil
+}
+
 func (c *groupConsumer) recheck() {
+	c.askAgain()
 	c.fetch.recheck()
 	c.poll.notify()
 	if c.topic != nil && !c.m.suspended {
@@ -317,6 +336,7 @@ func (c *groupConsumer) recheck() {
 }
 
 func (c *groupConsumer) lose() {
+	c.askAgain()
 	if c.topic != nil {
 		c.tell(news{err: errDown})
 	}
@@ -328,4 +348,5 @@ func (c *groupConsumer) kill() {
 	c.b.cancel(&c.tick)
 	c.b.cancel(&c.ask)
 	c.poll.notify()
+	c.askAgain()
 }

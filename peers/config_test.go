@@ -171,6 +171,14 @@ func TestTheListFromDNS(t *testing.T) {
 		}, s.agreed.hosts)
 		assert.Contains(t, journal.String(), "1 of 3 log hosts so far")
 	})
+	t.Run("a record that is repeated", func(t *testing.T) {
+		_, logger := newJournal()
+		c := whole
+		c.dns = fakeDNS{answers: &[][]*net.SRV{pods("neli-0", "neli-1", "neli-0"), pods("neli-0", "neli-1", "neli-2", "neli-1")}}
+		s, err := settle(t.Context(), c, logger)
+		require.NoError(t, err)
+		require.Len(t, s.agreed.hosts, 3)
+	})
 	t.Run("more than there should be", func(t *testing.T) {
 		_, logger := newJournal()
 		c := whole

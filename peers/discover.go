@@ -69,7 +69,7 @@ func (c Config) lookUp(ctx context.Context) ([]Host, error) {
 		id, _, _ := strings.Cut(target, ".")
 		hosts = append(hosts, Host{ID: id, Address: net.JoinHostPort(target, strconv.Itoa(int(r.Port)))})
 	}
-	return sorted(hosts), nil
+	return slices.Compact(sorted(hosts)), nil // an answer may repeat a record
 }
 
 func (c Config) resolver() resolver {

@@ -121,8 +121,9 @@ func Of(props map[string]string) Secrets {
 	return s
 }
 
-// ofURL returns the secrets in a URL: its password, its whole query, and the values in the query
-// whose names show that they are secret. It cuts the text, because a URL that is not valid is
+// ofURL returns the secrets in a URL: its password, or its user if it has no password, its whole
+// query, and the values in the query whose names show that they are secret. A user without a
+// password may be a token. It cuts the text, because a URL that is not valid is
 // shown, too: in the error of the client that refuses it. Passwords and values are returned as
 // they are written and decoded, since an error may have either.
 //
@@ -134,6 +135,17 @@ func ofURL(text string) (s Secrets) {
 		rest = after
 	}
 	authority, _, _ := strings.Cut(rest, "/")
+	if at := strings.LastIndex(authority, "@"); at >= 0 {
+		if user, password, _ := strings.Cut(authority[:at], ":"); user != "" && password == "" {
+			s = append(s, authority[:at+1]) // with its mark: a short user would be cut out of every line
+			if len(user) >= minSecretLine {
+				s = append(s, user)
+				if decoded, err := url.PathUnescape(user); err == nil {
+					s = append(s, decoded)
+				}
+			}
+		}
+	}
 	for _, part := range []string{authority, rest} {
 		at := strings.LastIndex(part, "@")
 		if at < 0 {

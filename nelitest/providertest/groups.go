@@ -187,6 +187,7 @@ func reaches(t *testing.T, b Bed) {
 	}
 	eventually(t, patience, "it reaches a broker", func() bool { return ask() == nil })
 	thaw := b.Freeze(t)
+	defer thaw()
 	require.Error(t, ask(), "the brokers are silent")
 	thaw()
 	eventually(t, patience, "it reaches a broker again", func() bool { return ask() == nil })
