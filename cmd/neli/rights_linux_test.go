@@ -13,13 +13,17 @@ import (
 
 const password = "hunter2" // of all users
 
-// secured starts a broker in this process with a topic on which each user has one right only.
-func secured(t *testing.T, rights map[string]kmsg.ACLOperation) *kfake.Cluster {
+// secured starts a broker in this process with a topic on which each user has these rights only.
+func secured(t *testing.T, rights map[string][]kmsg.ACLOperation) *kfake.Cluster {
 	t.Helper()
 	opts := []kfake.Opt{kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(), kfake.SeedTopics(1, "jobs.neli"), kfake.Superuser("PLAIN", "admin", password)}
-	for user, right := range rights {
-		opts = append(opts, kfake.User("PLAIN", user, password, kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "jobs.neli",
-			Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: right, Allow: true}))
+	for user, operations := range rights {
+		var acls []kfake.ACL
+		for _, operation := range operations {
+			acls = append(acls, kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "jobs.neli",
+				Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: operation, Allow: true})
+		}
+		opts = append(opts, kfake.User("PLAIN", user, password, acls...))
 	}
 	c, err := kfake.NewCluster(opts...)
 	require.NoError(t, err)
@@ -37,7 +41,7 @@ func as(t *testing.T, user string) string {
 
 // A user who lacks a right is told at the start which one. No output has a secret.
 func TestMissingRights(t *testing.T) {
-	c := secured(t, map[string]kmsg.ACLOperation{"reader": kmsg.ACLOperationRead, "writer": kmsg.ACLOperationWrite})
+	c := secured(t, map[string][]kmsg.ACLOperation{"reader": {kmsg.ACLOperationRead}, "writer": {kmsg.ACLOperationWrite}})
 	for name, s := range map[string]struct {
 		user string
 		args []string
@@ -64,9 +68,19 @@ func TestMissingRights(t *testing.T) {
 	}
 }
 
+// Check prints what it has found also if a missing right ends it, and says the error once.
+func TestCheckTellsWhatItFoundBeforeItFailed(t *testing.T) {
+	c := secured(t, map[string][]kmsg.ACLOperation{"reader": {kmsg.ACLOperationRead, kmsg.ACLOperationDescribeConfigs}})
+	p := neli(t, c, "check", "--for", "5s", "--config", as(t, "reader"))
+	require.Equal(t, 125, p.code())
+	require.Contains(t, strings.Join(p.output(), "\n"), "to fix: unsafe setting of the leader topic") // one replica
+	require.NotContains(t, strings.Join(p.output(), "\n"), "WRITE", "the error is not a finding as well")
+	require.Contains(t, p.errors.String(), "WRITE")
+}
+
 // A user who may only read is told so within seconds when sending a request to a holder.
 func TestTransferNeedsWrite(t *testing.T) {
-	c := secured(t, map[string]kmsg.ACLOperation{"reader": kmsg.ACLOperationRead})
+	c := secured(t, map[string][]kmsg.ACLOperation{"reader": {kmsg.ACLOperationRead}})
 	holder := neli(t, c, "run", "--config", as(t, "admin"), "--", "sh", "-c", "echo child $$; exec sleep 1000")
 	holder.pid("child", 1)
 	p := neli(t, c, "transfer", "--config", as(t, "reader"), "somebody")
@@ -77,7 +91,7 @@ func TestTransferNeedsWrite(t *testing.T) {
 
 // The same holds while there is no holder to send a request to.
 func TestTransferNeedsWriteWhereNobodyLeads(t *testing.T) {
-	c := secured(t, map[string]kmsg.ACLOperation{"reader": kmsg.ACLOperationRead})
+	c := secured(t, map[string][]kmsg.ACLOperation{"reader": {kmsg.ACLOperationRead}})
 	p := neli(t, c, "transfer", "--config", as(t, "reader"), "somebody")
 	require.Equal(t, 124, p.code())
 	require.Contains(t, p.errors.String(), "cannot WRITE topic jobs.neli")

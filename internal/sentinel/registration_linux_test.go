@@ -3,12 +3,14 @@ package sentinel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,46 @@ import (
 
 	"github.com/goneli/neli/internal/elector"
 )
+
+// A reason that does not fit into a packet is cut, so that a member's log shows it.
+func TestALongReasonIsCut(t *testing.T) {
+	long := "cannot open: " + strings.Repeat("ü<", 100_000)
+	p := startPost(t, socketIn(directory(t)), func(o *Options, _ *memoryLog) {
+		o.Open = func(Place, *slog.Logger) (elector.Log, error) { return nil, errors.New(long) }
+	})
+	reg := registration(NewSecret())
+	c := dialRaw(t, p)
+	a, err := exchange(c, request{Register: &reg}, []int{own(t)})
+	for err == nil && a.State != Refused {
+		require.NoError(t, c.SetDeadline(time.Now().Add(answerWithin)))
+		a, err = hear(c)
+	}
+	require.NoError(t, err)
+	require.Regexp(t, "^cannot open: ü<.*…$", a.Reason)
+
+	for size := range 20 {
+		a := Answer{State: Refused, Reason: strings.Repeat("x", 4055+size)}
+		b, err := json.Marshal(a.fitting())
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(b), maxMessage)
+		require.Greater(t, len(b), maxMessage-10*4, "no more is cut than must be")
+		whole, err := json.Marshal(a)
+		require.NoError(t, err)
+		require.Equal(t, len(whole) <= maxMessage, a.fitting() == a)
+	}
+}
+
+// An accept that fails may fail again at once. The sentinel says so, and waits before it tries again.
+func TestAFailedAcceptIsRepeatedAfterAPause(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	began := time.Now()
+	require.NoError(t, p.server.listener.SetDeadline(began)) // from now on each accept fails at once
+	const says = "cannot take a connection: registrations wait"
+	require.Eventually(t, func() bool { return p.said.count(says) > 1 }, 20*time.Second, time.Millisecond, "it says so")
+	require.GreaterOrEqual(t, time.Since(began), acceptAgain)
+	require.NoError(t, p.server.listener.SetDeadline(time.Time{}))
+	registers(t, p, registration(NewSecret()))
+}
 
 // dialRaw connects without a Client, as a process that knows the wire form.
 func dialRaw(t *testing.T, p *post) *net.UnixConn {

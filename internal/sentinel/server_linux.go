@@ -25,6 +25,8 @@ const (
 	drainWithin = time.Second
 	// writeWithin bounds the time to write an answer: the member may not be reading.
 	writeWithin = time.Second
+	// acceptAgain is shorter than the time for which a member waits for an answer.
+	acceptAgain = time.Second
 	// maxConnections leaves room for guards, and for members that connect again.
 	maxConnections = 2*MaxMembers + 1000
 	// longestPath leaves room for the zero that ends the path in a sockaddr_un.
@@ -124,15 +126,14 @@ func (s *Server) Serve(ctx context.Context) error {
 			return nil
 		case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE):
 			s.logger.Error("no more files: registrations wait (LimitNOFILE)", "error", err)
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
+			pause(ctx)
 			continue
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err != nil:
-			continue // the error concerns only the process that connected
+			s.logger.Error("cannot take a connection: registrations wait", "error", err)
+			pause(ctx)
+			continue
 		}
 		if !s.keep(c) {
 			_ = c.Close()
@@ -142,6 +143,15 @@ func (s *Server) Serve(ctx context.Context) error {
 			defer s.drop(c)
 			s.serve(c)
 		})
+	}
+}
+
+// pause waits after a failure to accept, since the next attempt may fail at once: a kernel without memory
+// stays so for a while.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(acceptAgain):
 	}
 }
 
@@ -206,7 +216,7 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 	proof := prove(c, files)
 	tell := &Teller{func(a Answer) { // concurrent calls are safe: the kernel sends each packet whole
 		_ = c.SetWriteDeadline(time.Now().Add(writeWithin))
-		_ = send(c, a, nil) // a member that is not told connects again
+		_ = send(c, a.fitting(), nil) // a member that is not told connects again
 	}}
 	a, fresh := s.hub.Register(reg, proof, tell)
 	if a.State == Refused {
@@ -253,7 +263,7 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 func (s *Server) guard(c *net.UnixConn, g guardian) {
 	serial, err := s.hub.guard(g.Process, g.Secret)
 	if err != nil {
-		_ = send(c, Answer{State: Refused, Reason: err.Error()}, nil)
+		_ = send(c, Answer{State: Refused, Reason: err.Error()}.fitting(), nil)
 		return
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(writeWithin))

@@ -4,8 +4,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -64,6 +66,21 @@ type guardian struct {
 type Answer struct {
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"` // why it refuses
+}
+
+// fitting returns the answer with as much of its reason as fits into a packet.
+func (a Answer) fitting() Answer {
+	whole := a.Reason[:min(len(a.Reason), 2*maxMessage)]
+	a.Reason = whole
+	for n := len(whole); ; {
+		b, err := json.Marshal(a)
+		over := len(b) - maxMessage
+		if err != nil || over <= 0 {
+			return a // an Answer has no field that could fail
+		}
+		n -= max(1, over/6) // JSON needs up to six bytes for one
+		a.Reason = strings.ToValidUTF8(whole[:n], "") + "…"
+	}
 }
 
 // State tells what a sentinel does for a member.

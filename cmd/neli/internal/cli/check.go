@@ -41,7 +41,7 @@ it.
 For the time given by --for, a few members of a group of their own write a record every few seconds
 and read it back. Other groups skip these records. The members contend for nothing and create
 nothing. From these round trips follows the least T: a --timeout below it counts as a fault. After
-SIGINT or SIGTERM it reports what it has found so far.
+SIGINT or SIGTERM it reports what it has found so far. It does so too if a missing right ends it.
 
 Exit codes: 0 all is well; 3 the output says what to fix, or the topic is missing; 5 no broker was
 reached; 125 no record came back, or neli itself failed.`
@@ -111,7 +111,10 @@ func check(ctx context.Context, cfg neli.Config, how time.Duration, known []stri
 	}
 	for _, n := range all {
 		if n.State() == neli.StateFailed {
-			return explained(n.Await(), cfg.KafkaConfig)
+			err := explained(n.Await(), cfg.KafkaConfig)
+			found.leaveOut(err)
+			_ = found.conclude(out, tripsOf(all), ctx.Err() != nil) // err says more
+			return err
 		}
 	}
 	return found.conclude(out, tripsOf(all), ctx.Err() != nil)
@@ -131,6 +134,9 @@ type findings struct {
 // differs is the library's log message for a setting other than its own choice.
 const differs = "a setting of the leader topic differs"
 
+// failed is the library's log message when it stops. It is no finding, since check returns the same error.
+const failed = "leadership is not possible any more"
+
 // Enabled implements slog.Handler.
 func (f *findings) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
 
@@ -147,7 +153,7 @@ func (f *findings) Handle(_ context.Context, r slog.Record) error {
 		}
 		return true
 	})
-	if r.Level < slog.LevelWarn && doubts > 0 {
+	if r.Level < slog.LevelWarn && doubts > 0 || r.Message == failed {
 		return nil
 	}
 	if name, _, ok := strings.Cut(what, "="); ok && slices.Contains(f.known, name) {
@@ -161,6 +167,16 @@ func (f *findings) Handle(_ context.Context, r slog.Record) error {
 		f.doubts += doubts
 	}
 	return nil
+}
+
+// leaveOut removes the findings that err repeats: the library retried for a while before it gave up.
+func (f *findings) leaveOut(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lines = slices.DeleteFunc(f.lines, func(line string) bool {
+		_, what, retried := strings.Cut(line, ", retrying: ")
+		return retried && strings.Contains(err.Error(), what)
+	})
 }
 
 // WithAttrs implements slog.Handler. It drops the attributes: they only say which member logs.

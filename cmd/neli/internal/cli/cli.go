@@ -97,11 +97,20 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 		if f.Changed || !ok || f.Name == "help" || inside && slices.Contains(told, name) {
 			return
 		}
-		if err := flags.Set(f.Name, value); err != nil {
+		if err := errors.Join(flags.Set(f.Name, value), flags.SetAnnotation(f.Name, environment, nil)); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
 		}
 	})
 	return errors.Join(errs...)
+}
+
+// environment annotates the flags that fromEnvironment has set.
+const environment = "environment"
+
+// typed reports whether a flag was given as an argument.
+func typed(f *pflag.Flag) bool {
+	_, ok := f.Annotations[environment]
+	return f.Changed && !ok
 }
 
 // inside reports whether another neli has started this process.

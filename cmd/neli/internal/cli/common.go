@@ -91,8 +91,9 @@ func (c *common) watchedBy(f *pflag.FlagSet, usage string) {
 	f.StringVar(&c.sentinel, "sentinel", "", usage)
 }
 
-// kafka collects the client's properties: those of the file, then those of arguments, then the
-// brokers. --bootstrap wins over the file only if it was given.
+// kafka collects the client's properties: those of the file, then those of -X, then the brokers of
+// --bootstrap. These win over the file's only if the flag or its variable was given, and over those of an
+// -X that was typed only if --bootstrap was typed, too.
 func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 	props := neli.KafkaConfigMap{}
 	if c.config != "" {
@@ -108,6 +109,7 @@ func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 			props["bootstrap.servers"] = brokers
 		}
 	}
+	named := false // -X names the brokers
 	for _, p := range c.properties {
 		name, value, ok := strings.Cut(p, "=")
 		name = strings.TrimSpace(name)
@@ -121,8 +123,14 @@ func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 			name = "bootstrap.servers"
 		}
 		props[name] = strings.TrimSpace(value)
+		named = named || name == "bootstrap.servers"
 	}
-	if _, ok := props["bootstrap.servers"]; !ok || cmd.Flags().Changed("bootstrap") {
+	flag := cmd.Flags().Lookup("bootstrap")
+	given := flag.Changed
+	if named && typed(cmd.Flags().Lookup("property")) {
+		given = typed(flag)
+	}
+	if _, ok := props["bootstrap.servers"]; !ok || given {
 		props["bootstrap.servers"] = c.bootstrap
 	}
 	return props, nil

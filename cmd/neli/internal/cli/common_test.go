@@ -53,6 +53,35 @@ func TestConfiguration(t *testing.T) {
 	cfg, err = resolved(t, "--config", file)
 	require.NoError(t, err)
 	require.Equal(t, "environment:1", cfg.KafkaConfig["bootstrap.servers"])
+	cfg, err = resolved(t, "--config", file, "-X", "client.id=argument")
+	require.NoError(t, err)
+	require.Equal(t, "environment:1", cfg.KafkaConfig["bootstrap.servers"], "-X names no brokers")
+}
+
+// An argument wins over the environment, whichever of the two flags names the brokers. Of two arguments or
+// two variables, --bootstrap wins.
+func TestBrokersByArgumentOrEnvironment(t *testing.T) {
+	for _, tc := range []struct {
+		want        string
+		environment map[string]string
+		args        []string
+	}{
+		{"property:1", map[string]string{"NELI_BOOTSTRAP": "environment:1"}, []string{"-X", "bootstrap.servers=property:1"}},
+		{"property:1", map[string]string{"NELI_BOOTSTRAP": "environment:1"}, []string{"-X", "metadata.broker.list=property:1"}},
+		{"argument:1", map[string]string{"NELI_BOOTSTRAP": "environment:1"}, []string{"-X", "bootstrap.servers=property:1", "--bootstrap", "argument:1"}},
+		{"argument:1", map[string]string{"NELI_PROPERTY": "bootstrap.servers=environment:1"}, []string{"--bootstrap", "argument:1"}},
+		{"environment:1", map[string]string{"NELI_BOOTSTRAP": "environment:1", "NELI_PROPERTY": "bootstrap.servers=property:1"}, nil},
+		{"environment:1", map[string]string{"NELI_PROPERTY": "bootstrap.servers=environment:1"}, nil},
+	} {
+		t.Run("", func(t *testing.T) {
+			for name, value := range tc.environment {
+				t.Setenv(name, value)
+			}
+			cfg, err := resolved(t, append(tc.args, "--group", "g")...)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, cfg.KafkaConfig["bootstrap.servers"], "%v %v", tc.environment, tc.args)
+		})
+	}
 }
 
 // The file may name the brokers by librdkafka's other property. Then the default of --bootstrap must not

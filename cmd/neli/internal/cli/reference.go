@@ -45,7 +45,9 @@ Use one group for each kind of job: all processes with the same group contend fo
 
 ## Flags of all subcommands
 
-An environment variable can set each flag: ` + "`NELI_LOG_LEVEL`" + ` sets ` + "`--log-level`" + `. Inside a command that ` + "`neli run`" + `
+An environment variable can set each flag: ` + "`NELI_LOG_LEVEL`" + ` sets ` + "`--log-level`" + `. An argument wins over a variable, and both
+win over the file of ` + "`--config`" + `. If both ` + "`--bootstrap` and `-X bootstrap.servers=…`" + ` are arguments, or both are variables,
+` + "`--bootstrap`" + ` wins. Inside a command that ` + "`neli run`" + `
 or ` + "`neli watch --exec`" + ` runs, ` + "`NELI_GROUP`, `NELI_TOPIC`, `NELI_NAME`, `NELI_ROLE` and `NELI_ROLES`" + ` do not set flags, even
 if you have set them yourself. Pass them as arguments: ` + "`neli status --group \"$NELI_GROUP\"`" + `.
 

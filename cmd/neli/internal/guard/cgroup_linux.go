@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -217,17 +216,21 @@ func sweep(own string) {
 
 // ownCgroup returns the directory of this process's own cgroup (version 2).
 func ownCgroup() (string, error) {
-	mounts, err := os.Open("/proc/self/mountinfo")
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return "", err
 	}
-	defer mounts.Close()
 	of, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return "", err
 	}
+	return cgroupIn(string(mounts), string(of))
+}
+
+// cgroupIn returns the directory of a process's cgroup, from its mountinfo and its cgroups in /proc.
+func cgroupIn(mounts, of string) (string, error) {
 	own := ""
-	for line := range strings.Lines(string(of)) {
+	for line := range strings.Lines(of) {
 		if path, ok := strings.CutPrefix(line, "0::"); ok {
 			own = strings.TrimSuffix(path, "\n")
 		}
@@ -235,16 +238,20 @@ func ownCgroup() (string, error) {
 	if strings.HasPrefix(own, "/..") {
 		return "", errors.New("the cgroup of this process is outside its cgroup namespace")
 	}
-	for lines := bufio.NewScanner(mounts); own != "" && lines.Scan(); {
-		before, after, _ := strings.Cut(lines.Text(), " - ")
+	for line := range strings.Lines(mounts) {
+		before, after, _ := strings.Cut(line, " - ")
 		f := strings.Fields(before) // id, parent, device, root, mount point, options …
-		if len(f) < 5 || !strings.HasPrefix(after, "cgroup2 ") {
+		if own == "" || len(f) < 5 || !strings.HasPrefix(after, "cgroup2 ") {
 			continue
 		}
-		below, err := filepath.Rel(f[3], own)
+		below, err := filepath.Rel(escapes.Replace(f[3]), own)
 		if err == nil && below != ".." && !strings.HasPrefix(below, "../") {
-			return filepath.Join(f[4], below), nil
+			return filepath.Join(escapes.Replace(f[4]), below), nil
 		}
 	}
 	return "", errors.New("no mounted cgroup2 contains this process")
 }
+
+// escapes decodes what the kernel writes into mountinfo for characters that would end a field, and for the
+// backslash, which systemd has in the names of units. It writes a cgroup's own path as it is.
+var escapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\043`, "#", `\134`, `\`)

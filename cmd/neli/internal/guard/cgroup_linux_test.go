@@ -19,7 +19,6 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/needs"
 )
 
-// helper does one thing for a test, in a process of its own.
 // headless makes a process end its main thread and go on.
 const headless = "__headless"
 
@@ -29,6 +28,7 @@ func init() {
 	}
 }
 
+// helper does one thing for a test, in a process of its own.
 func helper() (code int, ok bool) {
 	if len(os.Args) < 2 {
 		return 0, false
@@ -87,6 +87,20 @@ func newCgroup(t *testing.T) *Cgroup {
 		_ = c.Close()
 	})
 	return c
+}
+
+// The kernel writes some characters of paths as octal numbers into mountinfo, and as they are into cgroup.
+func TestTheOwnCgroupMayHaveUnusualCharacters(t *testing.T) {
+	for _, tc := range []struct{ mounts, of, want string }{
+		{"30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/system.slice/a.service\n", "/sys/fs/cgroup/system.slice/a.service"},
+		{`30 23 0:26 / /mnt/a\040b\011c\012d\134e rw - cgroup2 cgroup2 rw` + "\n", "0::/job\n", "/mnt/a b\tc\nd\\e/job"},
+		{`30 23 0:26 /my\134x2dapp.service /sys/fs/cgroup rw - cgroup2 cgroup2 rw` + "\n", `0::/my\x2dapp.service/job` + "\n", "/sys/fs/cgroup/job"},
+		{`30 23 0:26 / /a\134040b rw - cgroup2 cgroup2 rw` + "\n", "0::/\n", `/a\040b`},
+	} {
+		own, err := cgroupIn(tc.mounts, tc.of)
+		require.NoError(t, err, tc.mounts)
+		require.Equal(t, tc.want, own)
+	}
 }
 
 // hasCgroup2 reports whether a mounted cgroup2 contains this process.

@@ -160,8 +160,11 @@ func (g *guard) tell(trouble string) {
 // first waits for the first deadline. Nothing may be started before it. ok is false if the lease is
 // over or the elector is gone.
 func (g *guard) first() (t told, ok bool) {
+	var signals []syscall.Signal // those that came before it are for the command, too
 	for range g.orders.news {
-		if t = g.orders.now(); t.deadline > 0 {
+		t = g.orders.now()
+		signals = append(signals, t.signals...)
+		if t.signals = signals; t.deadline > 0 {
 			return t, t.deadline > Now() && !t.gone
 		}
 	}

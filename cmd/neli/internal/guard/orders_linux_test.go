@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,6 +89,35 @@ func TestAStoppedSecondGuardHeedsNewerOrdersFirst(t *testing.T) {
 		heeded(t, pipe, commands[i])
 	}
 	goOn(t, commands)
+}
+
+// A signal may come before the first deadline: a member whose lease is not certain at the moment sends none.
+func TestASignalBeforeTheFirstDeadlineIsKept(t *testing.T) {
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	defer in.Close()
+	defer out.Close()
+	g := &guard{orders: newOrders(in)}
+	var first told
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		first, _ = g.first()
+	}()
+	news := func(order []byte) {
+		_, err := out.Write(order)
+		require.NoError(t, err)
+		for range 3 { // the third one fits when the first one was dealt with
+			g.orders.news <- struct{}{}
+		}
+	}
+	news(Deliver(unix.SIGTERM))
+	news(Deliver(unix.SIGUSR1))
+	_, err = out.Write(Until(Now() + time.Minute))
+	require.NoError(t, err)
+	close(g.orders.news)
+	<-done
+	require.Equal(t, []syscall.Signal{unix.SIGTERM, unix.SIGUSR1}, first.signals)
 }
 
 // unread returns the number of bytes in a pipe.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -87,10 +88,11 @@ type contest struct {
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	elected bool             // at least once
-	over    bool             // no further command may start
-	outcome *result          // nil: none yet
-	command chan<- os.Signal // signals for the command that runs; nil: none runs
+	elected bool            // at least once
+	over    bool            // no further command may start
+	outcome *result         // nil: none yet
+	command chan<- struct{} // told that signals wait for the command that runs; nil: none runs
+	waiting []os.Signal     // for the command, in the order in which they came
 }
 
 func newContest(n *neli.Neli, o Options, k *kin) *contest {
@@ -104,11 +106,11 @@ func (c *contest) run(signals <-chan os.Signal, waited <-chan time.Time) result 
 	var work sync.WaitGroup
 	work.Go(func() { c.dispatch(ctx, signals, waited) })
 	err := c.n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
-		forwarded := make(chan os.Signal, 16)
+		forwarded := make(chan struct{}, 1)
 		if c.begin(forwarded) {
 			c.term(ctx, l, forwarded)
 			c.begin(nil)
-			c.belated(forwarded)
+			c.belated()
 		}
 		return nil
 	})
@@ -134,7 +136,7 @@ func (c *contest) finish(r result) {
 
 // begin sets where signals go from now on: to a command, or nowhere if it is nil. It reports false if
 // the contest is over, and no command may start.
-func (c *contest) begin(command chan<- os.Signal) bool {
+func (c *contest) begin(command chan<- struct{}) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over && command != nil {
@@ -146,17 +148,29 @@ func (c *contest) begin(command chan<- os.Signal) bool {
 }
 
 // belated handles signals that came when the command had just ended.
-func (c *contest) belated(forwarded <-chan os.Signal) {
-	for {
-		select {
-		case s := <-forwarded:
-			if ends(s) {
-				c.finish(result{})
-			}
-		default:
-			return
-		}
+func (c *contest) belated() {
+	if slices.ContainsFunc(c.take(), ends) {
+		c.finish(result{})
 	}
+}
+
+// forward has a signal wait for the command. As in the kernel, only one of each kind waits: starting a
+// command may take seconds, and resizing a terminal sends many signals. The caller holds the mutex.
+func (c *contest) forward(s os.Signal) {
+	c.waiting = append(slices.DeleteFunc(c.waiting, func(w os.Signal) bool { return w == s }), s)
+	select {
+	case c.command <- struct{}{}:
+	default: // it has been told already
+	}
+}
+
+// take returns the signals that wait for the command.
+func (c *contest) take() []os.Signal {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting := c.waiting
+	c.waiting = nil
+	return waiting
 }
 
 // dispatch passes signals on to the command. If none runs, a signal to end ends the contest.
@@ -168,10 +182,7 @@ func (c *contest) dispatch(ctx context.Context, signals <-chan os.Signal, waited
 			if c.command == nil {
 				c.over = c.over || ends(s)
 			} else {
-				select {
-				case c.command <- s:
-				default: // the last sixteen are still waiting
-				}
+				c.forward(s)
 			}
 			over := c.command == nil && ends(s) // c.over may be set because the command has ended
 			c.mu.Unlock()

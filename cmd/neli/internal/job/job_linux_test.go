@@ -144,9 +144,8 @@ func TestASentinelIsToldOfACommand(t *testing.T) {
 func TestASignalThatComesWhenTheCommandHasEnded(t *testing.T) {
 	for name, signalled := range map[string]func(c *contest, ctx context.Context){
 		"it was meant for the command": func(c *contest, _ context.Context) {
-			forwarded := make(chan os.Signal, 1)
-			forwarded <- unix.SIGTERM
-			c.belated(forwarded)
+			c.forward(unix.SIGTERM)
+			c.belated()
 		},
 		"no command runs any more": func(c *contest, ctx context.Context) {
 			signals := make(chan os.Signal)
@@ -182,6 +181,30 @@ func TestAHarmlessSignalThatComesWhenTheCommandHasEnded(t *testing.T) {
 	}()
 	c.dispatch(ctx, signals, nil)
 	require.Equal(t, result{again: true}, *c.outcome)
+}
+
+// A command may take seconds to start, and signals wait for it meanwhile. However many they are, none is lost
+// but those of a kind that waits already. Of those the newest counts: CONT after TSTP.
+func TestNoSignalIsLostWhileTheCommandStarts(t *testing.T) {
+	c := newContest(nil, Options{}, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	command := make(chan struct{}, 1)
+	require.True(t, c.begin(command))
+	signals := make(chan os.Signal)
+	go func() {
+		defer stop()
+		signals <- unix.SIGCONT
+		for range 40 {
+			signals <- unix.SIGWINCH
+		}
+		for _, s := range []os.Signal{unix.SIGTSTP, unix.SIGCONT, unix.SIGTERM, unix.SIGUSR1} {
+			signals <- s
+		}
+	}()
+	c.dispatch(ctx, signals, nil)
+	<-command
+	require.Equal(t, []os.Signal{unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGTERM, unix.SIGUSR1}, c.take())
+	require.Empty(t, c.take())
 }
 
 func TestSignalsThatAreIgnoredAreLeftAlone(t *testing.T) {

@@ -30,7 +30,7 @@ type term struct {
 }
 
 // term runs the command until it has ended, along with everything that it started in its group.
-func (c *contest) term(ctx context.Context, l neli.Leadership, signals <-chan os.Signal) {
+func (c *contest) term(ctx context.Context, l neli.Leadership, signals <-chan struct{}) {
 	var told *os.File
 	if c.Guard != nil {
 		file, over := c.Guard()
@@ -52,8 +52,10 @@ func (c *contest) term(ctx context.Context, l neli.Leadership, signals <-chan os
 		select {
 		case <-tick.C:
 			t.renew()
-		case s := <-signals:
-			t.signalled(s)
+		case <-signals:
+			for _, s := range t.take() {
+				t.signalled(s)
+			}
 		case <-over:
 			over = nil
 			t.withdrawn(context.Cause(ctx))
