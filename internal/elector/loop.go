@@ -268,12 +268,27 @@ func (e *Elector) consult() {
 	prefer := e.node.set.Preference
 	e.mu.Unlock()
 	for _, m := range ask {
-		prefs := make([]int32, roles)
-		for role := range prefs {
-			prefs[role] = int32(min(max(prefer(m, role), -1<<31), 1<<31-1))
-		}
+		prefs := e.preferences(prefer, m, roles)
 		e.mu.Lock()
 		e.node.planner.preferred(m.Process, prefs)
 		e.mu.Unlock()
 	}
+}
+
+// preferences returns the user's Preference of a member for each role. If Preference ends its
+// goroutine, as t.FailNow does, the member is not preferred for the roles that are left, and the
+// clock of this process goes on.
+func (e *Elector) preferences(prefer func(Member, int) int, m Member, roles int) []int32 {
+	prefs, done := make([]int32, roles), 0
+	var call sync.WaitGroup
+	call.Go(func() {
+		for ; done < roles; done++ {
+			prefs[done] = int32(min(max(prefer(m, done), -1<<31), 1<<31-1))
+		}
+	})
+	call.Wait()
+	if done < roles {
+		e.logger.Error("Config.Preference ended its goroutine", "role", done, "member", m.Process)
+	}
+	return prefs
 }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -201,4 +202,19 @@ func TestContradictoryPreferences(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A function may end its goroutine, as t.FailNow does. The member that it was asked about is then not preferred, and the
+// process goes on.
+func TestPreferenceThatEndsItsGoroutine(t *testing.T) {
+	const n = 3
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		a := c.Work("a", many(n, func(cfg *neli.Config) {
+			cfg.Preference = func(neli.Member, int) int { runtime.Goexit(); return 1 }
+		}))
+		c.Eventually(2*silence, "all are led", c.allLed(n))
+		c.Pass(time.Minute)
+		require.Equal(c, n, c.shares(n)["a"])
+		require.NoError(c, a.Close())
+	})
 }

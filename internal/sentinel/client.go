@@ -17,9 +17,10 @@ import (
 var answerWithin = 2 * time.Second
 
 const (
-	// retryFirst and retryAtMost bound the pause before a member connects again.
+	// retryFirst and retryAtMost bound the pause before a member connects again, but for a random
+	// half of it. While a member waits, its crash costs the whole lease.
 	retryFirst  = 100 * time.Millisecond
-	retryAtMost = time.Minute
+	retryAtMost = 10 * time.Second
 )
 
 // Client keeps a member registered. Its failures are never fatal: without a sentinel a crash costs

@@ -199,6 +199,13 @@ func TestARefusedMemberTriesAgain(t *testing.T) {
 	require.True(t, retry.Stop(), "it will try again when a sentinel has gone")
 }
 
+func TestASentinelThatComesBackIsSoonNoticed(t *testing.T) {
+	c := NewClient("/nowhere", slog.New(slog.DiscardHandler))
+	for range 50 { // it was away for long
+		require.LessOrEqual(t, c.pause.NextBackOff(), 15*time.Second)
+	}
+}
+
 func TestAClientThatIsNeverOpenedEnds(t *testing.T) {
 	c := NewClient("/nowhere", slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())

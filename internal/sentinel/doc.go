@@ -47,7 +47,7 @@ Release:
  12. A Hello each minute keeps the producer warm: after a long pause its first record would take
     up to 0.6 s.
  13. It does nothing while it does not know the fold. Several sentinels do no harm. It keeps
-    nothing on disk: after a restart, members register again.
+    nothing on disk: after a restart, members register again within 15 s.
 
 A command started by neli run outlives the process that elects. The guard of the command registers
 before the command starts. The sentinel then releases the member's roles only when its pidfd has
