@@ -51,7 +51,8 @@ type outageKind struct {
 	groups int           // with one process on each client
 	within time.Duration // of the brokers' return
 	set    func(*neli.Config)
-	well   func(*neli.Neli) bool
+	acts   func(*neli.Neli) bool // it leads or follows
+	well   func(*neli.Neli) bool // and leads what it should
 }
 
 // outageKinds lists the kinds that use different clients, or watch them in different ways. If a group assigns partitions,
@@ -59,20 +60,24 @@ type outageKind struct {
 // is not, this takes a session timeout, T until it is noticed, and a rebalance. A reader that stands still costs 5 s, then a
 // producer 10 s. All that several times: what stands still for ever, or until somebody restarts it, is seen all the same.
 var outageKinds = []outageKind{
-	{"open", 3, 45 * time.Second, func(*neli.Config) {}, leadsOrFollows},
-	{"observer", 3, 45 * time.Second, func(c *neli.Config) { c.Observer = true }, leadsOrFollows},
+	{"open", 3, 45 * time.Second, func(*neli.Config) {}, leadsOrFollows, leadsOrFollows},
+	{"observer", 3, 45 * time.Second, func(c *neli.Config) { c.Observer = true }, leadsOrFollows, leadsOrFollows},
 	{"assigned", 2, 90 * time.Second, func(c *neli.Config) {
 		c.Nomination, c.Roles, c.Partitions = neli.Assigned, 2, 2
-	}, leadsOne},
+	}, leadsAny, leadsOne},
 	{"non-exclusive", 2, 90 * time.Second, func(c *neli.Config) {
 		c.Mode, c.HeartbeatTimeout, c.Roles, c.Partitions = neli.NonExclusive, 10*time.Second, 2, 2
-	}, leadsOne},
+	}, leadsAny, leadsOne},
 }
 
 func leadsOrFollows(n *neli.Neli) bool {
 	h, known := n.Holder(0)
 	return n.IsLeader() || known && h.Age <= n.Config().HeartbeatTimeout
 }
+
+// leadsAny reports whether a member leads a role. In a group of two with two partitions, one that leads none is not in the
+// group, or waits for a member that has gone: it does not follow either.
+func leadsAny(n *neli.Neli) bool { return n.IsLeaderOf(0) || n.IsLeaderOf(1) }
 
 // leadsOne reports whether a member leads exactly one role: not none, as after a lapse, and not both, as a member that is
 // alone in the group.
@@ -82,6 +87,10 @@ type outageMember struct {
 	*neli.Neli
 	outageKind
 	log *hostileLog
+}
+
+func (n outageMember) String() string {
+	return fmt.Sprintf("%s (%s) on %s", n.Config().LeaderGroupID, n.name, n.Config().Name)
 }
 
 // TestOutages takes all brokers down for half a minute, again and again, alternately by shutdown and by kill. A client may
@@ -116,21 +125,13 @@ func outagesOf(t *testing.T, brokers, outages int) {
 			}
 		}
 	}
-	unwell := func() (out []outageMember) {
-		for _, n := range members {
-			if !n.well(n.Neli) {
-				out = append(out, n)
-			}
-		}
-		return out
-	}
 	waitUntil(t, 2*time.Minute, "all are well at first", func() bool {
 		soleLeaders(t, members)
-		return len(unwell()) == 0
+		return len(unwell(members)) == 0
 	})
 
-	before := map[string]uint64{}
-	recovered := map[string][]time.Duration{} // by kind
+	replaced := map[string]uint64{}
+	acted, recovered := map[string][]time.Duration{}, map[string][]time.Duration{} // by kind
 	for o := range outages {
 		each(t, cluster, func(b *kafkatest.Broker) error {
 			if o%2 == 0 {
@@ -141,51 +142,81 @@ func outagesOf(t *testing.T, brokers, outages int) {
 		})
 		waitPast(t, witness.Now()+outageLasts)
 		restart(t, cluster)
-		back := witness.Now()
-		took := map[string]time.Duration{}
-		told := false
-		for still := unwell(); len(still) > 0; still = unwell() {
-			passed := witness.Now() - back
-			var late []string
-			for _, n := range still {
-				took[n.outageKind.name] = passed.Round(time.Millisecond)
-				if passed > n.within {
-					t.Logf("%s (%s) on %s:\n%s", n.Config().LeaderGroupID, n.outageKind.name, n.Config().Name, n.log.tail(200))
-					logGroup(t, members, n.Config().LeaderGroupID)
-					late = append(late, fmt.Sprintf("%s (%s) on %s, replaced %d", n.Config().LeaderGroupID, n.outageKind.name, n.Config().Name, n.Stats().ReadersReplaced))
-				}
-			}
-			if passed > outageAim && !told {
-				told = true
-				for _, n := range still {
-					t.Logf("outage %d: %s (%s) on %s is not well yet: leads 0: %v, leads 1: %v", o+1, n.Config().LeaderGroupID,
-						n.outageKind.name, n.Config().Name, n.IsLeaderOf(0), n.IsLeaderOf(1))
-				}
-			}
-			require.Empty(t, late, "outage %d: these are not well after %v with the brokers", o+1, passed)
-			soleLeaders(t, members)
-			<-time.After(20 * time.Millisecond)
-		}
-		replaced := map[string]uint64{}
-		for _, n := range members {
-			replaced[n.outageKind.name+" on "+n.Config().Name] += n.Stats().ReadersReplaced
-		}
-		for who, n := range replaced {
-			if n -= before[who]; n > 0 {
-				t.Logf("outage %d: %s: %d clients were replaced", o+1, who, n)
-			}
-		}
-		before = replaced
+		act, well := recovery(t, o+1, members)
 		for _, kind := range outageKinds {
-			recovered[kind.name] = append(recovered[kind.name], took[kind.name])
+			acted[kind.name] = append(acted[kind.name], act[kind.name])
+			recovered[kind.name] = append(recovered[kind.name], well[kind.name])
 		}
-		t.Logf("outage %d: the last of each kind was well after %v", o+1, took)
+		replaced = logReplaced(t, o+1, members, replaced)
+		t.Logf("outage %d: the last of each kind led or followed after %v, and was well after %v", o+1, act, well)
 	}
-	for kind, all := range recovered {
+	logRecoveries(t, "led or followed", acted)
+	logRecoveries(t, "were well", recovered)
+}
+
+// recovery waits until all members are well after an outage. It returns, for each kind, after what time the last one led or
+// followed, and after what time the last one was well.
+func recovery(t *testing.T, outage int, members []outageMember) (acted, well map[string]time.Duration) {
+	t.Helper()
+	back := witness.Now()
+	acted, well = map[string]time.Duration{}, map[string]time.Duration{}
+	told := map[*neli.Neli]bool{}
+	for still := unwell(members); len(still) > 0; still = unwell(members) {
+		passed := witness.Now() - back
+		var late []string
+		for _, n := range still {
+			well[n.name] = passed.Round(time.Millisecond)
+			if !n.acts(n.Neli) {
+				acted[n.name] = passed.Round(time.Millisecond)
+			}
+			if passed > outageAim && !told[n.Neli] {
+				told[n.Neli] = true
+				t.Logf("outage %d: %v is not well yet: leads 0: %v, leads 1: %v\n%s", outage, n, n.IsLeaderOf(0), n.IsLeaderOf(1), n.log.tail(50))
+			}
+			if passed > n.within {
+				t.Logf("%v:\n%s", n, n.log.tail(200))
+				logGroup(t, members, n.Config().LeaderGroupID)
+				late = append(late, fmt.Sprintf("%v, replaced %d", n, n.Stats().ReadersReplaced))
+			}
+		}
+		require.Empty(t, late, "outage %d: these are not well after %v with the brokers", outage, passed)
+		soleLeaders(t, members)
+		<-time.After(20 * time.Millisecond)
+	}
+	return acted, well
+}
+
+func unwell(members []outageMember) (out []outageMember) {
+	for _, n := range members {
+		if !n.well(n.Neli) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// logReplaced logs whose clients were replaced since the last outage, and returns how many each has had replaced.
+func logReplaced(t *testing.T, outage int, members []outageMember, before map[string]uint64) map[string]uint64 {
+	t.Helper()
+	replaced := map[string]uint64{}
+	for _, n := range members {
+		replaced[n.name+" on "+n.Config().Name] += n.Stats().ReadersReplaced
+	}
+	for who, n := range replaced {
+		if n -= before[who]; n > 0 {
+			t.Logf("outage %d: %s: %d clients were replaced", outage, who, n)
+		}
+	}
+	return replaced
+}
+
+func logRecoveries(t *testing.T, what string, byKind map[string][]time.Duration) {
+	t.Helper()
+	for kind, all := range byKind {
 		slices.Sort(all)
 		after, _ := slices.BinarySearch(all, outageAim+1)
-		t.Logf("%s: %d outages, all members were well after %v (median) and %v (longest); after more than %v: %d",
-			kind, len(all), all[len(all)/2], all[len(all)-1], outageAim, len(all)-after)
+		t.Logf("%s: %d outages, all members %s after %v (median) and %v (longest); after more than %v: %d",
+			kind, len(all), what, all[len(all)/2], all[len(all)-1], outageAim, len(all)-after)
 	}
 }
 
@@ -224,7 +255,7 @@ func logGroup(t *testing.T, members []outageMember, group string) {
 		if n.Config().LeaderGroupID == group {
 			known, err := json.Marshal(map[string]any{"stats": n.Stats(), "standings": n.Standings(), "members": n.Members()})
 			require.NoError(t, err)
-			t.Logf("%s (%s) of %s: %s", n.Config().Name, n.outageKind.name, group, known)
+			t.Logf("%s (%s) of %s: %s", n.Config().Name, n.name, group, known)
 		}
 	}
 }
