@@ -15,7 +15,7 @@ type nomination struct {
 	nominated bool
 	since     clock.Instant // when this process was last nominated anew
 	retained  bool          // the group's session was lost while roles were held: not nominated, and they are kept
-	tried     clock.Mono    // the first Claim since a record was read here; 0: none
+	tried     clock.Mono    // the first Claim since a record was read here, or since the nomination; 0: none
 }
 
 // attendance is whether this process takes part in the nominator's group.
@@ -58,7 +58,8 @@ func (g *nomination) unheard(t time.Duration, now clock.Instant) bool {
 func (g *nomination) nominate(named, lost, holds bool, now clock.Instant) (changed bool) {
 	g.retained = lost && holds && (g.nominated || g.retained)
 	if changed = named != g.nominated; changed && named {
-		g.since = now
+		// Claims of an earlier nomination may have failed in an outage that is over.
+		g.since, g.tried = now, 0
 	}
 	g.nominated = named
 	return changed

@@ -54,6 +54,19 @@ func TestWhenAPartitionIsUnheard(t *testing.T) {
 	require.False(t, g.unheard(time.Second, at(time.Hour)), "others are nominated")
 }
 
+// After an outage that ended the nomination, a process is nominated before its reader has recovered. It must not leave the
+// group because of Claims that failed in the outage.
+func TestClaimsOfAnEarlierNominationDoNotCount(t *testing.T) {
+	g := nomination{nominated: true}
+	g.claimed(at(0))
+	g.nominate(false, true, false, at(10*time.Second))
+	g.nominate(true, false, false, at(time.Minute))
+	require.False(t, g.unheard(time.Second, at(time.Minute)))
+	g.claimed(at(time.Minute))
+	require.False(t, g.unheard(time.Second, at(time.Minute+15*time.Second-1)))
+	require.True(t, g.unheard(time.Second, at(time.Minute+15*time.Second)))
+}
+
 // A process that cannot reach a partition stays away for so long at most, and after that it
 // stays in the group for so long at least.
 func TestAbsenceIsBounded(t *testing.T) {
