@@ -75,6 +75,27 @@ func TestDashboardExpressions(t *testing.T) {
 	promtool(t, "check", "rules", file)
 }
 
+// TestDashboardCountsVacanciesAsTheAlertDoes: while NeliNoLeader fires, the dashboard does not say that no role is vacant.
+func TestDashboardCountsVacanciesAsTheAlertDoes(t *testing.T) {
+	var rules ruleFile
+	readYAML(t, "rules.yaml", &rules)
+	alert := rules.Groups[0].Rules[0]
+	require.Equal(t, "NeliNoLeader", alert.Alert)
+	counted, _, found := strings.Cut(alert.Expr, "> 0")
+	require.True(t, found)
+	plain := func(expr string) string {
+		expr = strings.NewReplacer(`{group=~"$group", instance=~"$instance"}`, "", `group=~"$group", instance=~"$instance", `, "").Replace(expr)
+		return strings.Join(strings.Fields(strings.NewReplacer("(", " ( ", ")", " ) ").Replace(expr)), " ")
+	}
+	for _, p := range readDashboard(t).Panels {
+		if p.Title == "Roles without a leader" {
+			require.Equal(t, plain(counted), plain(p.Targets[0].Expr))
+			return
+		}
+	}
+	require.Fail(t, "the dashboard does not count vacancies")
+}
+
 // The dashboard meets the rules of Grafana's dashboard linter: variables for whatever differs between
 // installations, and panels that say what they show, and in which unit.
 func TestDashboardIsInOrder(t *testing.T) {

@@ -35,7 +35,8 @@ everything is vacant.
 Leadership is not readiness. With a readiness probe on /leader a rolling update waits forever for
 followers that never become ready. Use /leader as the health check of a load balancer that sends
 everything to the leader, or let the leader label itself for a Service's selector. Use /healthz as a
-liveness or readiness probe.
+readiness probe, and /stats as a liveness probe: /healthz fails while no broker is reached, and a
+restart does not help then.
 
 # Bounds
 

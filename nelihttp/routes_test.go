@@ -258,6 +258,8 @@ func TestHealth(t *testing.T) {
 		if c.reason != "" {
 			require.Contains(t, answer["reason"], c.reason)
 		}
+		w, _ = ask(t, newHandler(src), "GET", "/stats")
+		require.Equal(t, http.StatusOK, w.Code, "a liveness probe does not fail for want of brokers")
 	}
 	_, body := ask(t, newHandler(situations()["failed"]), "GET", "/healthz")
 	require.Equal(t, "this process is failed", jsonOf(t, body)["reason"])

@@ -166,7 +166,8 @@ func TestManifests(t *testing.T) {
 	require.Subset(t, kinds, []string{"Deployment", "Service", "ConfigMap", "Role"})
 }
 
-// handsOver requires that a pod has time to hand over, and that its Deployment selects it.
+// handsOver requires that a pod has time to hand over, that its Deployment selects it, and that an outage of the brokers
+// does not restart it.
 func handsOver(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
 	require.Equal(t, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels, d.Name)
@@ -174,6 +175,11 @@ func handsOver(t *testing.T, d *appsv1.Deployment) {
 	for _, c := range append(pod.InitContainers, pod.Containers...) {
 		if said := strings.Join(append(c.Command, c.Args...), " "); strings.Contains(said, "run") {
 			require.Greater(t, *pod.TerminationGracePeriodSeconds, int64(30), d.Name)
+		}
+		// /healthz is 503 while no broker is reached. A restart does not help then, and after a few of them Kubernetes waits
+		// for minutes before the next one, during which nobody may lead though the brokers are back.
+		if c.LivenessProbe != nil {
+			require.Equal(t, "/stats", c.LivenessProbe.HTTPGet.Path, d.Name)
 		}
 	}
 }
@@ -201,6 +207,29 @@ func TestUnits(t *testing.T) {
 
 // Only the leader's pod keeps the label by which the Service finds it.
 func TestLabel(t *testing.T) {
+	for holder, want := range map[string]string{
+		"b": "label pod/a neli-leader-\nlabel --overwrite pod/b neli-leader=true\n",
+		"a": "label --overwrite pod/a neli-leader=true\n",
+		"":  "label pod/a neli-leader-\n",
+	} {
+		// pod a has the label.
+		calls, err := label(t, holder, "if [ \"$1\" = get ]; then echo pod/a; else echo \"$@\" >>\"$CALLS\"; fi\n")
+		require.NoError(t, err)
+		require.Equal(t, want, calls, "holder %q", holder)
+	}
+}
+
+// If the pods that have the label cannot be listed, the former leader would keep it beside the new one: the script fails,
+// neli watch ends, and its successor tries again.
+func TestLabelFailsIfPodsCannotBeListed(t *testing.T) {
+	calls, err := label(t, "b", "if [ \"$1\" = get ]; then exit 1; else echo \"$@\" >>\"$CALLS\"; fi\n")
+	require.Error(t, err, "%s", calls)
+	require.Empty(t, calls)
+}
+
+// label runs the script of leader.yaml with a kubectl that replaces Kubernetes. It returns the calls that kubectl noted.
+func label(t *testing.T, holder, kubectl string) (calls string, err error) {
+	t.Helper()
 	text, err := os.ReadFile(deploy + "/kubernetes/leader.yaml")
 	require.NoError(t, err)
 	var script string
@@ -210,22 +239,15 @@ func TestLabel(t *testing.T) {
 			script = m.Data["label"]
 		}
 	}
-	for holder, want := range map[string]string{
-		"b": "label pod/a neli-leader-\nlabel --overwrite pod/b neli-leader=true\n",
-		"a": "label --overwrite pod/a neli-leader=true\n",
-		"":  "label pod/a neli-leader-\n",
-	} {
-		dir := t.TempDir()
-		// Replaces Kubernetes, where pod a has the label.
-		kubectl := "#!/bin/sh\nif [ \"$1\" = get ]; then echo pod/a; else echo \"$@\" >>\"$CALLS\"; fi\n"
-		require.NoError(t, os.WriteFile(dir+"/kubectl", []byte(kubectl), 0o755))
-		require.NoError(t, os.WriteFile(dir+"/label", []byte(script), 0o755))
-		cmd := exec.Command(dir + "/label")
-		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "CALLS=" + dir + "/calls", "NELI_HOLDER=" + holder}
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		calls, err := os.ReadFile(dir + "/calls")
-		require.NoError(t, err)
-		require.Equal(t, want, string(calls), "holder %q", holder)
-	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/kubectl", []byte("#!/bin/sh\n"+kubectl), 0o755))
+	require.NoError(t, os.WriteFile(dir+"/label", []byte(script), 0o755))
+	require.NoError(t, os.WriteFile(dir+"/calls", nil, 0o644))
+	cmd := exec.Command(dir + "/label")
+	cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "CALLS=" + dir + "/calls", "NELI_HOLDER=" + holder}
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	noted, noErr := os.ReadFile(dir + "/calls")
+	require.NoError(t, noErr)
+	return string(noted), err
 }
