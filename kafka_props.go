@@ -51,9 +51,14 @@ var readerDefaults = map[string]string{
 // every broker. The client wants another second for the answer (socket.timeout.ms).
 const longPoll = time.Second
 
-// brokers returns the bootstrap servers.
+// brokers returns the bootstrap servers for messages. It is empty if no property names them and
+// options of a Provider may.
 func (s *settings) brokers() string {
-	return or(s.kafka["bootstrap.servers"], or(s.kafka["metadata.broker.list"], tuned["bootstrap.servers"]))
+	named := or(s.kafka["bootstrap.servers"], s.kafka["metadata.broker.list"])
+	if s.provided {
+		return named
+	}
+	return or(named, tuned["bootstrap.servers"])
 }
 
 func (s *settings) fetchWait() string {
@@ -129,7 +134,11 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 		name := aliases[alias]
 		v, set := out[alias]
 		other, both := out[name]
-		f.check(!set || !both || v == other, "KafkaConfig["+alias+"]", v, "is another name of "+name+", which is set to another value: set one of them")
+		shown := v
+		if redact.Secret(alias) {
+			shown = redact.Mark
+		}
+		f.check(!set || !both || v == other, "KafkaConfig["+alias+"]", shown, "is another name of "+name+", which is set to another value: set one of them")
 	}
 	for _, name := range []string{"session.timeout.ms", "heartbeat.interval.ms"} {
 		v, set := out[name]
@@ -228,10 +237,17 @@ func millis(s string, d time.Duration) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// aliases are librdkafka's alternative names of properties that have a default here.
+// aliases are librdkafka's alternative names of properties that users can set.
 var aliases = map[string]string{
-	"metadata.broker.list":   "bootstrap.servers",
-	"queue.buffering.max.ms": "linger.ms",
+	"metadata.broker.list":      "bootstrap.servers",
+	"queue.buffering.max.ms":    "linger.ms",
+	"sasl.mechanism":            "sasl.mechanisms",
+	"compression.type":          "compression.codec",
+	"retries":                   "message.send.max.retries",
+	"max.partition.fetch.bytes": "fetch.message.max.bytes",
+	"max.in.flight":             "max.in.flight.requests.per.connection",
+	"sasl.oauthbearer.client.credentials.client.id":     "sasl.oauthbearer.client.id",
+	"sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
 }
 
 func (s *settings) properties(drop [][]string, defaults, fixed map[string]string) map[string]string {

@@ -2,6 +2,7 @@ package neli
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -269,7 +270,8 @@ func TestGroupTimes(t *testing.T) {
 
 // A property given by its other name is not contradicted by a default.
 func TestPropertiesByTheirOtherNames(t *testing.T) {
-	for alias, name := range aliases {
+	for _, alias := range []string{"metadata.broker.list", "queue.buffering.max.ms"} {
+		name := aliases[alias]
 		s := resolved(t, Config{KafkaConfig: KafkaConfigMap{alias: "5"}})
 		require.Equal(t, "5", s.producerProperties()[alias])
 		for client, props := range s.clients() {
@@ -284,6 +286,23 @@ func TestPropertiesByTheirOtherNames(t *testing.T) {
 	for client, props := range s.clients() {
 		require.Equal(t, "broker:9092", props["metadata.broker.list"], client)
 	}
+}
+
+// Of two names of one property, which one a client takes depends on chance if the values differ.
+func TestPropertiesByTwoNames(t *testing.T) {
+	for alias, name := range aliases {
+		props := KafkaConfigMap{"security.protocol": "SASL_SSL", alias: "5", name: "6"}
+		_, err := Config{KafkaConfig: props}.resolve()
+		require.ErrorContains(t, err, "KafkaConfig["+alias+"]: ")
+		require.ErrorContains(t, err, "is another name of "+name+", which is set to another value: set one of them")
+		props[name] = "5"
+		_, err = Config{KafkaConfig: props}.resolve()
+		require.NotContains(t, fmt.Sprint(err), "is another name")
+	}
+	const alias = "sasl.oauthbearer.client.credentials.client.secret"
+	_, err := Config{KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL", alias: "hunter2", aliases[alias]: "hunter3"}}.resolve()
+	require.ErrorContains(t, err, "KafkaConfig["+alias+"]")
+	require.NotContains(t, err.Error(), "hunter")
 }
 
 // The broker holds a fetch back for a second, or for what the user's time-out for

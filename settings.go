@@ -56,6 +56,7 @@ type settings struct {
 	healthy            func() error
 	requests           func(Request) error // nil: all are refused
 	logger             *slog.Logger
+	provided           bool    // Config.Provider is set
 	watched            watched // by a sentinel
 	throttling         kafkalog.Throttling
 	contact            kafkalog.Contact
@@ -119,6 +120,7 @@ func (c Config) check() (*settings, *faults) {
 		healthy:     c.Healthy,
 		requests:    c.Requests,
 		logger:      c.Logger,
+		provided:    c.Provider != nil,
 	}
 	s.topic = or(c.LeaderTopic, s.group+".neli")
 	s.name = or(c.Name, defaultName())

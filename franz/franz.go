@@ -19,7 +19,8 @@
 // takes precedence over both: acknowledgement by all in-sync replicas, one request in flight, no
 // idempotence, no commits, offsets that are never reset, the group and the topic. kgo.WithContext
 // and kgo.WithLogger are set by the library, too. Options that would break this
-// (kgo.ManualFlushing, for example) are errors.
+// (kgo.ManualFlushing, for example) are errors, and so is kgo.ServerSideBalancer without
+// group.protocol=consumer.
 //
 // Options can set what properties cannot: kgo.SASL for Kerberos or AWS (module
 // github.com/goneli/neli/franz/iam has the mechanism for AWS), kgo.DialTLSConfig for keys in
@@ -107,6 +108,9 @@ type client struct {
 // newClient translates the properties. It checks that franz-go accepts them, together with the
 // options and with those that this kind of client needs.
 func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger, fixed func(*settings) []kgo.Opt) (*client, error) {
+	if i := slices.Index(p.opts, nil); i >= 0 { // franz-go would panic
+		return nil, fmt.Errorf("client refuses its options: option %d of %d is nil", i+1, len(p.opts))
+	}
 	s, err := parse(kind, props, slices.Concat(mechanisms(p.opts), tokenMechanism(p.login.Token))...)
 	if err != nil {
 		return nil, err
@@ -131,22 +135,32 @@ func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger
 			faults = append(faults, u.name+": not possible with this library, "+u.why)
 		}
 	}
+	if kind == forGroup && !s.serverSide && set(trial.OptValue(kgo.ServerSideBalancer)) {
+		faults = append(faults, "kgo.ServerSideBalancer: set group.protocol=consumer instead, which tells the library the group's times")
+	}
+	s.instance = s.instance || set(trial.OptValue(kgo.InstanceID))
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("client refuses its options: %s", strings.Join(faults, "; "))
 	}
 	return c, nil
 }
 
-// mechanisms returns the SASL mechanisms that options give.
-func mechanisms(opts []kgo.Opt) []sasl.Mechanism {
-	ctx, stop := context.WithCancel(context.Background())
-	made, err := kgo.NewClient(slices.Concat(opts, []kgo.Opt{kgo.WithContext(ctx), kgo.ConsumerGroup(""), kgo.ConsumeTopics(), kgo.ConsumePartitions(nil)})...)
-	if err != nil {
-		stop()
-		return nil // the client that is made with all options says why
+// mechanisms returns the SASL mechanisms that options give. Each option has a client of its own for
+// this: franz-go may refuse options together that it accepts beside properties and the library's
+// options.
+func mechanisms(opts []kgo.Opt) (given []sasl.Mechanism) {
+	for _, opt := range opts {
+		ctx, stop := context.WithCancel(context.Background())
+		made, err := kgo.NewClient(opt, kgo.WithContext(ctx), kgo.ConsumerGroup(""), kgo.ConsumeTopics(), kgo.ConsumePartitions(nil))
+		if err != nil {
+			stop()
+			continue // it is no kgo.SASL, which is accepted by itself
+		}
+		if of, ok := made.OptValue(kgo.SASL).([]sasl.Mechanism); ok {
+			given = append(given, of...)
+		}
+		(&link{made, stop}).shut(0)
 	}
-	defer (&link{made, stop}).shut(0)
-	given, _ := made.OptValue(kgo.SASL).([]sasl.Mechanism)
 	return given
 }
 

@@ -21,7 +21,7 @@ type membership struct {
 
 // taking returns the options of every member.
 func taking(s *settings) []kgo.Opt {
-	opts := []kgo.Opt{
+	return []kgo.Opt{
 		kgo.ConsumerGroup(s.group),
 		kgo.DisableAutoCommit(),
 		// Nothing is ever committed, and others' commits are ignored.
@@ -30,15 +30,6 @@ func taking(s *settings) []kgo.Opt {
 		kgo.AdjustFetchOffsetsFn(fromEnd),
 		kgo.FetchIsolationLevel(kgo.ReadUncommitted()),
 	}
-	switch {
-	case s.serverSide && s.assignor == "range":
-		return append(opts, kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer()))
-	case s.serverSide:
-		return append(opts, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
-	case len(s.balancers) > 0:
-		return append(opts, kgo.Balancers(s.balancers...))
-	}
-	return opts
 }
 
 func fromEnd(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {

@@ -157,10 +157,27 @@ func (s *settings) opts() []kgo.Opt {
 		kgo.RetryBackoffFn(s.retryBackoff),
 		kgo.MetadataMinAge(s.metadata[0]), kgo.MetadataMaxAge(max(s.metadata[0], s.metadata[1])),
 	)
-	if s.kind == forProducer {
+	switch s.kind {
+	case forProducer:
 		opts = append(opts, kgo.ProducerBatchCompression(s.compression.codec()))
+	case forGroup:
+		opts = append(opts, s.assignment()...)
+	case forReader:
 	}
 	return append(opts, s.security.opts()...)
+}
+
+// assignment returns the options for how a group assigns partitions.
+func (s *settings) assignment() []kgo.Opt {
+	switch {
+	case s.serverSide && s.assignor == "range":
+		return []kgo.Opt{kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer())}
+	case s.serverSide:
+		return []kgo.Opt{kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer())}
+	case len(s.balancers) > 0:
+		return []kgo.Opt{kgo.Balancers(s.balancers...)}
+	}
+	return nil
 }
 
 // sizes returns the options for the largest sizes. franz-go refuses a size that does not fit into

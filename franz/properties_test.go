@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/kafka"
@@ -239,6 +240,54 @@ func TestUnsuitableOptions(t *testing.T) {
 	assert.Equal(t, 1, k.OptValue(kgo.MaxProduceRequestsInflightPerBroker))
 	assert.Empty(t, k.OptValue(kgo.ConsumerGroup))
 	assert.Equal(t, 3*time.Millisecond, k.OptValue(kgo.ProducerLinger), "a property takes precedence over an option")
+}
+
+// An option that franz-go refuses by itself, and accepts beside the library's, hides no mechanism of another option.
+func TestMechanismBesideAnyOption(t *testing.T) {
+	kerberos := oauth.Auth{Token: "t"}.AsMechanism() // any mechanism that properties cannot give
+	for name, opt := range map[string]kgo.Opt{"in flight": kgo.MaxProduceRequestsInflightPerBroker(5), "acks": kgo.RequiredAcks(kgo.LeaderAck()),
+		"sizes": kgo.FetchMaxBytes(200 << 20)} {
+		t.Run(name, func(t *testing.T) {
+			p, err := Provider(opt, kgo.SASL(kerberos)).Producer(map[string]string{"security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER",
+				"receive.message.max.bytes": "300000000"}, discard)
+			require.NoError(t, err)
+			require.NoError(t, p.Close())
+		})
+	}
+}
+
+// Options of group members go before properties, as all options do. An option by which a member is static counts as the property does.
+func TestGroupOptions(t *testing.T) {
+	props := map[string]string{"group.id": "g", "partition.assignment.strategy": "cooperative-sticky"}
+	made, err := Provider(kgo.Balancers(kgo.RangeBalancer()), kgo.InstanceID("i")).GroupConsumer(props, discard)
+	require.NoError(t, err)
+	g := made.(*group)
+	require.NoError(t, g.Join("log", false))
+	require.Equal(t, []string{"range"}, strategies(nil, g.present.kafka.Client))
+	require.True(t, g.settings.instance, "a Join does not wait for the end of the former membership")
+	require.NoError(t, g.Close())
+
+	_, err = Provider(kgo.ServerSideBalancer()).GroupConsumer(props, discard)
+	require.EqualError(t, err, "client refuses its options: kgo.ServerSideBalancer: set group.protocol=consumer instead, which tells the library the group's times")
+	delete(props, "partition.assignment.strategy")
+	props["group.protocol"] = "consumer"
+	made, err = Provider(kgo.ServerSideBalancer()).GroupConsumer(props, discard)
+	require.NoError(t, err)
+	require.NoError(t, made.Close())
+}
+
+// An option that a program has left nil is named.
+func TestNilOption(t *testing.T) {
+	_, err := Provider(kgo.ClientID("me"), nil).LogReader(map[string]string{}, discard)
+	require.EqualError(t, err, "client refuses its options: option 2 of 2 is nil")
+}
+
+// A certificate file that is empty, such as one that is still to be issued, is no reason to go without a certificate.
+func TestEmptyCertificateFiles(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "tls.crt")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	_, err := Provider().Producer(map[string]string{"security.protocol": "ssl", "ssl.certificate.location": empty, "ssl.key.location": empty}, discard)
+	require.EqualError(t, err, "client refuses its properties: ssl.certificate.location: "+empty+" is empty")
 }
 
 // seen is a provider that notes which clients it is asked for, and makes none.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/franz"
@@ -24,4 +25,16 @@ func TestSaysThatNoBrokerIsReached(t *testing.T) {
 	require.Regexp(t, `msg="no broker reached, retrying" group=g .*brokers=127\.0\.0\.1:1 error=".*127\.0\.0\.1:1.*connection refused`, out.String())
 	require.NotContains(t, out.String(), "find the leader topic")
 	require.False(t, n.Stats().Reached)
+}
+
+// The log does not name the default broker if an option names others.
+func TestSaysNoBrokerThatNobodyAsked(t *testing.T) {
+	var out lines
+	n, err := neli.New(neli.Config{LeaderGroupID: "g", Provider: franz.Provider(kgo.SeedBrokers("127.0.0.1:1")), Logger: slog.New(slog.NewTextHandler(&out, nil))})
+	require.NoError(t, err)
+	defer n.Close()
+	said := func() bool { return strings.Contains(out.String(), "level=WARN") }
+	require.Eventually(t, said, time.Minute, 10*time.Millisecond)
+	require.Regexp(t, `msg="no broker reached, retrying" group=g .*127\.0\.0\.1:1.*connection refused`, out.String())
+	require.NotContains(t, out.String(), "localhost")
 }

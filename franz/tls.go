@@ -179,6 +179,9 @@ func content(name, value, file string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s.location: %w", name, err)
 	}
+	if len(b) == 0 { // it would count as not set
+		return nil, fmt.Errorf("%s.location: %s is empty", name, file)
+	}
 	return b, nil
 }
 

@@ -24,7 +24,7 @@ type Clients struct {
 	Lease      time.Duration // T
 	Away       time.Duration // how long a member of a group that leaves it stays away
 	Spread     float64       // of the pauses between retries, as a fraction
-	Brokers    string        // the bootstrap servers, for messages
+	Brokers    string        // the bootstrap servers, for messages; empty: not known
 	Logger     *slog.Logger
 
 	// Properties of each kind of client, asked for whenever one is made: their time-outs follow

@@ -28,7 +28,7 @@ type Topic struct {
 	suspect  chan struct{}
 	lease    time.Duration // T
 	pace     *Pace
-	brokers  string    // the bootstrap servers, for messages
+	brokers  string    // the bootstrap servers, for messages; empty: not known
 	contact  *Contact  // may be nil
 	refusals *Refusals // may be nil
 	apart    int       // Config.Logs: on that many brokers, one replica for each partition; else 0
@@ -45,6 +45,9 @@ const (
 	// showing another topic of that name: after a cold start of all brokers, their metadata
 	// can lack topics for many seconds.
 	unknownFor = time.Minute
+	// How much the time between two such reports may count. It is longer than a pause of retry and a
+	// quick answer.
+	unknownGap = 5 * time.Second
 	// Brokers may not describe a new topic, or not completely, for this long.
 	describedWithin = 5 * time.Second
 	// A broker that describes a topic without an id for this long does not have ids.
@@ -102,7 +105,11 @@ func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context
 		if !young && trouble.Due() {
 			var created creatingError
 			if t.contact.Lacking() {
-				t.log.Warn("no broker reached, retrying", "topic", t.name, "brokers", t.brokers, "error", err)
+				args := []any{"topic", t.name}
+				if t.brokers != "" {
+					args = append(args, "brokers", t.brokers)
+				}
+				t.log.Warn("no broker reached, retrying", append(args, "error", err)...)
 			} else if errors.As(err, &created) {
 				t.log.Warn("cannot create the leader topic, retrying", "topic", t.name, "error", err)
 			} else {
@@ -229,20 +236,23 @@ func (t *Topic) Watch(ctx context.Context) error {
 
 // verify returns an error if the topic is another one, or has changed.
 func (t *Topic) verify(ctx context.Context) error {
-	var missing time.Time
+	// Only time in which this process asks counts: while it is suspended, the topic may have been there.
+	var missing time.Duration
+	var last time.Time // when a broker last reported that the topic is unknown; zero: it is known
 	return t.retry(ctx, "check the leader topic", func(ctx context.Context) error {
 		asked := time.Now()
 		info, err := t.Admin.Topic(ctx, t.name)
 		if errors.Is(err, kafka.ErrUnknownTopic) {
-			if missing.IsZero() {
-				missing = time.Now()
+			now := time.Now()
+			if !last.IsZero() {
+				missing += min(now.Sub(last), unknownGap)
 			}
-			if time.Since(missing) >= unknownFor {
+			if last = now; missing >= unknownFor {
 				return fmt.Errorf("%w: topic %s is gone", ErrTopicReplaced, t.name)
 			}
 			return err
 		}
-		missing = time.Time{}
+		missing, last = 0, time.Time{}
 		if err != nil {
 			return err
 		}

@@ -113,6 +113,8 @@ func unsafeSettings(s map[string]string, replicas int) []string {
 	}
 	isr, err := strconv.Atoi(s["min.insync.replicas"])
 	switch {
+	case replicas == 1 && isr > 1: // newer versions of Kafka take it for 1
+		out = append(out, fmt.Sprintf("min.insync.replicas=%d with 1 replica: brokers of earlier Kafka versions refuse every record, so nobody leads; set it to 1", isr))
 	case replicas < 2 || err != nil:
 	case replicas == 2:
 		out = append(out, "2 replicas: either an acknowledged record may be lost with one broker (min.insync.replicas=1), "+

@@ -25,6 +25,7 @@ func TestUnsafeSettings(t *testing.T) {
 		{"acknowledged by one of five", "min.insync.replicas", "1", 5, "min.insync.replicas=1 with 5 replicas:", "set it to 4"},
 		{"acknowledged by all of three", "min.insync.replicas", "3", 3, "min.insync.replicas=3 with 3 replicas: one broker down stops all elections", "set it to 2"},
 		{"acknowledged by more than there are", "min.insync.replicas", "4", 3, "min.insync.replicas=4 with 3 replicas:", "set it to 2"},
+		{"acknowledged by two of one", "min.insync.replicas", "2", 1, "min.insync.replicas=2 with 1 replica: brokers of earlier Kafka versions refuse every record", "set it to 1"},
 		{"one of two", "min.insync.replicas", "1", 2, "2 replicas: either an acknowledged record may be lost", "have 3 replicas"},
 		{"both of two", "min.insync.replicas", "2", 2, "2 replicas: either an acknowledged record may be lost", "have 3 replicas"},
 		{"one replica is what was asked for", "min.insync.replicas", "1", 1, "", ""},

@@ -93,6 +93,26 @@ func TestTopicUnknownForAWhile(t *testing.T) {
 	}
 }
 
+// The time in which this process is suspended shows nothing of the topic: nobody has asked meanwhile.
+func TestTopicUnknownAroundASuspension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		leader, _, _ := told(func() (kafka.TopicInfo, error) {
+			switch asked++; asked {
+			case 2:
+				time.Sleep(2 * unknownFor)
+				fallthrough
+			case 1:
+				return kafka.TopicInfo{}, kafka.ErrUnknownTopic
+			}
+			return kafka.TopicInfo{ID: "id", Partitions: 1}, nil
+		})
+		leader.id, leader.Size = "id", 1
+		require.NoError(t, leader.verify(t.Context()))
+		require.Equal(t, 3, asked)
+	})
+}
+
 // Without an id a recreated topic looks like the former one, so brokers that give
 // none are refused, by name; one that is late with it is waited for.
 func TestTopicWithoutID(t *testing.T) {

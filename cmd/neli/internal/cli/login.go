@@ -24,7 +24,7 @@ func explained(err error, props neli.KafkaConfigMap) error {
 
 func lookAt(err error, props neli.KafkaConfigMap) string {
 	text := err.Error()
-	mechanism := strings.ToUpper(fmt.Sprint(props["sasl.mechanism"]))
+	mechanism := mechanism(props)
 	switch {
 	case strings.Contains(text, "look at "):
 		return ""

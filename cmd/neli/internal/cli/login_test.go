@@ -32,10 +32,12 @@ func TestARefusedLoginNamesItsProperty(t *testing.T) {
 		{"PLAIN", context.DeadlineExceeded, "context deadline exceeded"},
 		{"PLAIN", errors.New("connection refused"), "connection refused"},
 	} {
-		props := neli.KafkaConfigMap{"sasl.mechanism": tc.mechanism, "sasl.password": "hunter2"}
-		err := explained(fmt.Errorf("cannot find the leader topic: %w", tc.err), props)
-		require.ErrorIs(t, err, tc.err)
-		require.Regexp(t, tc.look+"[^:]*(: (the broker|one of them) [a-z ]+)?$", err.Error())
-		require.NotContains(t, withoutSecrets(fmt.Errorf("%w (hunter2)", tc.err), props), "hunter2")
+		for _, name := range []string{"sasl.mechanism", "sasl.mechanisms"} {
+			props := neli.KafkaConfigMap{name: tc.mechanism, "sasl.password": "hunter2"}
+			err := explained(fmt.Errorf("cannot find the leader topic: %w", tc.err), props)
+			require.ErrorIs(t, err, tc.err)
+			require.Regexp(t, tc.look+"[^:]*(: (the broker|one of them) [a-z ]+)?$", err.Error())
+			require.NotContains(t, withoutSecrets(fmt.Errorf("%w (hunter2)", tc.err), props), "hunter2")
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -15,8 +16,13 @@ import (
 // provider returns the franz-go clients, which need no cgo, so that the command is one static file.
 // It asks AWS for credentials only if sasl.mechanism needs them.
 func provider(props neli.KafkaConfigMap) kafka.Provider {
-	if mechanism, set := props["sasl.mechanism"]; set && strings.EqualFold(fmt.Sprint(mechanism), "AWS_MSK_IAM") {
+	if mechanism(props) == "AWS_MSK_IAM" {
 		return franz.Provider(kgo.SASL(iam.Mechanism()))
 	}
 	return franz.Provider()
+}
+
+// mechanism returns sasl.mechanism, by either of its names.
+func mechanism(props neli.KafkaConfigMap) string {
+	return strings.ToUpper(fmt.Sprint(cmp.Or(props["sasl.mechanism"], props["sasl.mechanisms"])))
 }

@@ -12,9 +12,11 @@ import (
 // The property alone makes the command log in to Amazon MSK by IAM. No other mechanism involves AWS.
 func TestMSKByProperty(t *testing.T) {
 	props := map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"}
-	p, err := provider(neli.KafkaConfigMap{"sasl.mechanism": "AWS_MSK_IAM"}).Producer(props, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	require.NoError(t, p.Close())
-	_, err = provider(neli.KafkaConfigMap{}).Producer(props, slog.New(slog.DiscardHandler))
+	for _, name := range []string{"sasl.mechanism", "sasl.mechanisms"} {
+		p, err := provider(neli.KafkaConfigMap{name: "AWS_MSK_IAM"}).Producer(props, slog.New(slog.DiscardHandler))
+		require.NoError(t, err, name)
+		require.NoError(t, p.Close())
+	}
+	_, err := provider(neli.KafkaConfigMap{}).Producer(props, slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "sasl.mechanism=AWS_MSK_IAM")
 }
