@@ -4,6 +4,7 @@ package franz_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli"
@@ -80,6 +82,56 @@ func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
 		replaced += n.Stats().ReadersReplaced
 	}
 	require.Positive(t, replaced)
+}
+
+// After an outage, a member joins its group without asking about the topic first. It would not repeat that question if it was
+// lost, and would be out of the group until its next regular look at the metadata.
+func TestAnOutageDoesNotMakeAMemberForgetTheTopic(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	confluent, err := confluent.New()
+	require.NoError(t, err)
+	g, err := confluent.GroupConsumer(map[string]string{"bootstrap.servers": c.ListenAddrs()[0], "group.id": "g",
+		"session.timeout.ms": "1000", "heartbeat.interval.ms": "100", "partition.assignment.strategy": "cooperative-sticky",
+		"topic.metadata.refresh.interval.ms": "500", "reconnect.backoff.ms": "20", "reconnect.backoff.max.ms": "100"}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Close()) })
+	poll := func(until func() bool) {
+		t.Helper()
+		for end := time.Now().Add(patience); !until(); {
+			_, _ = g.Poll(20 * time.Millisecond)
+			require.True(t, time.Now().Before(end), "too late")
+		}
+	}
+	var joins atomic.Int64
+	c.ControlKey(int16(kmsg.SyncGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		joins.Add(1)
+		return nil, nil, false
+	})
+	require.NoError(t, g.Join("log", false))
+	poll(func() bool { return joins.Load() > 0 })
+
+	var down, silent atomic.Bool
+	c.Control(func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		asked, ok := req.(*kmsg.MetadataRequest)
+		if lost := down.Load() || silent.Load() && ok && len(asked.Topics) > 0; lost {
+			return nil, errors.New("lost"), true
+		}
+		return nil, nil, false
+	})
+	down.Store(true)
+	over := time.Now().Add(3 * time.Second) // two sessions, and twice three looks at the metadata
+	poll(func() bool { return time.Now().After(over) })
+	silent.Store(true)
+	down.Store(false)
+	var joined atomic.Bool
+	c.ControlKey(int16(kmsg.JoinGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		joined.Store(true)
+		return nil, nil, false
+	})
+	poll(joined.Load)
 }
 
 // A question for the brokers must return an error when there are none. A question by librdkafka's

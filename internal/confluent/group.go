@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -40,8 +41,16 @@ type confluentGroup struct {
 // happen before it tells the coordinator. It usually takes a millisecond.
 const confluentLeaveBound = time.Second
 
+// confluentMemory is how long a client in a group remembers a topic that it hears nothing of (metadata.max.age.ms). The default
+// is three times topic.metadata.refresh.interval.ms, and an outage may last longer. After that, librdkafka asks about the topic
+// before it joins the group. If this question is lost, it does not ask again: it joins after its next regular look at the
+// metadata, up to an interval later. librdkafka computes in microseconds with 32 bits, which are over after 35 minutes.
+const confluentMemory = 30 * time.Minute
+
 func (p confluent) GroupConsumer(props map[string]string, log *slog.Logger) (kafka.GroupConsumer, error) {
-	c, err := p.consumer(props, log)
+	all := map[string]string{"metadata.max.age.ms": strconv.FormatInt(confluentMemory.Milliseconds(), 10)}
+	maps.Copy(all, props)
+	c, err := p.consumer(all, log)
 	if err != nil {
 		return nil, err
 	}

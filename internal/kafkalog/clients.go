@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -124,7 +125,7 @@ func (w *Clients) member(read bool, t *Topic) (*GroupMember, error) {
 	}
 	w.cleanup = append(w.cleanup, func() { _ = c.Close() })
 	return &GroupMember{topic: w.Topic, group: w.Group, read: read, consumer: c, newConsumer: newConsumer, log: w.Logger,
-		admin: t.Admin, lease: w.Lease, away: w.Away, replaced: w.Replaced,
+		admin: t.Admin, lease: w.Lease, away: w.Away, replaced: w.Replaced, quiet: strings.EqualFold(w.Joining()["group.protocol"], "consumer"),
 		joining: AccessGuard{SignedIn: &t.Access}, reading: AccessGuard{SignedIn: &t.Access}}, nil
 }
 

@@ -16,6 +16,10 @@ import (
 // the goroutine that polls.
 const pollSlice = 100 * time.Millisecond
 
+// unassignedAfter is how long a group may assign nothing, not even an empty assignment, until that is logged. It is longer
+// than the sessions of dead members, for which a rebalance waits.
+const unassignedAfter = time.Minute
+
 // GroupMember keeps this process in its consumer group while that is wanted, and passes on what
 // the group says. In exclusive mode the group only nominates; in non-exclusive mode its records
 // are the evidence.
@@ -32,6 +36,7 @@ type GroupMember struct {
 	admin       kafka.Admin    // on other connections than the consumer's
 	lease       time.Duration  // T
 	away        time.Duration  // how long to stay out of the group after access to the topic was refused
+	quiet       bool           // an empty assignment may not be reported: librdkafka with group.protocol=consumer
 	replaced    *atomic.Uint64 // consumers that stood still
 	closing     sync.WaitGroup // replaced consumers
 
@@ -74,7 +79,8 @@ func (g *GroupMember) Run(ctx context.Context, nominate func([]int, bool)) error
 // take is a member of the group until ctx is done.
 func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) error {
 	joined, left := false, false
-	var back time.Time // not in the group until then
+	var back time.Time       // not in the group until then
+	var unassigned time.Time // since when the group has assigned nothing; zero: it has
 	for ctx.Err() == nil {
 		if want := g.wanted.Load() && !time.Now().Before(back); want != joined {
 			if err := g.change(want); err != nil {
@@ -83,7 +89,7 @@ func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 				}
 				continue
 			}
-			joined, left = want, !want
+			joined, left, unassigned = want, !want, time.Now()
 			if left {
 				nominate(nil, true)
 			}
@@ -103,6 +109,7 @@ func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 			continue
 		}
 		ev, err := g.consumer.Poll(pollSlice)
+		unassigned = g.awaits(unassigned, ev.Kind, time.Now())
 		if err != nil {
 			if fatal := g.failed(ctx, err); fatal != nil {
 				return fatal
@@ -120,6 +127,25 @@ func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 		g.handle(ev, nominate)
 	}
 	return nil
+}
+
+// awaits returns since when the group has assigned nothing, after an event. It warns if that lasts: the clients report no
+// error while the coordinator is unavailable.
+func (g *GroupMember) awaits(since time.Time, event kafka.GroupEventKind, now time.Time) time.Time {
+	switch {
+	case event == kafka.GroupAssigned, event == kafka.GroupRecord:
+		return time.Time{}
+	case since.IsZero():
+		if event == kafka.GroupLost {
+			return now
+		}
+	case now.Sub(since) >= unassignedAfter && !g.quiet:
+		if g.trouble.Due() {
+			g.log.Warn("the group has assigned nothing for a minute, waiting: its coordinator may be unavailable, or it waits for another member")
+		}
+		return now
+	}
+	return since
 }
 
 func (g *GroupMember) change(join bool) error {

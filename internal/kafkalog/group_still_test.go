@@ -1,9 +1,11 @@
 package kafkalog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,4 +220,52 @@ func TestAGroupsClientThatStandsStillIsNoLongerNominated(t *testing.T) {
 		}))
 		require.True(t, lost)
 	})
+}
+
+// eventful is a group's client that reaches brokers, and returns an event at once and then none.
+type eventful struct {
+	unreached
+	events []kafka.GroupEvent
+}
+
+func (e *eventful) Reach(context.Context, string) error { return nil }
+
+func (e *eventful) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
+	if len(e.events) > 0 {
+		ev := e.events[0]
+		e.events = e.events[1:]
+		return ev, nil
+	}
+	return e.unreached.Poll(timeout)
+}
+
+// The clients report no error while a group has no coordinator: such a member would lead nothing, without a word.
+func TestAGroupThatAssignsNothingIsLogged(t *testing.T) {
+	assigned, lost := kafka.GroupEvent{Kind: kafka.GroupAssigned}, kafka.GroupEvent{Kind: kafka.GroupLost}
+	for name, c := range map[string]struct {
+		events []kafka.GroupEvent
+		lasts  time.Duration
+		quiet  bool
+		logged bool
+	}{
+		"it has just joined":            {nil, 59 * time.Second, false, false},
+		"it has joined":                 {nil, 61 * time.Second, false, true},
+		"it has no partition":           {[]kafka.GroupEvent{assigned}, time.Hour, false, false},
+		"it was thrown out":             {[]kafka.GroupEvent{assigned, lost, lost}, 61 * time.Second, false, true},
+		"it is back":                    {[]kafka.GroupEvent{assigned, lost, assigned}, time.Hour, false, false},
+		"it may not be told of nothing": {nil, time.Hour, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), c.lasts)
+				defer cancel()
+				var out bytes.Buffer
+				g := &GroupMember{group: "g", consumer: &eventful{events: c.events}, admin: fakeAdmin{}, lease: 5 * time.Second, quiet: c.quiet,
+					log: slog.New(slog.NewTextHandler(&out, nil))}
+				g.Join(true)
+				require.NoError(t, g.Run(ctx, func([]int, bool) {}))
+				require.Equal(t, c.logged, strings.Contains(out.String(), "the group has assigned nothing for a minute"), out.String())
+			})
+		})
+	}
 }
