@@ -19,8 +19,9 @@
 // takes precedence over both: acknowledgement by all in-sync replicas, one request in flight, no
 // idempotence, no commits, offsets that are never reset, the group and the topic. kgo.WithContext
 // and kgo.WithLogger are set by the library, too. Options that would break this
-// (kgo.ManualFlushing, for example) are errors, and so is kgo.ServerSideBalancer without
-// group.protocol=consumer.
+// (kgo.ManualFlushing, for example) are errors. So are kgo.SessionTimeout, kgo.HeartbeatInterval and
+// kgo.ServerSideBalancer in place of session.timeout.ms, heartbeat.interval.ms and
+// group.protocol=consumer: the library compares these times with T.
 //
 // Options can set what properties cannot: kgo.SASL for Kerberos or AWS (module
 // github.com/goneli/neli/franz/iam has the mechanism for AWS), kgo.DialTLSConfig for keys in
@@ -43,6 +44,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -135,14 +137,36 @@ func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger
 			faults = append(faults, u.name+": not possible with this library, "+u.why)
 		}
 	}
-	if kind == forGroup && !s.serverSide && set(trial.OptValue(kgo.ServerSideBalancer)) {
-		faults = append(faults, "kgo.ServerSideBalancer: set group.protocol=consumer instead, which tells the library the group's times")
+	if kind == forGroup {
+		faults = append(faults, hiddenTimes(trial, props, s.serverSide)...)
 	}
 	s.instance = s.instance || set(trial.OptValue(kgo.InstanceID))
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("client refuses its options: %s", strings.Join(faults, "; "))
 	}
 	return c, nil
+}
+
+// hiddenTimes returns the options that change when a group notices the loss of a member. The library
+// compares these times with T, and knows only the properties.
+func hiddenTimes(trial *link, props map[string]string, serverSide bool) (faults []string) {
+	const instead = "%s: set %s instead, which tells the library the group's times"
+	if !serverSide && set(trial.OptValue(kgo.ServerSideBalancer)) {
+		faults = append(faults, fmt.Sprintf(instead, "kgo.ServerSideBalancer", "group.protocol=consumer"))
+	}
+	for _, t := range []struct {
+		name, property string
+		opt            any
+	}{
+		{"kgo.SessionTimeout", "session.timeout.ms", kgo.SessionTimeout},
+		{"kgo.HeartbeatInterval", "heartbeat.interval.ms", kgo.HeartbeatInterval},
+	} {
+		ms, err := strconv.Atoi(props[t.property])
+		if err == nil && trial.OptValue(t.opt) != time.Duration(ms)*time.Millisecond {
+			faults = append(faults, fmt.Sprintf(instead, t.name, t.property))
+		}
+	}
+	return faults
 }
 
 // mechanisms returns the SASL mechanisms that options give. Each option has a client of its own for

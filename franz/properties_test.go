@@ -269,6 +269,10 @@ func TestGroupOptions(t *testing.T) {
 
 	_, err = Provider(kgo.ServerSideBalancer()).GroupConsumer(props, discard)
 	require.EqualError(t, err, "client refuses its options: kgo.ServerSideBalancer: set group.protocol=consumer instead, which tells the library the group's times")
+	props["session.timeout.ms"], props["heartbeat.interval.ms"] = "6000", "2000"
+	_, err = Provider(kgo.SessionTimeout(45*time.Second), kgo.HeartbeatInterval(3*time.Second)).GroupConsumer(props, discard)
+	require.EqualError(t, err, "client refuses its options: kgo.SessionTimeout: set session.timeout.ms instead, which tells the library the group's times; "+
+		"kgo.HeartbeatInterval: set heartbeat.interval.ms instead, which tells the library the group's times")
 	delete(props, "partition.assignment.strategy")
 	props["group.protocol"] = "consumer"
 	made, err = Provider(kgo.ServerSideBalancer()).GroupConsumer(props, discard)
