@@ -102,8 +102,9 @@ const (
 	// that joined to read.
 	GroupRecord
 	// GroupAssigned: the group has completed an assignment. Partitions has all partitions that
-	// this member now has, not only new ones, in ascending order. A rebalance in progress is not reported: the
-	// initial revocation of everything by an eager protocol means nothing yet.
+	// this member now has, not only new ones, in ascending order; a member that has none is told
+	// so. A rebalance in progress is not reported: the initial revocation of everything by an
+	// eager protocol means nothing yet.
 	GroupAssigned
 	// GroupLost: the session is over, or this member has left. The group may assign its
 	// partitions to others, or has done so.

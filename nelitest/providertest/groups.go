@@ -18,6 +18,7 @@ var groupPoints = []point{
 	{"a group assigns everything, evenly: range", "", assignsEvenly("range")},
 	{"an unfinished rebalance is not reported: cooperative", "", onlyComplete("cooperative-sticky")},
 	{"an unfinished rebalance is not reported: range", "", onlyComplete("range")},
+	{"a member for which no partition is left is told so", "", spareIsTold},
 	{"a leaver's partitions go to others", "", leaverReplaced},
 	{"a member can join again", "", joinsAgain},
 	{"a member can join otherwise without leaving", "", joinsOtherwise},
@@ -49,6 +50,19 @@ func assignsEvenly(strategy string) func(*testing.T, Bed) {
 			return slices.Equal(all, []int{0, 1, 2, 3, 4, 5, 6, 7})
 		})
 	}
+}
+
+// spareIsTold: a member that hears nothing of its group is taken for one whose group has no coordinator.
+func spareIsTold(t *testing.T, b Bed) {
+	topic, group := b.topic(t, 1), newName()
+	x := track(t, b.member(t, group), topic, false)
+	y := track(t, b.member(t, group), topic, false)
+	eventually(t, patience, "one has the partition, and the other one is told that it has none", func() bool {
+		if len(x.all()) == 0 || len(y.all()) == 0 {
+			return false
+		}
+		return len(x.assigned())+len(y.assigned()) == 1
+	})
 }
 
 func leaverReplaced(t *testing.T, b Bed) {
