@@ -70,15 +70,17 @@ func (a *announcements) speak(after time.Duration, now clock.Instant) {
 }
 
 // offer schedules a Snapshot after a while. Another process's Snapshot cancels it. There is none
-// within pause after the newest one.
+// within pause after the newest one. The while is different at each process, and begins after the
+// pause: otherwise all whom the pause holds back would write at its end.
 func (a *announcements) offer(after, pause time.Duration, now clock.Instant) {
 	if a.snapshotAt != 0 {
 		return
 	}
-	a.snapshotAt = max(1, now.Mono.Add(after))
+	from := now.Mono
 	if a.toldAt != 0 {
-		a.snapshotAt = max(a.snapshotAt, a.toldAt.Add(pause))
+		from = max(from, a.toldAt.Add(pause))
 	}
+	a.snapshotAt = max(1, from.Add(after))
 }
 
 // answer reports whether to write a Snapshot now. A Snapshot for comparison is needed only as long

@@ -132,8 +132,24 @@ func TestSnapshotsAreOffered(t *testing.T) {
 	a.told(at(2 * time.Second))
 	require.False(t, a.answer(no, no, lease, at(time.Minute)), "another process has written one")
 	a.offer(time.Second, time.Minute, at(3*time.Second))
-	require.False(t, a.answer(no, no, lease, at(2*time.Second+time.Minute-1)), "that would be too soon after it")
-	require.True(t, a.answer(no, no, lease, at(2*time.Second+time.Minute)))
+	require.False(t, a.answer(no, no, lease, at(3*time.Second+time.Minute-1)), "that would be too soon after it")
+	require.True(t, a.answer(no, no, lease, at(3*time.Second+time.Minute)))
+}
+
+// Newcomers that ask soon after a Snapshot are answered by one process, not by all that the pause
+// holds back.
+func TestOneAnswersAfterThePause(t *testing.T) {
+	const lease, pause = 20 * time.Second, 10 * time.Second
+	first, second := newAnnouncements(), newAnnouncements()
+	for i, a := range []*announcements{first, second} {
+		a.told(at(time.Second))
+		a.offer(time.Duration(i)*100*time.Millisecond, pause, at(2*time.Second))
+	}
+	now := at(time.Second + pause)
+	require.True(t, first.answer(no, no, lease, now))
+	require.False(t, second.answer(no, no, lease, now), "it has its turn after the pause, too")
+	second.told(now.Add(50 * time.Millisecond))
+	require.False(t, second.answer(no, no, lease, at(time.Hour)), "the first one has written it")
 }
 
 // A process that is behind may have missed another's Snapshot, and waits for it, but not for

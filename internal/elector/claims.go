@@ -15,7 +15,8 @@ import (
 // every process would claim everything, and the log would never recover from that.
 type claims struct {
 	vacant     []*vacancy
-	listed     []*vacancy                  // by role: the vacancy in which it is
+	numbered   []*vacancy                  // by number, from 1 on; nil if the number is not in use
+	listed     []int32                     // by role: the number of the vacancy in which it is; 0: none
 	successors byRole[*successor]          // roles released in favour of a process
 	silent     map[lease.Session]clock.Raw // holders found silent: when each was last heard, or saidOnly
 	silentAt   clock.Raw                   // when the next holder's lease will be over
@@ -180,6 +181,9 @@ type vacancy struct {
 	roles []int32 // only those still listed for it count
 	what  upcoming
 	left  int // the number of these
+	// number is its place in claims.numbered. A pointer for each of a million roles would be work
+	// for each garbage collection.
+	number int32
 }
 
 // upcoming is what happens to a vacancy when it is due.
@@ -195,29 +199,44 @@ const (
 func (c *claims) list(v *vacancy) {
 	if len(v.roles) > 0 {
 		if more := int(slices.Max(v.roles)) + 1 - len(c.listed); more > 0 {
-			c.listed = append(c.listed, make([]*vacancy, more)...)
+			c.listed = append(c.listed, make([]int32, more)...)
 		}
 	}
+	c.enter(v)
 	for _, role := range v.roles {
-		switch old := c.listed[role]; {
-		case old == nil:
-		case old.at <= v.at:
-			continue
-		default:
+		if n := c.listed[role]; n != 0 {
+			old := c.numbered[n]
+			if old.at <= v.at {
+				continue
+			}
 			old.left--
 		}
-		c.listed[role] = v
+		c.listed[role] = v.number
 		v.left++
 	}
-	c.vacant = append(c.vacant, v)
 	c.tidy()
+}
+
+// enter adds a vacancy under a number that is not in use.
+func (c *claims) enter(v *vacancy) {
+	if len(c.numbered) == 0 {
+		c.numbered = append(c.numbered, nil) // 0 is no number
+	}
+	if i := slices.Index(c.numbered[1:], nil); i >= 0 {
+		v.number = int32(i + 1)
+		c.numbered[v.number] = v
+	} else {
+		v.number = int32(len(c.numbered))
+		c.numbered = append(c.numbered, v)
+	}
+	c.vacant = append(c.vacant, v)
 }
 
 func (c *claims) add(at clock.Mono, roles []int32) { c.list(&vacancy{at: at, roles: roles}) }
 
 // isListed reports whether a role is in a vacancy.
 func (c *claims) isListed(role int32) bool {
-	return int(role) < len(c.listed) && c.listed[role] != nil
+	return int(role) < len(c.listed) && c.listed[role] != 0
 }
 
 // drop removes roles that have a holder now. When they are released, it is decided again which
@@ -226,8 +245,8 @@ func (c *claims) isListed(role int32) bool {
 func (c *claims) drop(roles []int32) {
 	for _, role := range roles {
 		if c.isListed(role) {
-			c.listed[role].left--
-			c.listed[role] = nil
+			c.numbered[c.listed[role]].left--
+			c.listed[role] = 0
 		}
 	}
 	c.tidy()
@@ -235,32 +254,43 @@ func (c *claims) drop(roles []int32) {
 
 // tidy removes empty vacancies.
 func (c *claims) tidy() {
-	c.vacant = slices.DeleteFunc(c.vacant, func(v *vacancy) bool { return v.left == 0 })
+	c.remove(func(v *vacancy) bool { return v.left == 0 })
+}
+
+// remove removes the vacancies for which over returns true. No role may be listed for them.
+func (c *claims) remove(over func(*vacancy) bool) {
+	c.vacant = slices.DeleteFunc(c.vacant, func(v *vacancy) bool {
+		if !over(v) {
+			return false
+		}
+		c.numbered[v.number] = nil
+		return true
+	})
 }
 
 // free gives the memory back while there is no vacancy.
 func (c *claims) free() {
 	if len(c.vacant) == 0 {
-		c.listed = nil
+		c.numbered, c.listed = nil, nil
 	}
 }
 
 // clear removes all vacancies.
 func (c *claims) clear() {
-	c.vacant = nil
+	c.vacant, c.numbered = nil, nil
 	clear(c.listed)
 }
 
 // due removes and returns the roles below limit of vacancies of this kind that are due, ascending.
 func (c *claims) due(what upcoming, now clock.Instant, limit int32) []int32 {
 	var roles []int32
-	c.vacant = slices.DeleteFunc(c.vacant, func(v *vacancy) bool {
+	c.remove(func(v *vacancy) bool {
 		if v.what != what || now.Mono < v.at {
 			return false
 		}
 		for _, role := range v.roles {
-			if c.listed[role] == v {
-				c.listed[role] = nil
+			if c.listed[role] == v.number {
+				c.listed[role] = 0
 				if role < limit {
 					roles = append(roles, role)
 				}

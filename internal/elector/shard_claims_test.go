@@ -13,8 +13,9 @@ import (
 // listing returns which roles are listed for what, and for when.
 func listing(c *claims) map[upcoming]map[int32]clock.Mono {
 	out := map[upcoming]map[int32]clock.Mono{toClaim: {}, toShare: {}, toRank: {}}
-	for role, v := range c.listed {
-		if v != nil {
+	for role, n := range c.listed {
+		if n != 0 {
+			v := c.numbered[n]
 			out[v.what][int32(role)] = v.at
 		}
 	}

@@ -2,8 +2,6 @@ package elector
 
 import (
 	"errors"
-	"iter"
-	"slices"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
@@ -218,36 +216,47 @@ func (v *vacancyCount) recount(below int32, now clock.Instant) {
 		v.vacancyStats = vacancyStats{at: now.Raw}
 		return
 	}
-	v.recountEach(func(yield func(int32) bool) {
-		for role := range below {
-			if !yield(role) {
-				return
-			}
-		}
-	}, below, now)
+	c := v.begin(now)
+	for role := range below {
+		c.look(role, below)
+	}
+	c.over.count()
 }
 
 // recountOf looks at roles that a record has changed.
 func (v *vacancyCount) recountOf(roles []int32, below int32, now clock.Instant) {
-	if v.of.lease.Known() {
-		v.recountEach(slices.Values(roles), below, now)
+	if !v.of.lease.Known() {
+		return
 	}
+	c := v.begin(now)
+	for _, role := range roles {
+		c.look(role, below)
+	}
+	c.over.count()
 }
 
-func (v *vacancyCount) recountEach(roles iter.Seq[int32], below int32, now clock.Instant) {
-	known := caughtUp(v.of.logs) // as in noticed
-	over := endedVacancies{c: v.counters, now: now}
-	for role := range roles {
-		switch held := v.of.lease.Held(role, now); {
-		case held:
-			if since := v.occupied(role); since != 0 {
-				over.add(since)
-			}
-		case known:
-			v.vacated(role, below, now)
+// recounting is a look at many roles at one instant.
+type recounting struct {
+	*vacancyCount
+	now    clock.Instant
+	caught bool // as in noticed
+	over   endedVacancies
+}
+
+func (v *vacancyCount) begin(now clock.Instant) recounting {
+	return recounting{v, now, caughtUp(v.of.logs), endedVacancies{c: v.counters, now: now}}
+}
+
+// look counts a role as vacant from now on, or its vacancy as ended.
+func (c *recounting) look(role, below int32) {
+	switch held := c.of.lease.Held(role, c.now); {
+	case held:
+		if since := c.occupied(role); since != 0 {
+			c.over.add(since)
 		}
+	case c.caught:
+		c.vacated(role, below, c.now)
 	}
-	over.count()
 }
 
 // addUp adds up for how long roles have been vacant.

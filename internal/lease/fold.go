@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"slices"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -156,8 +157,8 @@ func (f *fold) grant(h Holder, token int64, roles []int32, now clock.Instant) {
 func (f *fold) grow(n int) {
 	from := len(f.tokens)
 	n = min(MaxRoles, max(n, from+from/2))
-	f.tokens = append(f.tokens, make([]int64, n-from)...)
-	f.holders = append(f.holders, make([]int32, n-from)...)
+	f.tokens = slices.Grow(f.tokens, n-from)[:n]
+	f.holders = slices.Grow(f.holders, n-from)[:n]
 	for role := from; role < n; role++ {
 		f.tokens[role] = none
 	}
