@@ -249,7 +249,7 @@ var mutants = []mutation.Mutant{
 		Old: "	late := s.main.othersRead(now)\n", New: "	late := time.Duration(0)\n",
 		Guard: "TestAShardLeavesOthersTimeToRead", Want: `a history of 400ms`},
 	{Rule: "others that share out many roles have time to claim them", File: "shard_claims.go",
-		Old: "		late = max(late, sharingOut(len(roles), plan.Len(), s.set.T)) // others share out as slowly\n", New: "",
+		Old: "	late = max(late, sharingOut(len(roles), plan.Len(), s.set.T)) // others share out as slowly\n", New: "",
 		Guard: "TestAShardLeavesOthersTimeToShareOut", Want: `others have not shared out by then`},
 	{Rule: "after a long history the first claims wait for the own Hello", File: "announcements.go",
 		Old: "		c.timing.await(now) // then all is reviewed\n", New: "",

@@ -183,6 +183,7 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 	shares := s.shares(plan, roles, false, now)
 	recovering := s.main.link.recovered != 0 && now.Mono.Sub(s.main.link.recovered) < s.set.T
 	late := s.main.othersRead(now)
+	late = max(late, sharingOut(len(roles), plan.Len(), s.set.T)) // others share out as slowly
 	if recovering || s.main.link.stalled {
 		// Those processes may still be recovering, as all are.
 		late = clock.Patience(s.set.T) + s.set.Random(clock.Stalled(s.set.T))
@@ -201,7 +202,6 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 	if len(ours) > stepRoles {
 		// Sharing out was enough for one step: the next one, which follows at once, claims.
 		at = at.Add(1)
-		late = max(late, sharingOut(len(roles), plan.Len(), s.set.T)) // others share out as slowly
 	}
 	s.claims.add(at, ours)
 	s.claims.list(&vacancy{at: now.Mono.Add(late + s.timing.claimTurn(s.lease.Reading()) + pause + jitter), roles: others, what: toRank})

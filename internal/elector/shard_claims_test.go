@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -113,18 +114,22 @@ func TestAShardLeavesOthersTimeToRead(t *testing.T) {
 // that ranks what they have not claimed before they can takes their shares, and gives them back for
 // half a minute.
 func TestAShardLeavesOthersTimeToShareOut(t *testing.T) {
-	const million = 1_000_000
-	k, s := vacantRooms(million)
-	all := make([]int32, million)
-	for i := range all {
-		all[i] = int32(i)
-	}
-	s.share(all, k.now)
-	l := listing(&s.claims)[toRank]
-	require.Greater(t, len(l), million/2)
-	for _, at := range l {
-		if at < k.now.Mono.Add(400*time.Millisecond) {
-			require.Fail(t, "others have not shared out by then")
+	for _, c := range []struct{ members, roles int }{{3, 1_000_000}, {100, 30_000}} {
+		k, s := vacantRooms(c.roles)
+		for i := range c.members - 3 { // it has two already
+			k.joined(fmt.Sprint("m", i), c.roles)
+		}
+		all := make([]int32, c.roles)
+		for i := range all {
+			all[i] = int32(i)
+		}
+		s.share(all, k.now)
+		l := listing(&s.claims)[toRank]
+		require.Greater(t, len(l), c.roles/2)
+		for _, at := range l {
+			if at < k.now.Mono.Add(400*time.Millisecond) {
+				require.Fail(t, "others have not shared out by then", "%d members, %d roles", c.members, c.roles)
+			}
 		}
 	}
 }
