@@ -74,8 +74,10 @@ func Run(ctx context.Context, place peers.Place, size Size, window time.Duration
 		o.Lost += l.fenced()
 		sum := l.steps()
 		o.Steps = &sum
+		checks := l.checks()
+		o.Checks = &checks
 	})
-	c.log("%v; %d of them longer than T/50", o.Steps, o.Steps.Over)
+	c.log("%v; %d of them longer than T/50; %v; %d terms lost", o.Steps, o.Steps.Over, o.Checks, o.Lost)
 	return o, nil
 }
 

@@ -18,7 +18,8 @@ type ledger struct {
 	unseen int
 	at     time.Duration // of the newest report
 
-	past Steps // of processes that have ended
+	past       Steps // of processes that have ended
+	pastChecks Checks
 }
 
 // account is one process's part of the ledger.
@@ -28,7 +29,8 @@ type account struct {
 	started time.Duration
 	fenced  int
 	heap    uint64
-	steps   Steps // as reported last
+	steps   Steps  // as reported last
+	checks  Checks // likewise
 }
 
 func newLedger(roles int) *ledger {
@@ -44,6 +46,7 @@ func (l *ledger) open(members int) *account {
 // end removes a process that was killed or has closed. Its later reports change nothing.
 func (l *ledger) end(a *account) {
 	l.past.add(a.steps)
+	l.pastChecks.add(a.checks)
 	l.alive = slices.DeleteFunc(l.alive, func(other *account) bool { return other == a })
 	for role, n := range a.of {
 		l.change(role, -n)
@@ -71,7 +74,7 @@ func (l *ledger) take(a *account, line Line) {
 	a.fenced += line.Fenced
 	a.heap = max(a.heap, line.Heap)
 	if line.Steps != nil {
-		a.steps = *line.Steps
+		a.steps, a.checks = *line.Steps, line.Checks
 	}
 	for _, role := range line.Gained {
 		a.shares[line.Member]++
@@ -161,6 +164,15 @@ func (l *ledger) steps() Steps {
 	sum := l.past
 	for _, a := range l.alive {
 		sum.add(a.steps)
+	}
+	return sum
+}
+
+// checks adds up what all processes have reported of their checks.
+func (l *ledger) checks() Checks {
+	sum := l.pastChecks
+	for _, a := range l.alive {
+		sum.add(a.checks)
 	}
 	return sum
 }

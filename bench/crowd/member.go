@@ -49,6 +49,7 @@ type Line struct {
 	Fenced       int    `json:",omitempty"` // terms that did not end in good order
 	Heap         uint64 `json:",omitempty"` // bytes in use after a collection, of all members
 	Steps        *Steps `json:",omitempty"` // of all members, since they began
+	Checks       Checks // likewise, with Steps
 }
 
 // pulse is the pause between two pulses. Events are delivered at a pulse, so what is measured is
@@ -93,10 +94,11 @@ func Main() error {
 		return fmt.Errorf("reading parameters: %w", err)
 	}
 	out := &mouth{out: json.NewEncoder(os.Stdout)}
-	members := make([]*neli.Neli, p.Members)
+	members, checkers := make([]*neli.Neli, p.Members), make([]*checker, p.Members)
 	for i := range members {
 		var err error
-		if members[i], err = p.member(i, out); err != nil {
+		checkers[i] = newChecker(p.Roles)
+		if members[i], err = p.member(i, checkers[i], out); err != nil {
 			return err
 		}
 	}
@@ -107,16 +109,16 @@ func Main() error {
 			go lead(n)
 		}
 	} else {
-		go func() { defer close(driven); drive(members, closing) }()
+		go func() { defer close(driven); drive(members, checkers, closing) }()
 	}
 	for in.Scan() {
 		if in.Text() == closeAll {
 			close(closing)
 			<-driven // Close delivers the events from now on
-			return p.close(members, out)
+			return p.close(members, checkers, out)
 		}
 		steps := stepsOf(members, p.T)
-		out.say(Line{Heap: heap(), Steps: &steps})
+		out.say(Line{Heap: heap(), Steps: &steps, Checks: checksOf(checkers)})
 	}
 	return errors.Join(in.Err(), fmt.Errorf("the parent is gone: %w", io.EOF))
 }
@@ -132,19 +134,19 @@ func heap() uint64 {
 }
 
 // close closes all members at once, and reports how long their steps took.
-func (p *Params) close(members []*neli.Neli, out *mouth) error {
+func (p *Params) close(members []*neli.Neli, checkers []*checker, out *mouth) error {
 	var all errgroup.Group
 	for _, n := range members {
 		all.Go(n.Close)
 	}
 	err := all.Wait()
 	steps := stepsOf(members, p.T)
-	out.say(Line{Steps: &steps})
+	out.say(Line{Steps: &steps, Checks: checksOf(checkers)})
 	return err
 }
 
 // member returns a Neli with defaults for everything that the size does not determine.
-func (p *Params) member(i int, out *mouth) (*neli.Neli, error) {
+func (p *Params) member(i int, check *checker, out *mouth) (*neli.Neli, error) {
 	provider, err := clients.Named(p.Client)
 	if err != nil {
 		return nil, err
@@ -159,7 +161,10 @@ func (p *Params) member(i int, out *mouth) (*neli.Neli, error) {
 		Priority:         p.Priority,
 		HeartbeatTimeout: p.T,
 		Logger:           slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	}, func(e neli.Event) { out.tell(i, e) })
+	}, func(e neli.Event) {
+		check.tell(e)
+		out.tell(i, e)
+	})
 }
 
 func lead(n *neli.Neli) {
@@ -171,8 +176,9 @@ func lead(n *neli.Neli) {
 	os.Exit(1)
 }
 
-// drive pulses for all members on one goroutine, until they are to be closed.
-func drive(members []*neli.Neli, closing <-chan struct{}) {
+// drive pulses for all members on one goroutine, until they are to be closed. Before each pulse, which
+// delivers events, it looks at the member's check.
+func drive(members []*neli.Neli, checkers []*checker, closing <-chan struct{}) {
 	tick := time.NewTicker(pulse)
 	defer tick.Stop()
 	for {
@@ -181,7 +187,8 @@ func drive(members []*neli.Neli, closing <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		for _, n := range members {
+		for i, n := range members {
+			checkers[i].look(n.IsLeaderOf)
 			if _, err := n.Pulse(0); err != nil {
 				fmt.Fprintln(os.Stderr, "Pulse:", err)
 				os.Exit(1)

@@ -75,7 +75,8 @@ type Outcome struct {
 	// Memory of a member, in bytes: its part of the process's resident set, and of Go's heap after
 	// a collection. The figures are of the process where they are largest.
 	Resident, Heap float64
-	Lost           int    // lost terms, except those of the process that was killed
-	LostInQuiet    int    // of these, while nothing happened
-	Steps          *Steps `json:",omitempty"` // of all members until the end; of the process that was killed, until it was last asked
+	Lost           int     // lost terms, except those of the process that was killed
+	LostInQuiet    int     // of these, while nothing happened
+	Steps          *Steps  `json:",omitempty"` // of all members until the end; of the process that was killed, until it was last asked
+	Checks         *Checks `json:",omitempty"` // likewise
 }

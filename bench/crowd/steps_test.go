@@ -48,6 +48,8 @@ func TestStepsThatAreTooLongFail(t *testing.T) {
 	assert.NoError(t, o.Check(), "not measured")
 	o.Steps = &Steps{Timing: neli.Timing{Count: 7}}
 	assert.NoError(t, o.Check())
-	o.Steps.Over = 2
+	o.Checks = &Checks{Made: 3, False: 1}
+	assert.EqualError(t, o.Check(), "3 members in 3 processes, partitions: 1, 9 roles, T = 5s: 1 of 3 checks were false within a term")
+	o.Checks.False, o.Steps.Over = 0, 2
 	assert.EqualError(t, o.Check(), "3 members in 3 processes, partitions: 1, 9 roles, T = 5s: 2 of 7 steps were longer than T/50")
 }
