@@ -113,13 +113,14 @@ type Config struct {
 	//
 	// Measured with a broker and three members on two cores, with HeartbeatTimeout 5 s: up to 250,000
 	// roles no step of a member took longer than a fiftieth of HeartbeatTimeout (Stats.Steps); with
-	// 500,000 one step in two runs did. With a million one step in a thousand takes longer, and one in
-	// a run up to 0.5 s, so let HeartbeatTimeout be 5 s or more. All of the million are led evenly 7 s
-	// after the start and 6 s after a crash, and are led 2 s after a clean restart, also beside two
-	// busy processes. With twenty members on two cores a million roles are led after 10 to 16 s, and
-	// 4 to 9 s after a clean restart of all: give so many members more processors, or fewer roles. A
-	// member that leads a third of a million roles has 60 MB live on Go's heap and up to 250 MB
-	// resident. Default: 1.
+	// 500,000 one step in two runs did. With a million one step in a thousand takes longer, because it
+	// waits for a processor, up to 0.5 s, so let HeartbeatTimeout be 5 s or more. All of the million
+	// are led evenly 6 s after the start and 5 s after a crash, and are led 1 s after a clean restart,
+	// also beside two busy processes. With twenty members on two cores a million roles are led 7 to 8 s
+	// after the start and evenly after up to 35 s, led 7 s after a crash of five, and 3 to 5 s after a
+	// clean restart of all; one step in four hundred waits for longer than a fiftieth, up to 2.5 s.
+	// Give so many members more processors, or fewer roles. A member that leads a third of a million
+	// roles has 55 MB live on Go's heap and up to 220 MB resident. Default: 1.
 	Roles int
 
 	// Partitions is M, the number of partitions with which a missing topic is created. An existing

@@ -204,6 +204,9 @@ func scaleAims(o crowd.Outcome) []Aim {
 		}
 	}
 	aims = append(aims, none("terms lost: "+o.Size.String(), o.Lost, fmt.Sprintf("%d; %d of them in %s of quiet", o.Lost, o.LostInQuiet, o.Window)))
+	if c := o.Checks; c != nil {
+		aims = append(aims, none("checks that were false within a term: "+o.Size.String(), int(c.False), fmt.Sprintf("%d of %d", c.False, c.Made)))
+	}
 	aims = append(aims, stepAims(o)...)
 	heap := 12e6
 	if huge {

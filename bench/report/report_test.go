@@ -134,7 +134,7 @@ func TestPages(t *testing.T) {
 			"Other overlaps: neli, Open, T = 300ms (1).",
 			"| one replicated log, T = 500ms | 3 | 4 | 11.0 s | 0 |\n| `Logs: 3`, T = 500ms | 5 | 1 | 0.1 s | 1 |\n",
 			"0 terms lost in quiet runs, 1 in rolling restarts.",
-			"| 100, 100000 | 6.4 | 30.5 | 5.9 | > 20.0 |\n",
+			"| 100 in 10, 100000 | 6.4 | 30.5 | 5.9 | > 20.0 |\n",
 			"| CPU | 2 of 4 | 0.60 % (≤ 0.5 % of a core) | the default client's threads",
 			"| very first start, since metadata | 1 of 1 | 322 ms (≤ 321 ms) |",
 			"**Two led at once**",

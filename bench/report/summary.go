@@ -174,7 +174,7 @@ func (r *Results) crowded() []crowded {
 		if o.One { // nothing to share out
 			continue
 		}
-		what := fmt.Sprintf("%d, %d", o.Members(), o.Roles)
+		what := fmt.Sprintf("%d in %d, %d", o.Members(), o.Processes, o.Roles)
 		i := slices.IndexFunc(all, func(c crowded) bool { return c.What == what })
 		if i < 0 {
 			i = len(all)
@@ -212,9 +212,8 @@ type Miss struct {
 
 // why explains the misses of each kind of target.
 var why = map[string]string{
-	"steps of members":                           "work grows with R",
+	"steps of members":                           "they wait for one of two cores",
 	"memory of a member, live on the heap":       "bookkeeping of each role",
-	"all led after a clean restart":              "a busy machine",
 	"crash":                                      "one slow round trip",
 	"crash with its log":                         "the target allows 0.3 ms beyond the lease",
 	"the only member is started again":           "a busy machine",
@@ -224,13 +223,16 @@ var why = map[string]string{
 	"a joiner knows all holders, since metadata": "connections are opened first",
 	"idle group: messages":                       "by less than a tenth",
 	"CPU":                                        "the default client's threads",
-	"all have been led after the start":          "all share two cores",
+	crowds:                                       "all share two cores",
 }
 
 // safe reports whether no two members of this library ever led at once.
 func (r *Results) safe() bool {
 	return !slices.ContainsFunc(r.Aims(), func(a Aim) bool { return !a.Met && strings.HasPrefix(a.What, "two leaders at once") })
 }
+
+// crowds are the targets of how soon many members have all roles led, and shared out.
+const crowds = "many members: start, crash, join, restart"
 
 // kind groups targets by what they measure.
 func kind(what string) string {
@@ -240,6 +242,8 @@ func kind(what string) string {
 		return "idle group: messages"
 	case strings.HasPrefix(head, "idle group"), strings.HasPrefix(head, "CPU of"):
 		return "CPU"
+	case strings.HasPrefix(head, "all have been led"), strings.HasPrefix(head, "shared out"), strings.HasSuffix(head, "after a clean restart"):
+		return crowds
 	}
 	head = strings.TrimSuffix(head, ", beside raft's fastest")
 	return strings.TrimSuffix(strings.TrimSuffix(head, ", median"), ", maximum")

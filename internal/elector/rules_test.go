@@ -245,6 +245,9 @@ var mutants = []mutation.Mutant{
 		Old: "min(settleFor, clock.StartupWait(t.t))", New: "t.t + 0*settleFor",
 		Guard: "TestWhoClosesLastLeavesASnapshot", Want: `within round trips`},
 
+	{Rule: "whom the pause after a Snapshot holds back answer one after the other", File: "announcements.go",
+		Old: "a.snapshotAt = max(1, from.Add(after))", New: "a.snapshotAt = max(1, now.Mono.Add(after), from)",
+		Guard: "TestOneAnswersAfterThePause", Want: `it has its turn after the pause, too`},
 	{Rule: "others that read a long history have time to claim their shares", File: "shard_claims.go",
 		Old: "	late := s.main.othersRead(now)\n", New: "	late := time.Duration(0)\n",
 		Guard: "TestAShardLeavesOthersTimeToRead", Want: `a history of 400ms`},
