@@ -291,16 +291,6 @@ func (c *channel) greetDue(now clock.Instant) (at clock.Mono, ok bool) {
 	return c.announcements.greetDue(g)
 }
 
-// pong answers a Ping in the same log.
-func (c *channel) pong(o int64, r *lease.Record, now clock.Instant) {
-	if c.set.Nominated || c.set.Observer || c.desired.Closing || !c.shard.willing(now) {
-		return
-	}
-	answer := c.word(lease.Pong, now)
-	answer.To, answer.Ping, answer.Hello = r.Session.Process, o, c.announcement(c.wants(now))
-	c.append(now, answer)
-}
-
 // talkDue reports when this process next has something to say in the log.
 func (c *channel) talkDue(now clock.Instant, mono func(clock.Mono)) {
 	if c.announcements.snapshotAt != 0 {

@@ -33,10 +33,11 @@ func (a *announcer) close(now clock.Instant) {
 	}
 }
 
-// parted notes that a goodbye was read; own means that it is this process's.
-func (a *announcer) parted(own bool, now clock.Instant) {
-	a.partedAt, a.byeBack = now.Mono, a.byeBack || own
-}
+// parted notes that a goodbye was read.
+func (a *announcer) parted(now clock.Instant) { a.partedAt = now.Mono }
+
+// ownBye notes that this process's goodbye was read.
+func (a *announcer) ownBye() { a.byeBack = true }
 
 // crowdedUntil returns until when a closing process names no successors: until it has read its own
 // goodbye and then no other goodbye for as long as quiet, but no longer than patience.

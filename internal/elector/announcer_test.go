@@ -99,13 +99,14 @@ func TestClosingInACrowd(t *testing.T) {
 	a.bye = true
 	require.True(t, a.over())
 	a.close(at(time.Second))
-	a.parted(false, at(100*time.Millisecond))
+	a.parted(at(100 * time.Millisecond))
 	require.Equal(t, at(patience).Mono, a.crowdedUntil(patience, quiet), "its own goodbye was not read back")
-	a.parted(true, at(200*time.Millisecond))
+	a.parted(at(200 * time.Millisecond))
+	a.ownBye()
 	require.Equal(t, at(220*time.Millisecond).Mono, a.crowdedUntil(patience, quiet))
-	a.parted(false, at(300*time.Millisecond))
+	a.parted(at(300 * time.Millisecond))
 	require.Equal(t, at(320*time.Millisecond).Mono, a.crowdedUntil(patience, quiet))
-	a.parted(false, at(599*time.Millisecond))
+	a.parted(at(599 * time.Millisecond))
 	require.Equal(t, at(patience).Mono, a.crowdedUntil(patience, quiet))
 }
 

@@ -113,6 +113,34 @@ func (c *channel) ping(h *handover, now clock.Instant) {
 	c.append(now, r)
 }
 
+// pong answers a Ping in the same log.
+func (c *channel) pong(o int64, r *lease.Record, now clock.Instant) {
+	if c.set.Nominated || c.set.Observer || c.desired.Closing || !c.shard.willing(now) {
+		return
+	}
+	answer := c.word(lease.Pong, now)
+	answer.To, answer.Ping, answer.Hello = r.Session.Process, o, c.announcement(c.wants(now))
+	c.append(now, answer)
+}
+
+// pinged notes that an own Ping was read back at offset o, and ponged that it was answered. Other
+// records of that member do not count, since it writes them without having read anything.
+func (c *channel) pinged(o int64, to string) {
+	for _, h := range c.shard.hands.all {
+		if h.to == to && h.pinged && h.ping < 0 && h.on == c.index {
+			h.ping = o
+		}
+	}
+}
+
+func (c *channel) ponged(ping int64, by string) {
+	for _, h := range c.shard.hands.all {
+		if h.to == by && h.ping >= 0 && ping >= h.ping && h.on == c.index {
+			h.answered = true
+		}
+	}
+}
+
 // pacing delays Claims in one log. After an outage every process would otherwise claim everything,
 // and the log would never recover from that.
 type pacing struct {

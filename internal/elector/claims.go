@@ -324,45 +324,6 @@ func (c *claims) overdue(at clock.Mono) bool {
 // take removes and returns the roles below limit that are to be claimed now, ascending.
 func (c *claims) take(now clock.Instant, limit int32) []int32 { return c.due(toClaim, now, limit) }
 
-// sharings is how often vacant roles were shared out recently.
-type sharings struct {
-	next clock.Mono    // no sharing out before then
-	last time.Duration // the pause until then
-	made int           // in a row
-}
-
-// row is the number of recent sharings out in a row, each soon after the one before.
-func (s *sharings) row(now clock.Mono) int {
-	if now.Sub(s.next) > s.last {
-		return 0
-	}
-	return s.made
-}
-
-// pause is the pause after a sharing out made now: an eighth of whole after the first one of a
-// row, and twice as long after each further one. Processes that die together are found silent
-// within much less than whole, and their roles need not wait for it. If that goes on, sharings out
-// soon become as rare as whole makes them.
-func (s *sharings) pause(now clock.Mono, whole time.Duration) time.Duration {
-	return whole >> max(0, 3-s.row(now))
-}
-
-// least is the least time from a sharing out made now to the next one. After an outage a hundred
-// holders are found silent, or release, one after the other, and each sharing out counts all held
-// roles. With few roles the pause is far below a round trip. A process that is behind would share
-// out roles that others have claimed already, and reads on first.
-func (s *sharings) least(behind bool, roles, members int, t time.Duration, now clock.Instant) time.Duration {
-	if behind {
-		return clock.Patience(t)
-	}
-	return s.pause(now.Mono, min(clock.Pause(t), time.Duration(roles*(members+1))*50*time.Nanosecond))
-}
-
-// add notes a sharing out.
-func (s *sharings) add(now clock.Mono, pause time.Duration) {
-	*s = sharings{next: now.Add(pause), last: pause, made: s.row(now) + 1}
-}
-
 // headStart is how long others leave a role to the process in whose favour it was released.
 func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
 

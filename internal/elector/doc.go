@@ -56,10 +56,11 @@ read.go what a record that was read does, and what the log is told of trouble. t
 process's own times, its start and its end. loop.go has the only mutex, the goroutines and the I/O,
 calls.go what others ask of an Elector.
 
-A shard (shard.go) is the roles that have the same logs, and what it needs of them. shard_claims.go decides what is claimed and
-when, release.go what is given up, and holdings.go has what differs between one log and a majority
-of small ones. A channel (channel.go) is one log. standings.go, survey.go (many roles at once) and
-stats.go report to others; they decide nothing.
+A shard (shard.go) is the roles that have the same logs, and what it needs of them. shard_claims.go
+decides what is claimed and when, release.go what is given up, and holdings.go has what differs
+between one log and a majority of small ones. A channel (channel.go) is one log, its own records
+there, and the Pings that members answer. standings.go, survey.go (many roles at once) and stats.go
+report to others; they decide nothing.
 
 These types need no Node. The Node tells each what it has to know, and carries out what it says:
 
@@ -67,11 +68,11 @@ These types need no Node. The Node tells each what it has to know, and carries o
 	standings.go      what is known of a role's holder
 	claims.go         what is vacant, and who comes first
 	handovers.go      how orderly ends of terms go on
-	members.go        who is there
+	members.go        who is there, and which holders were not heard yet
 	planner.go        who should lead what, and hold what is vacant
 	mover.go          what is handed over though it could be kept
 	announcer.go      when this process says Hello to all
-	announcements.go  what it says in one log: Hellos, Snapshots, Pongs
+	announcements.go  what it says in one log: Hellos and Snapshots
 	nomination.go     what a nominator says, and when to make room
 	requests*.go      requests to others and from others, calls
 */

@@ -120,25 +120,6 @@ func (hs *handovers) unite(h *handover) {
 	}
 }
 
-// pinged notes that an own Ping was read back at an offset of a log, and ponged that it was
-// answered. Other records of that member do not count, since it writes them without having read
-// anything.
-func (hs *handovers) pinged(log int, o int64, to string) {
-	for _, h := range hs.all {
-		if h.to == to && h.pinged && h.ping < 0 && h.on == log {
-			h.ping = o
-		}
-	}
-}
-
-func (hs *handovers) ponged(log int, ping int64, by string) {
-	for _, h := range hs.all {
-		if h.to == by && h.ping >= 0 && ping >= h.ping && h.on == log {
-			h.answered = true
-		}
-	}
-}
-
 // due is when time alone has an effect: successors are named from nameAt on, and awaited for at
 // most wait.
 func (hs *handovers) due(nameAt clock.Mono, wait, roundTrip time.Duration) clock.Mono {

@@ -209,7 +209,10 @@ func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
 		p.offerSnapshot(4*n.turn(uint64(o), now), now) // no process waits for it
 	}
 	if r.Kind == lease.Hello && r.Hello.Leaving {
-		n.announcer.parted(id == n.set.Process, now)
+		n.announcer.parted(now)
+		if id == n.set.Process {
+			n.announcer.ownBye()
+		}
 	}
 	if id == n.set.Process {
 		switch {
@@ -217,7 +220,7 @@ func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
 		case r.To == lease.Everyone || r.Request != nil:
 			n.requests.back(p.index, o, r)
 		default:
-			p.shard.hands.pinged(p.index, o, r.To)
+			p.pinged(o, r.To)
 		}
 		if r.Kind == lease.Snapshot {
 			p.announcements.told(now)
@@ -244,7 +247,7 @@ func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
 		}
 	case lease.Pong:
 		if r.To == n.set.Process && !n.requests.replied(p.index, r, now) {
-			p.shard.hands.ponged(p.index, r.Ping, r.Session.Process)
+			p.ponged(r.Ping, r.Session.Process)
 		}
 	case lease.Snapshot:
 		p.announcements.told(now)

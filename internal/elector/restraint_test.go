@@ -273,18 +273,19 @@ func TestWhoHasASuccessorLeavesNoSnapshot(t *testing.T) {
 // An answer to a Ping that came before the Ping says nothing of now.
 func TestAnAnswerToAnEarlierPingDoesNotCount(t *testing.T) {
 	h := &handover{to: "b", pinged: true, on: 2, ping: -1}
-	hs := handovers{all: []*handover{h}}
-	hs.ponged(2, 4, "b")
+	s := &shard{hands: handovers{all: []*handover{h}}}
+	one, two := &channel{index: 1, shard: s}, &channel{index: 2, shard: s}
+	two.ponged(4, "b")
 	require.False(t, h.answered, "the Ping was not read back yet")
-	hs.pinged(1, 7, "b")
-	hs.ponged(2, 7, "b")
+	one.pinged(7, "b")
+	two.ponged(7, "b")
 	require.False(t, h.answered, "in another log")
-	hs.pinged(2, 7, "b")
-	hs.ponged(2, 4, "b")
+	two.pinged(7, "b")
+	two.ponged(4, "b")
 	require.False(t, h.answered, "to an earlier one")
-	hs.ponged(2, 7, "c")
+	two.ponged(7, "c")
 	require.False(t, h.answered, "another's")
-	hs.ponged(2, 7, "b")
+	two.ponged(7, "b")
 	require.True(t, h.answered)
 }
 

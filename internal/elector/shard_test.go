@@ -187,8 +187,8 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 			s.step(k.now)
 			require.Empty(t, k.out(), "it is asked once")
 			if answers {
-				s.hands.pinged(0, 77, "b")
-				s.hands.ponged(0, 77, "b")
+				s.main.pinged(77, "b")
+				s.main.ponged(77, "b")
 			} else {
 				k.now = k.now.Add(k.set.AnswerWait)
 			}
