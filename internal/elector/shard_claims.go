@@ -162,10 +162,12 @@ func (s *shard) place(roles []int32, now clock.Instant) {
 	}
 }
 
-// sharingOut is how long members take to share out and claim many roles, if they do it at the same
-// time on one machine: for each of them, about a seventh of a microsecond for each role.
-func sharingOut(roles, members int, t time.Duration) time.Duration {
-	return min(clock.Patience(t), time.Duration(roles*members)*150*time.Nanosecond)
+// sharingOut is how long members take to share out and claim some of all roles, if they do it at the
+// same time on one machine: for each of them, about a seventh of a microsecond for each role. It is
+// at most T/2 for all roles, and a tenth of that for a tenth of them: where many members have
+// machines of their own, what a few have led when they crashed must not wait as long as a start.
+func sharingOut(roles, all, members int, t time.Duration) time.Duration {
+	return min(clock.Patience(t)*time.Duration(roles)/time.Duration(max(1, all)), time.Duration(roles*members)*150*time.Nanosecond)
 }
 
 // sharings is how often vacant roles were shared out recently.
@@ -222,7 +224,7 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 	shares := s.shares(plan, roles, false, now)
 	recovering := s.main.link.recovered != 0 && now.Mono.Sub(s.main.link.recovered) < s.set.T
 	late := s.main.othersRead(now)
-	late = max(late, sharingOut(len(roles), plan.Len(), s.set.T)) // others share out as slowly
+	late = max(late, sharingOut(len(roles), s.desired.Roles, plan.Len(), s.set.T)) // others share out as slowly
 	if recovering || s.main.link.stalled {
 		// Those processes may still be recovering, as all are.
 		late = clock.Patience(s.set.T) + s.set.Random(clock.Stalled(s.set.T))

@@ -134,6 +134,13 @@ func TestAShardLeavesOthersTimeToShareOut(t *testing.T) {
 	}
 }
 
+func TestSharingOutAPart(t *testing.T) {
+	const lease = 10 * time.Second
+	require.Equal(t, 300*time.Millisecond, sharingOut(100_000, 100_000, 20, lease))
+	require.Equal(t, lease/2, sharingOut(100_000, 100_000, 1000, lease))
+	require.Equal(t, lease/20, sharingOut(10_000, 100_000, 1000, lease), "a tenth of all")
+}
+
 // Of those who rank before this process each has a turn.
 func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 	k, s := vacantRooms(9)
