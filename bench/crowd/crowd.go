@@ -72,10 +72,8 @@ func Run(ctx context.Context, place peers.Place, size Size, window time.Duration
 	}
 	c.look(func(l *ledger) {
 		o.Lost += l.fenced()
-		sum := l.steps()
-		o.Steps = &sum
-		checks := l.checks()
-		o.Checks = &checks
+		all := l.watched()
+		o.Steps, o.Checks = &all.Steps, &all.Checks
 	})
 	c.log("%v; %d of them longer than T/50; %v; %d terms lost", o.Steps, o.Steps.Over, o.Checks, o.Lost)
 	return o, nil
@@ -216,7 +214,7 @@ func (c *crowd) ask(ctx context.Context, answered func(*account)) error {
 		return true
 	})
 	if err == nil {
-		c.look(func(l *ledger) { c.log("%v", l.steps()) })
+		c.look(func(l *ledger) { c.log("%v", l.watched().Steps) })
 	}
 	return err
 }

@@ -18,8 +18,7 @@ type ledger struct {
 	unseen int
 	at     time.Duration // of the newest report
 
-	past       Steps // of processes that have ended
-	pastChecks Checks
+	past Watched // of processes that have ended
 }
 
 // account is one process's part of the ledger.
@@ -29,8 +28,7 @@ type account struct {
 	started time.Duration
 	fenced  int
 	heap    uint64
-	steps   Steps  // as reported last
-	checks  Checks // likewise
+	watched Watched // as reported last
 }
 
 func newLedger(roles int) *ledger {
@@ -45,8 +43,7 @@ func (l *ledger) open(members int) *account {
 
 // end removes a process that was killed or has closed. Its later reports change nothing.
 func (l *ledger) end(a *account) {
-	l.past.add(a.steps)
-	l.pastChecks.add(a.checks)
+	l.past.add(a.watched)
 	l.alive = slices.DeleteFunc(l.alive, func(other *account) bool { return other == a })
 	for role, n := range a.of {
 		l.change(role, -n)
@@ -73,8 +70,8 @@ func (l *ledger) take(a *account, line Line) {
 	}
 	a.fenced += line.Fenced
 	a.heap = max(a.heap, line.Heap)
-	if line.Steps != nil {
-		a.steps, a.checks = *line.Steps, line.Checks
+	if line.Watched != nil {
+		a.watched = *line.Watched
 	}
 	for _, role := range line.Gained {
 		a.shares[line.Member]++
@@ -159,20 +156,11 @@ func (l *ledger) seconds(since time.Duration) float64 {
 	return measure.Milliseconds(max(0, l.at-since)) / 1000
 }
 
-// steps adds up what all processes have reported of their steps.
-func (l *ledger) steps() Steps {
+// watched adds up what all processes have reported of their members.
+func (l *ledger) watched() Watched {
 	sum := l.past
 	for _, a := range l.alive {
-		sum.add(a.steps)
-	}
-	return sum
-}
-
-// checks adds up what all processes have reported of their checks.
-func (l *ledger) checks() Checks {
-	sum := l.pastChecks
-	for _, a := range l.alive {
-		sum.add(a.checks)
+		sum.add(a.watched)
 	}
 	return sum
 }

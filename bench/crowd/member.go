@@ -43,13 +43,12 @@ const closeAll = "close"
 // Line is what a process reports when something has changed.
 type Line struct {
 	At           time.Duration
-	Started      bool   // all members have begun
-	Member       int    `json:",omitempty"` // number in the process
-	Gained, Lost []int  `json:",omitempty"` // roles
-	Fenced       int    `json:",omitempty"` // terms that did not end in good order
-	Heap         uint64 `json:",omitempty"` // bytes in use after a collection, of all members
-	Steps        *Steps `json:",omitempty"` // of all members, since they began
-	Checks       Checks // likewise, with Steps
+	Started      bool     // all members have begun
+	Member       int      `json:",omitempty"` // number in the process
+	Gained, Lost []int    `json:",omitempty"` // roles
+	Fenced       int      `json:",omitempty"` // terms that did not end in good order
+	Heap         uint64   `json:",omitempty"` // bytes in use after a collection, of all members
+	Watched      *Watched `json:",omitempty"` // of all members, since they began
 }
 
 // pulse is the pause between two pulses. Events are delivered at a pulse, so what is measured is
@@ -117,8 +116,8 @@ func Main() error {
 			<-driven // Close delivers the events from now on
 			return p.close(members, checkers, out)
 		}
-		steps := stepsOf(members, p.T)
-		out.say(Line{Heap: heap(), Steps: &steps, Checks: checksOf(checkers)})
+		watched := watchedOf(members, checkers, p.T)
+		out.say(Line{Heap: heap(), Watched: &watched})
 	}
 	return errors.Join(in.Err(), fmt.Errorf("the parent is gone: %w", io.EOF))
 }
@@ -133,15 +132,15 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// close closes all members at once, and reports how long their steps took.
+// close closes all members at once, and reports what they have shown until then.
 func (p *Params) close(members []*neli.Neli, checkers []*checker, out *mouth) error {
 	var all errgroup.Group
 	for _, n := range members {
 		all.Go(n.Close)
 	}
 	err := all.Wait()
-	steps := stepsOf(members, p.T)
-	out.say(Line{Steps: &steps, Checks: checksOf(checkers)})
+	watched := watchedOf(members, checkers, p.T)
+	out.say(Line{Watched: &watched})
 	return err
 }
 

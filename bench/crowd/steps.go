@@ -42,18 +42,6 @@ func over(t neli.Timing, limit time.Duration) uint64 {
 	return n
 }
 
-// Check returns an error if a member's step was longer than a fiftieth of T, or its check was false within
-// a term. What such a member says to others, and its beats, are late by that much.
-func (o *Outcome) Check() error {
-	if o.Checks != nil && o.Checks.False > 0 {
-		return fmt.Errorf("%v: %v", o.Size, o.Checks)
-	}
-	if o.Steps == nil || o.Steps.Over == 0 {
-		return nil
-	}
-	return fmt.Errorf("%v: %d of %d steps were longer than T/50", o.Size, o.Steps.Over, o.Steps.Count)
-}
-
 // Longest is the lowest bound that no step exceeded, 0 if there is none.
 func (s Steps) Longest() time.Duration {
 	bounds := neli.TimingBounds()

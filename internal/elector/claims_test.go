@@ -216,6 +216,27 @@ func TestVacancyEndsWithAClaim(t *testing.T) {
 	require.Len(t, c.vacant, 1)
 }
 
+// A vacancy that is over leaves its number to the next one. Roles that an older vacancy still has in
+// its list, but lost to the one that is over, are not that older one's again.
+func TestANumberIsUsedAgain(t *testing.T) {
+	var c claims
+	c.init()
+	c.add(at(3*time.Second).Mono, []int32{1, 2})
+	c.add(at(1*time.Second).Mono, []int32{2})
+	require.Equal(t, []int32{2}, c.take(at(time.Second), 10))
+	c.add(at(4*time.Second).Mono, []int32{2, 3})
+	c.add(at(5*time.Second).Mono, []int32{4})
+	require.Len(t, c.numbered, 4, "three numbers and none")
+	require.Equal(t, []int32{1}, c.take(at(3*time.Second), 10))
+	c.add(at(6*time.Second).Mono, []int32{1})
+	require.Len(t, c.numbered, 4)
+	c.drop([]int32{3})
+	require.Equal(t, []int32{2}, c.take(at(4*time.Second), 10))
+	require.Equal(t, []int32{4}, c.take(at(5*time.Second), 10))
+	require.Equal(t, []int32{1}, c.take(at(6*time.Second), 10))
+	require.Empty(t, c.vacant)
+}
+
 // Many things give reason to look at a role, and each Claim drops some: it is listed once,
 // for the earliest time, until it is dropped.
 func TestAVacancyIsListedOnce(t *testing.T) {
