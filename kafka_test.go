@@ -298,7 +298,7 @@ func TestObserversReaderThatStandsStillIsReplaced(t *testing.T) {
 		require.Equal(t, 1, k.count("LogReader"), "nothing is there to be read")
 		k.mu.Lock()
 		k.still = 1
-		k.log = append(k.log, []byte("x")) // of another process
+		k.write([]byte("x")) // of another process
 		k.mu.Unlock()
 		time.Sleep(10 * time.Second)
 		require.Equal(t, 2, k.count("LogReader"), "replaced within T + 5 s")

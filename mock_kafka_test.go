@@ -28,16 +28,17 @@ type mockKafka struct {
 	script    map[string][]error // call → what its next calls return; nil succeeds
 	calls     []string
 	log       [][]byte
-	dead      error // what the producer fails with from now on, until another one is made
-	stillborn bool  // every producer fails for good from the beginning
-	silent    bool  // appends are accepted, and nothing is heard of them
-	open      int   // clients that are not closed
-	still     int   // so many readers, from the first, return nothing from now on
-	readers   int   // so many were made
-	deaf      int   // so many group consumers, from the first, reach nobody from now on
-	groups    int   // so many were made
-	away      bool  // no broker answers a question
-	feeds     bool  // members of the group are given records
+	more      chan struct{} // closed at the next append
+	dead      error         // what the producer fails with from now on, until another one is made
+	stillborn bool          // every producer fails for good from the beginning
+	silent    bool          // appends are accepted, and nothing is heard of them
+	open      int           // clients that are not closed
+	still     int           // so many readers, from the first, return nothing from now on
+	readers   int           // so many were made
+	deaf      int           // so many group consumers, from the first, reach nobody from now on
+	groups    int           // so many were made
+	away      bool          // no broker answers a question
+	feeds     bool          // members of the group are given records
 	ids       string
 	props     map[string]map[string]string
 	throttled atomic.Int64 // what every client says
@@ -47,7 +48,14 @@ type mockKafka struct {
 }
 
 func newMockKafka() *mockKafka {
-	return &mockKafka{script: map[string][]error{}, ids: "id", props: map[string]map[string]string{}}
+	return &mockKafka{script: map[string][]error{}, ids: "id", props: map[string]map[string]string{}, more: make(chan struct{})}
+}
+
+// write appends a record, which ends the readers' long polls. It needs the lock.
+func (k *mockKafka) write(value []byte) {
+	k.log = append(k.log, value)
+	close(k.more)
+	k.more = make(chan struct{})
 }
 
 func (k *mockKafka) fail(call string, errs ...error) {
@@ -186,7 +194,7 @@ func (p *mockProducer) Append(_ string, _ int, value []byte, report func(error))
 		return nil
 	}
 	if err == nil {
-		p.log = append(p.log, value)
+		p.write(value)
 	}
 	p.wg.Go(func() { report(err) })
 	return nil
@@ -240,8 +248,12 @@ func (r *mockReader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 		r.mu.Unlock()
 		return rec, true, nil
 	}
+	more := r.more
 	r.mu.Unlock()
-	time.Sleep(min(timeout, time.Millisecond)) // a broker's long poll
+	select { // a broker's long poll
+	case <-more:
+	case <-time.After(timeout):
+	}
 	return kafka.Record{}, false, nil
 }
 

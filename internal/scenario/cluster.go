@@ -35,11 +35,17 @@ type Cluster struct {
 	mu         sync.Mutex
 	log        []string
 	tokens     map[int]int64 // role → the newest token led
-	owners     map[string]string
+	owners     map[roleToken]string
 	leaderless time.Duration // how long role 0 had no leader, since the last reset
 	gone       sync.WaitGroup
 	stop       chan struct{}
 	sampled    chan struct{}
+}
+
+// roleToken is a term.
+type roleToken struct {
+	role  int
+	token int64
 }
 
 // Simulate runs a test in a bubble with a cluster, and asserts the promise throughout. If prepare
@@ -48,7 +54,7 @@ func Simulate(t *testing.T, opts nelitest.Options, prepare, test func(c *Cluster
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &Cluster{T: t, Broker: nelitest.NewBroker(opts), Members: map[string]*Member{}, Began: time.Now(),
-			tokens: map[int]int64{}, owners: map[string]string{}, Exclusive: true, Roles: 1, Period: time.Millisecond,
+			tokens: map[int]int64{}, owners: map[roleToken]string{}, Exclusive: true, Roles: 1, Period: time.Millisecond,
 			stop: make(chan struct{}), sampled: make(chan struct{})}
 		if prepare != nil {
 			prepare(c)
@@ -159,23 +165,29 @@ func (c *Cluster) sample() {
 			return
 		case <-tick.C:
 		}
-		for role := range c.Roles {
-			c.look(role)
-		}
+		c.look()
 	}
 }
 
-func (c *Cluster) look(role int) {
+// look asks all members about all roles, each millisecond: the tests take most of their time here.
+func (c *Cluster) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	present := slices.Collect(maps.Values(c.Members))
+	for role := range c.Roles {
+		c.lookAt(role, present)
+	}
+}
+
+func (c *Cluster) lookAt(role int, present []*Member) {
 	var leaders []string
-	for m := range maps.Values(c.Members) {
+	for _, m := range present {
 		if !m.IsLeaderOf(role) {
 			continue
 		}
 		leaders = append(leaders, m.As)
 		if token, ok := m.Token(role); ok && c.Exclusive {
-			key := fmt.Sprint(role, "/", token)
+			key := roleToken{role, token}
 			if by := c.owners[key]; by != "" && by != m.As {
 				c.Errorf("%v: token %d of role %d was %s's and is %s's", time.Since(c.Began), token, role, by, m.As)
 			}

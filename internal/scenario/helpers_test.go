@@ -3,7 +3,6 @@ package scenario
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,10 +73,14 @@ func (c *Cluster) atMost(d time.Duration) context.Context {
 func (c *Cluster) shares(n int) map[string]int {
 	out := map[string]int{}
 	for _, name := range c.Names {
+		m, led := c.Members[name], 0
 		for role := range n {
-			if c.Members[name].IsLeaderOf(role) {
-				out[name]++
+			if m.IsLeaderOf(role) {
+				led++
 			}
+		}
+		if led > 0 {
+			out[name] = led
 		}
 	}
 	return out
@@ -86,19 +89,47 @@ func (c *Cluster) shares(n int) map[string]int {
 // owned returns the roles that have a leader.
 func (c *Cluster) owned(n int) (out []int) {
 	for role := range n {
-		if slices.ContainsFunc(c.Names, func(name string) bool { return c.Members[name].IsLeaderOf(role) }) {
+		if c.led(role) {
 			out = append(out, role)
 		}
 	}
 	return out
 }
 
-// leadsAll reports whether a member leads all n roles.
-func (c *Cluster) leadsAll(name string, n int) func() bool {
-	return func() bool { return c.shares(n)[name] == n }
+// led reports whether a role has a leader.
+func (c *Cluster) led(role int) bool {
+	for _, name := range c.Names {
+		if c.Members[name].IsLeaderOf(role) {
+			return true
+		}
+	}
+	return false
 }
 
-func (c *Cluster) allLed(n int) func() bool { return func() bool { return len(c.owned(n)) == n } }
+// leadsAll reports whether a member leads all n roles.
+func (c *Cluster) leadsAll(name string, n int) func() bool {
+	return func() bool {
+		m := c.Members[name]
+		for role := range n {
+			if !m.IsLeaderOf(role) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// allLed reports whether each of n roles has a leader.
+func (c *Cluster) allLed(n int) func() bool {
+	return func() bool {
+		for role := range n {
+			if !c.led(role) {
+				return false
+			}
+		}
+		return true
+	}
+}
 
 // level waits until all n roles are led, and no member leads over one more than another.
 func (c *Cluster) level(n int, within time.Duration) {
