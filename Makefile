@@ -27,23 +27,29 @@ VERSIONS ?=
 
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
 MUTANTS := (Guarded|NeedsEveryRule)$$
-# What make test and CI run, in lanes that .ci/run has side by side: stages that compute, and
-# stages that mostly wait for brokers and for members that time out. Of the latter no two run
-# at once: on two cores they starve each other, and tests that sample their members fail. The
-# light ones need a tenth of a core, so they run beside those when the computing is over.
+# What make test runs; CI runs these, and more, in lanes.
 COMPUTING := unit mutants sim
 BROKERS := integration integration-franz
-CHAOS := chaos-ci chaos-test
-LIGHT := cli metrics browser migration bench-test
+# Tests on real brokers that measure how soon something happens, or sample members every few
+# milliseconds: no two of them run at once, except in one test. The others mostly wait.
+TIMED := ^Test(ThreeBrokers|BrokerStandsStill|TopicIDsAgree|MixedClients|CommandRuns|Exclusive|Far|Figures|Groups|LogsOfOneBrokerEach|NonExclusive|Sentinel|RollingUpgrade|Member)
 # What CI runs a second time, with the client without cgo: the table of ACLs, TLS and
 # SCRAM, members that crash and hang, brokers that fail, groups, small logs. The rest at night: TestTopic takes minutes.
 FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|TestBrokerStandsStill|TestGroups|TestLogsOfOneBrokerEach)$$
+# The lanes of .ci/run, a line each, of stages one after the other. idle: a stage that computes, in the kernel's idle
+# class. low: a stage that waits and takes no harm from a late answer, with less of the processor than the timed ones.
+define LANES
+idle:unit-root idle:mutants-root idle:sim idle:release-check
+integration-timed fenced integration-franz-timed chaos-brokers
+low:integration-patient low:integration-franz-patient low:integration-examples low:chaos-test low:chaos-members
+low:cli low:unit-modules low:mutants-modules low:metrics low:browser low:migration low:bench-test
+endef
 
 # What needs no cgo is to build wherever Go does.
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: booted suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: booted suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit unit-root unit-modules prometheus metrics metrics-doc mutants mutants-root mutants-modules sim soak nightly integration integration-timed integration-patient integration-examples fenced integration-franz integration-franz-timed integration-franz-patient versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-brokers chaos-members chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -75,17 +81,22 @@ check-modules:
 
 test: $(COMPUTING) $(BROKERS) metrics ## everything
 
-lanes: # for .ci/run: a line each, of stages in order; idle: in the kernel's idle class
-	@echo $(COMPUTING:%=idle:%) idle:release-check $(LIGHT); echo $(BROKERS) $(CHAOS)
+export LANES
+lanes: # for .ci/run
+	@echo "$$LANES"
 
 # Root and the scenarios are long, and each keeps little more than one core busy.
 LONG := . ./internal/scenario
 
-unit: ## without a broker, race detector on; small packages first
+unit: unit-root unit-modules ## without a broker, race detector on
+
+unit-root: # small packages first
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $$($(GO) list ./... | grep -vFx "$$($(GO) list $(LONG))")
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $(LONG)
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo ./internal/confluent
 	$(GO) test -tags neli_nolibrdkafka -run TestNewWithoutCgo ./internal/confluent
+
+unit-modules: # mostly waits
 	cd franz && $(GO) test -race -timeout 15m ./...
 	cd franz/iam && $(GO) test -race -timeout 5m ./...
 	cd peers && $(GO) test -race -timeout 15m -skip '$(MUTANTS)' ./...
@@ -102,8 +113,15 @@ metrics-doc: ## docs/metrics.md from the collector and the alerts
 	cd metrics && $(GO) generate ./...
 
 # Never from the cache, which does not see the packages that mutants change.
-mutants: ## without each of its rules, the library must fail for the stated reason; NELI_SEEDS=5000 MUTANTS_LIMIT=4h for more
+mutants: mutants-root mutants-modules ## without each of its rules, the library must fail for the stated reason; NELI_SEEDS=5000 MUTANTS_LIMIT=4h for more
+
+# In simulations and models, a tenth to a third of the time is the collector's.
+mutants-root sim: export GOGC := 400
+
+mutants-root:
 	CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(MUTANTS_LIMIT) -run '$(MUTANTS)' ./...
+
+mutants-modules: # mostly waits
 	cd cmd/neli && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
 	cd peers && CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '$(MUTANTS)' ./...
 	cd nelicron && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
@@ -141,14 +159,30 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=assigned
 
 # Never from the cache, which does not see what the processes are built of that tests start.
-integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
+integration: integration-timed integration-patient integration-examples fenced ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
+
+integration-timed:
+	cd integration && $(GO) test -count=1 -race -timeout 40m -run '$(TIMED)' .
+
+# Its tests wait for brokers to start, sessions to end, tokens to be renewed: four at a time.
+integration-patient:
 	cd testkit && $(GO) test -count=1 -race -p 1 -timeout 15m ./...
-	cd integration && $(GO) test -count=1 -race -p 1 -timeout 40m $$($(GO) list ./... | grep -v /browser)
+	cd integration && $(GO) test -count=1 -race -parallel 4 -timeout 40m -skip '$(TIMED)' . ./cost
+
+fenced:
+	cd integration && $(GO) test -count=1 -race -timeout 40m ./fenced
+
+integration-examples:
 	cd examples && $(GO) test -count=1 -race -p 1 -parallel 8 -timeout 15m -skip '$(MUTANTS)' ./...
 	cd nelicron && $(GO) test -count=1 -race -run TestProcesses ./...
 
-integration-franz: ## likewise with the client without cgo, FRANZ=^TestSecured$$$$ for some of it
-	cd integration && NELI_PROVIDER=franz $(GO) test -count=1 -race -p 1 -timeout 40m -run '$(FRANZ)' .
+integration-franz: integration-franz-timed integration-franz-patient ## likewise with the client without cgo, FRANZ=^TestSecured$$$$ for some of it
+
+integration-franz-timed:
+	cd integration && NELI_PROVIDER=franz $(GO) test -count=1 -race -timeout 40m -run '$(FRANZ)' -skip TestSecured .
+
+integration-franz-patient:
+	cd integration && NELI_PROVIDER=franz $(GO) test -count=1 -race -timeout 40m -run '$(FRANZ)' -skip '$(TIMED)' .
 
 versions: ## the oldest version of Kafka, one in the middle and the newest; VERSIONS=all for all of them
 	cd integration && NELI_VERSIONS=$(VERSIONS) $(GO) test -count=1 -race -timeout 40m -run '^TestVersions$$' -v . | grep -v '^=== '
@@ -187,10 +221,14 @@ chaos: ## a real cluster disturbed for FOR=3m from SEED=1, NOMINATION=open or as
 chaos-peers: ## five members with a log host each, no broker, disturbed for FOR=3m from SEED=1; root, Linux
 	cd chaos && $(GO) run . -peers -for $(FOR) -seed $(SEED) $(CHAOS) -out chaos-report/peers
 
-chaos-ci: ## short runs, one for each nomination, one with the client without cgo, two without a broker, of which one has sentinels; a violation fails
+chaos-ci: chaos-brokers chaos-members ## short runs, one for each nomination, one with the client without cgo, two without a broker, of which one has sentinels; a violation fails
+
+chaos-brokers:
 	cd chaos && $(GO) run . -for 90s -seed 2 -nomination open -first 'broker frozen past its session' -out chaos-report/open
 	cd chaos && $(GO) run . -for 90s -seed 3 -nomination assigned -first 'link between brokers cut for long' -out chaos-report/assigned
 	cd chaos && NELI_PROVIDER=franz $(GO) run . -for 90s -seed 4 -nomination assigned -first 'broker frozen past its session' -out chaos-report/franz
+
+chaos-members:
 	cd chaos && $(GO) run . -peers -for 150s -seed 5 -out chaos-report/peers
 	cd chaos && $(GO) run . -peers -sentinels -for 60s -seed 3 -only 'sentinel alive, member killed; sentinel killed; sentinel stopped, member killed; false members at the sentinel; member frozen; member executes another program; files closed, member killed; a stranger'\''s socket' -out chaos-report/sentinels
 
@@ -199,15 +237,17 @@ chaos-test: ## the chaos machine itself; root, Linux
 
 lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
-	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done
+	@$(MAKE) --no-print-directory -j 2 -O $(MODULES:%=lint-%) cross
 	cd release && $(GO) run ./tidy -check
 	$(GO) run $(ACTIONLINT) -shellcheck= .github/workflows/*.yml
 	CGO_ENABLED=0 $(GO) vet .
 	$(GO) vet -tags neli_nolibrdkafka .
 	cd cmd/neli && $(GO) vet -tags booted . && $(GO) run $(STATICCHECK) -tags booted .
-	@$(MAKE) --no-print-directory cross
 	@export GOWORK=off; oldest=go$$($(GO) list -m -f '{{.GoVersion}}'); if GOTOOLCHAIN=$$oldest $(GO) version; then GOTOOLCHAIN=$$oldest $(GO) vet ./...; \
 		else echo "not checked with $$oldest: this toolchain cannot be had here"; fi
+
+$(MODULES:%=lint-%): lint-%:
+	@echo "lint $*"; cd $* && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
 cross: ## what needs no cgo builds on each of PLATFORMS
 	@for p in $(PLATFORMS); do echo "build $$p"; for m in . franz cmd/neli; do \
