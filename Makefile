@@ -39,10 +39,12 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 # The lanes of .ci/run, a line each, of stages one after the other. idle: a stage that computes, in the kernel's idle
 # class. low: a stage that waits and takes no harm from a late answer, with less of the processor than the timed ones.
 define LANES
-idle:unit-root idle:mutants-root idle:sim idle:release-check
-integration-timed fenced integration-franz-timed chaos-brokers
-low:integration-patient low:integration-franz-patient low:integration-examples low:chaos-test low:chaos-members
-low:cli low:unit-modules low:mutants-modules low:metrics low:browser low:migration low:bench-test
+idle:unit-root
+idle:mutants-root idle:sim idle:release-check
+integration-timed integration-franz-timed chaos-brokers
+low:integration-patient low:integration-examples
+low:cli low:metrics low:browser low:migration low:bench-test low:chaos-members
+low:unit-modules low:mutants-modules low:fenced low:integration-franz-patient low:chaos-test
 endef
 
 # What needs no cgo is to build wherever Go does.
