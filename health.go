@@ -50,8 +50,12 @@ func (n *Neli) watchHealth() healthWatch {
 			})
 			select {
 			case <-stop:
-				return
 			case <-tick.C:
+			}
+			select {
+			case <-stop: // even if a tick came during a long call
+				return
+			default:
 			}
 		}
 	})
