@@ -22,8 +22,11 @@ import (
 // headless makes a process end its main thread and go on.
 const headless = "__headless"
 
+// elsewhere, in the environment, makes a process become its command on another thread than its main one.
+const elsewhere = "NELI_ELSEWHERE"
+
 func init() {
-	if len(os.Args) > 1 && os.Args[1] == headless {
+	if len(os.Args) > 1 && (os.Args[1] == headless || os.Args[1] == verbExec && os.Getenv(elsewhere) != "") {
 		runtime.LockOSThread() // an init function runs on the main thread
 	}
 }
@@ -34,6 +37,16 @@ func helper() (code int, ok bool) {
 		return 0, false
 	}
 	switch os.Args[1] {
+	case verbExec:
+		if os.Getenv(elsewhere) == "" {
+			return 0, false
+		}
+		failed := make(chan int)
+		go func() {
+			code, _ := Main(os.Args[1:])
+			failed <- code
+		}()
+		return <-failed, true
 	case "__setuid": // becomes another user's, which its parent cannot kill
 		if err := syscall.Setresuid(0, 0, 0); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -21,6 +22,14 @@ func Now() time.Duration {
 func dieWithParent(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 	attr.Pdeathsig = syscall.SIGKILL
 	return attr
+}
+
+// stillDieWithParent repeats what [dieWithParent] asked for, for the calling thread. The kernel keeps it
+// for each thread, a new thread begins without it, and a program that replaces this one gets what the
+// thread had that called execve(2). It never lapses: all threads are killed as long as one has it.
+func stillDieWithParent() {
+	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0) // Linux has it since 2.1.57
 }
 
 // adoptOrphans makes this process the parent of its descendants whose parent ends.

@@ -291,6 +291,7 @@ func become(command []string) int {
 	_ = wait.Close()
 	path, err := exec.LookPath(command[0])
 	if err == nil {
+		stillDieWithParent()
 		err = unix.Exec(path, command, os.Environ())
 	}
 	fmt.Fprintf(os.Stderr, "neli: %s: %v\n", command[0], err)

@@ -173,6 +173,20 @@ func TestGuardKilled(t *testing.T) {
 	require.Eventually(t, func() bool { return !alive(group) }, soon, time.Millisecond, "the command is dead")
 }
 
+// The kernel forgets what it was asked for when another thread than the main one becomes the command. The
+// scheduler chooses the thread, so this happens, now and then, to any command.
+func TestGuardKilledWhicheverThreadBecameTheCommand(t *testing.T) {
+	ready := filepath.Join(t.TempDir(), "ready")
+	e := guardedBy(t, func(guard *exec.Cmd) {
+		guard.Env = append(os.Environ(), elsewhere+"=1")
+	}, "sh", "-c", `touch `+ready+`; sleep 1000`)
+	e.lease(time.Hour)
+	group := e.started()
+	require.Eventually(t, func() bool { _, err := os.Stat(ready); return err == nil }, soon, time.Millisecond, "the command runs")
+	require.NoError(t, e.guard.Process.Kill())
+	require.Eventually(t, func() bool { return !alive(group) }, soon, time.Millisecond, "the command is dead")
+}
+
 // pending reports whether a process has signals that none of its threads has got yet.
 func pending(t *testing.T, pid int) bool {
 	t.Helper()
