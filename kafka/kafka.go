@@ -58,7 +58,8 @@ type Producer interface {
 	// be in the log twice, or after records that were appended later.
 	Append(topic string, partition int, value []byte, report func(error)) error
 	// Purge drops all unacknowledged records, in flight or not, and reports them as failed. It
-	// does not wait.
+	// does not wait, so it may also drop what is appended while it does so, even after the last
+	// report of an earlier record.
 	Purge()
 	// Throttled returns the total time for which brokers have told this client to wait because
 	// of a quota. It may be up to a minute behind, and is 0 if the client cannot know it. It may
