@@ -33,13 +33,13 @@ func (n *Neli) watchHealth() healthWatch {
 	if n.set.healthy == nil || n.set.observer {
 		return healthWatch{func() {}}
 	}
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() {
 		unhealthy, said := true, false
 		tick := time.NewTicker(healthEvery)
 		defer tick.Stop()
-		for {
+		for ctx.Err() == nil { // a tick may have come during a long call
 			n.checkHealth(func(err error) {
 				if unhealthy == (err != nil) && said {
 					return
@@ -49,17 +49,12 @@ func (n *Neli) watchHealth() healthWatch {
 				n.adjust(func(d *elector.Desired) { d.Unhealthy = unhealthy })
 			})
 			select {
-			case <-stop:
+			case <-ctx.Done():
 			case <-tick.C:
-			}
-			select {
-			case <-stop: // even if a tick came during a long call
-				return
-			default:
 			}
 		}
 	})
-	return healthWatch{func() { close(stop); work.Wait() }}
+	return healthWatch{func() { stop(); work.Wait() }}
 }
 
 // checkHealth calls Config.Healthy, and passes to judge its result, or errHealthHangs first if

@@ -109,9 +109,9 @@ func (c *Cluster) led(role int) bool {
 // leadsAll reports whether a member leads all n roles.
 func (c *Cluster) leadsAll(name string, n int) func() bool {
 	return func() bool {
-		m := c.Members[name]
+		m, up := c.Members[name]
 		for role := range n {
-			if !m.IsLeaderOf(role) {
+			if !up || !m.IsLeaderOf(role) {
 				return false
 			}
 		}
