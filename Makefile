@@ -28,8 +28,8 @@ VERSIONS ?=
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
 MUTANTS := (Guarded|NeedsEveryRule)$$
 # What make test runs; CI runs these, and more, in lanes.
-COMPUTING := unit mutants sim
-BROKERS := integration integration-franz
+TESTS := unit-root unit-modules mutants-root mutants-modules sim cli integration-timed integration-patient integration-examples fenced \
+	integration-franz-timed integration-franz-patient metrics
 # Tests on real brokers that measure how soon something happens, or sample members every few
 # milliseconds: in CI they have the processors first. The other tests on brokers mostly wait.
 TIMED := ^Test(ThreeBrokers|BrokerStandsStill|TopicIDsAgree|MixedClients|CommandRuns|Exclusive|Far|Figures|Groups|LogsOfOneBrokerEach|NonExclusive|Sentinel|RollingUpgrade|Member)
@@ -52,7 +52,7 @@ endef
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: booted suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit unit-root unit-modules prometheus metrics metrics-doc mutants mutants-root mutants-modules sim soak nightly integration integration-timed integration-patient integration-examples fenced integration-franz integration-franz-timed integration-franz-patient versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-brokers chaos-members chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: booted suspend-peers demo demo-peers demo-operator check check-root check-franz check-peers check-nelicron test lanes unit unit-root unit-modules prometheus metrics metrics-doc mutants mutants-root mutants-modules sim soak nightly integration integration-timed integration-patient integration-examples fenced integration-franz integration-franz-timed integration-franz-patient versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-brokers chaos-members chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -67,25 +67,31 @@ demo-operator: prometheus ## neli run on three machines, beside Prometheus and t
 # hundreds of members.
 LENGTHY := Simulation(Repeats)?$$|WithoutMercy$$|TestFewClaimsOnASlowLog|TestSuccessorOfMany|TestManyClientsShareOneLook|TestModel$$|TestOutage$$|TestScale$$|TestRestart$$|TestGather$$
 
-# Those of franz and peers mostly wait, so they run beside the others.
+# Those of franz and peers mostly wait: eight at a time, beside the others.
 check: ## before a commit: lint, the tests without a broker but for the lengthy ones, 200 seeds of the simulations; no race detector
 	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory -j 2 -O check-root check-modules
+	@$(MAKE) --no-print-directory -j 4 -O check-root check-franz check-peers check-nelicron
 
 check-root:
 	$(GO) test -short -skip '$(MUTANTS)|$(LENGTHY)' ./...
 	CGO_ENABLED=0 $(GO) test -short -run 'Simulation$$' ./internal/lease ./internal/quorum
 	CGO_ENABLED=0 NELI_SEEDS=200 $(GO) test -run '^Test(Small)?Simulation$$' .
 
-check-modules:
-	cd franz && $(GO) test -short ./...
-	cd peers && $(GO) test -short -skip '$(MUTANTS)|TestSuspended' ./...
+check-franz:
+	cd franz && $(GO) test -short -parallel 8 ./...
+
+check-peers:
+	cd peers && $(GO) test -short -parallel 8 -skip '$(MUTANTS)|TestSuspended' ./...
+
+check-nelicron:
 	cd nelicron && $(GO) test -short -skip '$(MUTANTS)|TestProcesses' ./...
 
-test: $(COMPUTING) $(BROKERS) metrics ## everything
+# The other tests run the guards on the source as it is.
+test: export NELI_MUTANTS := only
+test: $(TESTS) ## everything
 
 export LANES
-lanes: # for .ci/run
+lanes: $(foreach t,$(TESTS),$(if $(filter $t %:$t,$(LANES)),,$(error no lane has $t))) # for .ci/run
 	@echo "$$LANES"
 
 # These are long, and run in synctest bubbles, in which hardly two goroutines run at once: a second processor only costs
@@ -101,9 +107,9 @@ unit-root: # small packages first
 	$(GO) test -tags neli_nolibrdkafka -run TestNewWithoutCgo ./internal/confluent
 
 unit-modules: # mostly waits
-	cd franz && $(GO) test -race -timeout 15m ./...
+	cd franz && $(GO) test -race -parallel 8 -timeout 15m ./...
 	cd franz/iam && $(GO) test -race -timeout 5m ./...
-	cd peers && $(GO) test -race -timeout 15m -skip '$(MUTANTS)' ./...
+	cd peers && $(GO) test -race -parallel 8 -timeout 15m -skip '$(MUTANTS)' ./...
 	cd nelicron && $(GO) test -race -timeout 15m -skip '$(MUTANTS)|TestProcesses' ./...
 
 prometheus: # Debian's, unless there is one

@@ -12,7 +12,7 @@ import (
 
 // leader is a process that leads its group.
 func leader(broker *nelitest.Broker, name string) *neli.Neli {
-	n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Name: name, Provider: broker.Provider(name),
+	n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Name: name, Provider: broker.Provider(name), HeartbeatTimeout: 2 * time.Second,
 		DrainTimeout: 100 * time.Millisecond, Requests: func(neli.Request) error { return nil }})
 	if err != nil {
 		log.Fatal(err)
@@ -92,7 +92,7 @@ func ExampleNeli_Ask() {
 	broker := nelitest.NewBroker(nelitest.Options{})
 	n := leader(broker, "anna")
 	defer n.Close()
-	tool, err := neli.New(neli.Config{LeaderGroupID: "ledger", Observer: true, Provider: broker.Provider("tool")})
+	tool, err := neli.New(neli.Config{LeaderGroupID: "ledger", Observer: true, Provider: broker.Provider("tool"), HeartbeatTimeout: 2 * time.Second})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -122,7 +122,8 @@ func ExampleNeli_IsLeader() {
 
 // Valid says whether the term is still on: for code that has a Leadership and no Neli.
 func ExampleLeadership_Valid() {
-	n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Provider: nelitest.NewBroker(nelitest.Options{}).Provider("a")})
+	n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Provider: nelitest.NewBroker(nelitest.Options{}).Provider("a"),
+		HeartbeatTimeout: 2 * time.Second})
 	if err != nil {
 		log.Fatal(err)
 	}

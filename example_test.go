@@ -256,7 +256,7 @@ func ExampleNeli_Transfer() {
 	leads := make(chan string)
 	start := func(name string) *neli.Neli {
 		n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Name: name,
-			Provider: broker.Provider(name)})
+			Provider: broker.Provider(name), HeartbeatTimeout: 2 * time.Second})
 		if err != nil {
 			log.Fatal(err)
 		}

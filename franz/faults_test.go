@@ -83,6 +83,7 @@ func TestPurgeReportsRecordsInFlightOnce(t *testing.T) {
 
 // A record's time ends whatever the broker does, and the record is not reported again.
 func TestSilentBrokerTimesOut(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	// Nothing but the record's time ends before the test does. It is long enough for a busy machine to send the record.
 	b := newBed(t, c, append(endless, "message.timeout.ms", "5000")...)
@@ -256,6 +257,7 @@ func assigned(t *testing.T, g kafka.GroupConsumer) {
 
 // When the coordinator no longer hears from a member, the session is over for that member, too.
 func TestSessionOver(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	b := newBed(t, c)
 	g := b.member("session.timeout.ms", "3000")
@@ -282,6 +284,7 @@ func TestSessionOver(t *testing.T) {
 // If its first metadata lack a topic, franz-go asks for the ends of the log and moves a position
 // outside it to the nearest end. A reader must not begin there silently.
 func TestPositionOutsideLateTopic(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		at   int64
 		kind error // of the error, unless the broker is asked for the position after all, and reports that it is out of range

@@ -25,6 +25,7 @@ import (
 // reads and one that has to be in a group. This is a test of librdkafka. It is in this module
 // because a broker that sends such answers on request is here.
 func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	confluent, err := confluent.New()
 	require.NoError(t, err)
@@ -87,6 +88,7 @@ func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
 // After an outage, a member joins its group without asking about the topic first. It would not repeat that question if it was
 // lost, and would be out of the group until its next regular look at the metadata.
 func TestAnOutageDoesNotMakeAMemberForgetTheTopic(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	confluent, err := confluent.New()
 	require.NoError(t, err)

@@ -39,6 +39,7 @@ func confluentAdmin(t *testing.T, c *kfake.Cluster, log slog.Handler) kafka.Admi
 // If they were asked with librdkafka's ListOffsets, it would free requests twice, and the process
 // would abort within a second or two (docs/clients.md).
 func TestQuestionsThatEndWhileTheyAreAsked(t *testing.T) {
+	t.Parallel()
 	a := confluentAdmin(t, cluster(t), slog.DiscardHandler)
 	end := time.Now().Add(5 * time.Second)
 	var asking sync.WaitGroup
@@ -76,6 +77,7 @@ func TestUncommittedRecordsCount(t *testing.T) {
 
 // A question whose context ends must not cost the connection, on which records are in flight.
 func TestAQuestionThatEndsCostsNoConnection(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	text := &lines{}
 	a := confluentAdmin(t, c, slog.NewTextHandler(text, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -13,6 +13,7 @@ import (
 // A member that reaches one broker is not taken for one that reaches none, whichever other broker is silent:
 // of two questions in a row one is answered. Otherwise a healthy client would be replaced.
 func TestASilentBrokerIsNotEveryBroker(t *testing.T) {
+	t.Parallel()
 	for silent := range int32(2) {
 		c := cluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "log"))
 		b := newBed(t, c, endless...)

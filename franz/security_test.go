@@ -94,6 +94,7 @@ func (b *bed) outcome(refused bool) error {
 }
 
 func TestCredentials(t *testing.T) {
+	t.Parallel()
 	server := newPair(t)
 	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.EnableSASL(), kfake.TLS(&tls.Config{Certificates: []tls.Certificate{server.loaded}}),
 		kfake.Superuser("PLAIN", "alice", password), kfake.Superuser("SCRAM-SHA-256", "alice", password), kfake.Superuser("SCRAM-SHA-512", "alice", password))
@@ -134,6 +135,7 @@ func TestCredentials(t *testing.T) {
 // A broker may demand a certificate, and refuse the one it gets. With TLS 1.3 it does so only
 // after the connection was made.
 func TestClientCertificates(t *testing.T) {
+	t.Parallel()
 	server, mine := newPair(t), newPair(t)
 	trusted := x509.NewCertPool()
 	require.True(t, trusted.AppendCertsFromPEM([]byte(mine.certificate)))
@@ -204,6 +206,7 @@ func TestRenewedCertificate(t *testing.T) {
 
 // Without identification, a certificate must be trusted, but may be for another name.
 func TestIdentification(t *testing.T) {
+	t.Parallel()
 	server := newPair(t, "kafka.example.com")
 	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.TLS(&tls.Config{Certificates: []tls.Certificate{server.loaded}}))
 	for ca, works := range map[string]map[string]bool{
@@ -233,6 +236,7 @@ func TestOptions(t *testing.T) {
 
 // If a broker hangs up without giving a reason, the library's log says that it did.
 func TestHungUp(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.EnableSASL(), kfake.Superuser("PLAIN", "alice", password))
 	b := newBed(t, c, "message.timeout.ms", "5000") // the broker must have hung up by then
 	r, g, p := b.reader(), b.member(), b.producer()
@@ -256,6 +260,7 @@ func TestHungUp(t *testing.T) {
 // A broker that refuses a token gives its reason instead of an error code. A token function may
 // also report that it will never get a token. In both cases the client must not try for ever.
 func TestRefusedToken(t *testing.T) {
+	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	c.ControlKey(int16(kmsg.SASLHandshake), func(kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()

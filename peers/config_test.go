@@ -105,7 +105,7 @@ func TestAHostThatIsToldToEndEarlyEnds(t *testing.T) {
 	t.Run("before it listens", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		hosts := list(t, 1)
+		hosts := Hosts(t, 1)
 		_, port, err := net.SplitHostPort(hosts[0].Address)
 		require.NoError(t, err)
 		require.NoError(t, ListenAndServe(ctx, Config{Hosts: hosts, Self: "a", Group: "test", Listen: "localhost:" + port}))
@@ -113,7 +113,7 @@ func TestAHostThatIsToldToEndEarlyEnds(t *testing.T) {
 }
 
 func TestOneLogHostIsForDevelopment(t *testing.T) {
-	m := join(t, Config{Hosts: list(t, 1), Self: "a", HeartbeatTimeout: testTimeout})
+	m := join(t, Config{Hosts: Hosts(t, 1), Self: "a", HeartbeatTimeout: testTimeout})
 	m.begun(t)
 	m.journal.await(t, "only one log host: for development; nobody leads while it is down")
 }

@@ -10,8 +10,9 @@ import (
 // TestLogSetContract runs the contract tests that nelitest's small logs pass, too, with three
 // hosts in processes of their own.
 func TestLogSetContract(t *testing.T) {
+	t.Parallel()
 	providertest.RunLogs(t, func(t *testing.T, test func(*testing.T, providertest.LogsBed)) {
-		c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
+		c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout}
 		hosts := startHosts(t, c)
 		test(t, providertest.LogsBed{
 			Provider: func(*testing.T, string) kafka.SmallLogs { return &provider{c} },

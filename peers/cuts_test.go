@@ -30,6 +30,7 @@ func crossed(t *testing.T, timeout time.Duration) (Config, []*crossing) {
 }
 
 func TestReadingGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
 	for _, cut := range []struct {
 		name  string
 		do    func(*crossing)
@@ -82,6 +83,7 @@ func TestWhatIsSentIntoACutOneWayIsGivenUp(t *testing.T) {
 }
 
 func TestASlowWayIsNoCut(t *testing.T) {
+	t.Parallel()
 	const timeout = 20 * time.Second // a stall of a busy machine for so long would be a cut
 	c, ways := crossed(t, timeout)
 	for _, w := range ways {
@@ -99,6 +101,7 @@ func TestASlowWayIsNoCut(t *testing.T) {
 // reported once, and that each record reported as appended is read. The rig checks that no reader
 // misses or repeats a record.
 func TestEveryRecordIsReportedOnce(t *testing.T) {
+	t.Parallel()
 	c, ways := crossed(t, 300*time.Millisecond)
 	members := []*member{join(t, c), join(t, c)}
 	for _, m := range members {

@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -20,22 +17,6 @@ import (
 )
 
 const within = 2 * time.Minute
-
-// hostsOf returns n log hosts a, b, c … on free addresses. Their ports are below those that the
-// system uses for outgoing connections.
-func hostsOf(t *testing.T, n int) (hosts []peers.Host) {
-	t.Helper()
-	for len(hosts) < n {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			continue
-		}
-		defer l.Close() // closed at the end, so that no port is used twice
-		hosts = append(hosts, peers.Host{ID: string(rune('a' + len(hosts))), Address: address})
-	}
-	return hosts
-}
 
 func config(c peers.Config, name string) neli.Config {
 	return neli.Config{Provider: peers.Provider(c), LeaderGroupID: "test", Name: name, HeartbeatTimeout: time.Second}
@@ -82,8 +63,9 @@ func token(t *testing.T, m *candidate) int64 {
 }
 
 func TestMembersElectALeaderByThemselves(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{1, 3, 5} {
-		c := peers.Config{Hosts: hostsOf(t, n)}
+		c := peers.Config{Hosts: peers.Hosts(t, n)}
 		var members []*candidate
 		for _, h := range c.Hosts {
 			own := c
@@ -186,7 +168,8 @@ func (a awaited) Handle(_ context.Context, r slog.Record) error {
 // TestEveryHostIsReplacedInTurn replaces all log hosts one after the other. The leader must go
 // on.
 func TestEveryHostIsReplacedInTurn(t *testing.T) {
-	c := peers.Config{Hosts: hostsOf(t, 3)}
+	t.Parallel()
+	c := peers.Config{Hosts: peers.Hosts(t, 3)}
 	member := config(c, "m")
 	member.HeartbeatTimeout = 6 * time.Second // the lease must outlast a busy machine's stalls
 	c.HeartbeatTimeout = member.HeartbeatTimeout
@@ -222,7 +205,7 @@ func led(t *testing.T, m *candidate, token int64, d time.Duration) {
 }
 
 func TestAnObserverHostsNothingAndSees(t *testing.T) {
-	c := peers.Config{Hosts: hostsOf(t, 3)}
+	c := peers.Config{Hosts: peers.Hosts(t, 3)}
 	var members []*candidate
 	for _, h := range c.Hosts {
 		own := c
@@ -249,7 +232,7 @@ func TestAnObserverHostsNothingAndSees(t *testing.T) {
 }
 
 func TestNewNamesWhatIsWrong(t *testing.T) {
-	three := hostsOf(t, 3)
+	three := peers.Hosts(t, 3)
 	_, err := neli.New(config(peers.Config{Hosts: three[:2], Self: "z"}, "m"))
 	require.ErrorContains(t, err, `Hosts: "2" log hosts: must be 3 or 5`)
 	require.ErrorContains(t, err, `Self: "z" is not the id of a host of the list`)
@@ -271,7 +254,7 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 }
 
 func TestWhoHasAnotherTEndsWithTheReason(t *testing.T) {
-	c := peers.Config{Hosts: hostsOf(t, 3)}
+	c := peers.Config{Hosts: peers.Hosts(t, 3)}
 	for _, h := range c.Hosts {
 		serve(t, c, h.ID)
 	}

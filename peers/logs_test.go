@@ -58,7 +58,7 @@ func TestHostsInProcessesOfTheirOwn(t *testing.T) {
 	for _, n := range []int{1, 3, 5} {
 		for _, secure := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d hosts, TLS %v", n, secure), func(t *testing.T) {
-				c := Config{Hosts: list(t, n), HeartbeatTimeout: testTimeout}
+				c := Config{Hosts: Hosts(t, n), HeartbeatTimeout: testTimeout}
 				if secure {
 					c.TLS = newAuthority(t).issue(t, "127.0.0.1")
 				}
@@ -72,7 +72,7 @@ func TestHostsInProcessesOfTheirOwn(t *testing.T) {
 func TestMembersThatHostTheLogs(t *testing.T) {
 	for _, n := range []int{1, 3, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			c := Config{Hosts: list(t, n), HeartbeatTimeout: testTimeout}
+			c := Config{Hosts: Hosts(t, n), HeartbeatTimeout: testTimeout}
 			members := []*member{join(t, c)}
 			for _, h := range c.Hosts {
 				own := c
@@ -87,7 +87,7 @@ func TestMembersThatHostTheLogs(t *testing.T) {
 // Accept may fail for good, say because the system has no memory for another connection. Members that are
 // connected notice nothing, and nobody else can connect any more.
 func TestAMemberSaysThatItsHostListensNoMore(t *testing.T) {
-	c := Config{Hosts: list(t, 1), Self: "a", HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 1), Self: "a", HeartbeatTimeout: testTimeout}
 	j, logger := newJournal()
 	set, err := newLogSet(t.Context(), c, kafka.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift, Logger: logger})
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestAMemberSaysThatItsHostListensNoMore(t *testing.T) {
 }
 
 func TestARestartedHostHasAnotherIDAndAnEmptyLog(t *testing.T) {
-	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout}
 	hosts := startHosts(t, c)
 	m := join(t, c)
 	m.begun(t)
@@ -122,7 +122,7 @@ func TestARestartedHostHasAnotherIDAndAnEmptyLog(t *testing.T) {
 }
 
 func TestANewcomerReadsWhatIsKept(t *testing.T) {
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
 	m := join(t, c)
 	m.begun(t)
@@ -135,7 +135,7 @@ func TestANewcomerReadsWhatIsKept(t *testing.T) {
 }
 
 func TestASilentLogIsKnownToBeAlive(t *testing.T) {
-	c := Config{Hosts: list(t, 3), HeartbeatTimeout: 400 * time.Millisecond}
+	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: 400 * time.Millisecond}
 	startHosts(t, c)
 	m := join(t, c)
 	m.begun(t)
@@ -145,7 +145,7 @@ func TestASilentLogIsKnownToBeAlive(t *testing.T) {
 }
 
 func TestASlowSubscriberIsCutOffAndBeginsAnew(t *testing.T) {
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	host := startHosts(t, c)["a"]
 	slow := join(t, c)
 	slow.begun(t)
@@ -170,7 +170,7 @@ func TestASlowSubscriberIsCutOffAndBeginsAnew(t *testing.T) {
 }
 
 func TestRecordsThatAreNoneAreRefused(t *testing.T) {
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
 	m := join(t, c)
 	m.begun(t)
@@ -181,7 +181,7 @@ func TestRecordsThatAreNoneAreRefused(t *testing.T) {
 }
 
 func TestNobodyToAppendTo(t *testing.T) {
-	m := join(t, Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout})
+	m := join(t, Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout})
 	_, err := m.append(0, "x")
 	require.ErrorIs(t, err, errDown)
 	for _, id := range []string{"a", "b", "c"} {
@@ -195,7 +195,7 @@ func TestNobodyToAppendTo(t *testing.T) {
 func TestMembersTakeTheListFromDNS(t *testing.T) {
 	addresses := map[string]string{}
 	var whole []*net.SRV
-	for i, h := range list(t, 3) {
+	for i, h := range Hosts(t, 3) {
 		target := fmt.Sprintf("neli-%d.neli.test.", i)
 		whole = append(whole, &net.SRV{Target: target, Port: 7400})
 		addresses[fmt.Sprintf("neli-%d.neli.test:7400", i)] = h.Address

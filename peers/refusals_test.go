@@ -26,7 +26,7 @@ import (
 )
 
 func TestWhoDisagreesIsRefusedWithBothValues(t *testing.T) {
-	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout}
 	hosts := startHosts(t, c)
 	right := kafka.LogSettings{Group: "test", Name: "tester", T: testTimeout, Rho: defaultDrift}
 	for _, other := range []struct {
@@ -67,7 +67,7 @@ func TestWhoDisagreesIsRefusedWithBothValues(t *testing.T) {
 }
 
 func TestTheListMayBeInAnyOrder(t *testing.T) {
-	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
 	c.Hosts = []Host{c.Hosts[2], c.Hosts[0], c.Hosts[1]}
 	m := join(t, c)
@@ -79,7 +79,7 @@ func TestTheListMayBeInAnyOrder(t *testing.T) {
 }
 
 func TestARefusalByAMinorityIsNotTheEnd(t *testing.T) {
-	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout}
 	for _, id := range []string{"a", "b"} {
 		own := c
 		own.Self = id
@@ -99,7 +99,8 @@ func TestARefusalByAMinorityIsNotTheEnd(t *testing.T) {
 }
 
 func TestWhoWasTakenOnceIsNotEndedByRefusals(t *testing.T) {
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	t.Parallel()
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	hosts := startHosts(t, c)
 	m := join(t, c)
 	m.begun(t)
@@ -114,7 +115,7 @@ func TestWhoWasTakenOnceIsNotEndedByRefusals(t *testing.T) {
 }
 
 func TestAHostIsNotTakenForAnother(t *testing.T) {
-	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout}
 	own := c
 	own.Self, own.Listen = "a", c.Hosts[1].Address // where b should be
 	startHost(t, own)
@@ -123,7 +124,7 @@ func TestAHostIsNotTakenForAnother(t *testing.T) {
 }
 
 func TestOneAddressHasOneLog(t *testing.T) {
-	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout, Self: "a"}
+	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout, Self: "a"}
 	join(t, c)
 	_, err := tryJoin(t, c, kafka.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift})
 	require.ErrorContains(t, err, "log host a cannot listen")
@@ -148,7 +149,7 @@ func TestANewerVersionIsRefused(t *testing.T) {
 
 func TestRubbishOnThePort(t *testing.T) {
 	for _, secure := range []bool{false, true} {
-		c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+		c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 		if secure {
 			c.TLS = newAuthority(t).issue(t, "127.0.0.1")
 		}
@@ -186,7 +187,7 @@ func (s *stranger) read(until time.Time) {
 // TestConnectionsAreLimited lets strangers use all connections that a host accepts. When one of
 // them is closed, one more is served.
 func TestConnectionsAreLimited(t *testing.T) {
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
 	strangers := make([]*stranger, maxConnections+1)
 	for i := range strangers {
@@ -220,7 +221,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 
 // TestAMessageOfOneGigabyte announces such a message, as gRPC does, and sends some of it.
 func TestAMessageOfOneGigabyte(t *testing.T) {
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
 	m := join(t, c)
 	m.begun(t)
@@ -250,7 +251,7 @@ func TestAMessageOfOneGigabyte(t *testing.T) {
 
 func TestACertificateOfSomebodyElse(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
-	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout, TLS: ours.issue(t, "127.0.0.1")}
+	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout, TLS: ours.issue(t, "127.0.0.1")}
 	c.TLS.Members = []string{"invoicing"}
 	hosts := startHosts(t, c)
 
@@ -325,7 +326,7 @@ func TestACertificateOfSomebodyElse(t *testing.T) {
 
 func TestCertificatesAreReadAgain(t *testing.T) {
 	ours := newAuthority(t)
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout, TLS: ours.issue(t, "127.0.0.1")}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout, TLS: ours.issue(t, "127.0.0.1")}
 	hosts := startHosts(t, c)
 	member := c
 	member.TLS = ours.issue(t, "shipping")
@@ -348,7 +349,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 
 func TestCertificatesThatCannotBeReadAgainAreReported(t *testing.T) {
 	ours := newAuthority(t)
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout, TLS: ours.issue(t, "127.0.0.1")}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout, TLS: ours.issue(t, "127.0.0.1")}
 	startHosts(t, c)
 	c.TLS = ours.issue(t, "127.0.0.1")
 	journal, logger := newJournal()
@@ -364,7 +365,7 @@ func TestCertificatesThatCannotBeReadAgainAreReported(t *testing.T) {
 }
 
 func TestAHostThatDoesNotResolve(t *testing.T) {
-	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout, Insecure: true}
+	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout, Insecure: true}
 	c.Hosts[2].Address = "nowhere.invalid:7400"
 	c.dns = fakeDNS{err: errors.New("lookup nowhere.invalid: no such host")}
 	for _, id := range []string{"a", "b"} {

@@ -41,23 +41,30 @@ func TestMain(m *testing.M) {
 // within bounds what takes milliseconds on a quiet machine.
 const within = 2 * time.Minute
 
+// given are the ports that tests have got, so that none gets another's while its host is down.
+var given sync.Map
+
 // freeAddresses returns n free addresses of this machine. Their ports are below those that the
 // system uses for outgoing connections: otherwise a host that is restarted would sometimes find
 // its port in use.
 func freeAddresses(t *testing.T, n int) (all []string) {
 	t.Helper()
 	for len(all) < n {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		port := 20_000 + rand.IntN(12_000)
+		if _, twice := given.LoadOrStore(port, true); twice {
+			continue
+		}
+		address := fmt.Sprintf("127.0.0.1:%d", port)
 		if l, err := net.Listen("tcp", address); err == nil {
-			defer l.Close() // at the end, so that no port is returned twice
+			_ = l.Close()
 			all = append(all, address)
 		}
 	}
 	return all
 }
 
-// list returns n log hosts a, b, c … on free addresses.
-func list(t *testing.T, n int) []Host {
+// Hosts returns n log hosts a, b, c … on free addresses.
+func Hosts(t *testing.T, n int) []Host {
 	t.Helper()
 	var hosts []Host
 	for i, address := range freeAddresses(t, n) {

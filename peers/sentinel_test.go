@@ -72,7 +72,8 @@ func beWatched(orders string) error {
 // A sentinel that uses the members' own Provider, without a log of its own, releases on a
 // majority of the logs, even if the dead member's log has died with it.
 func TestASentinelReleasesWhatAKilledPeerLed(t *testing.T) {
-	hosts := list(t, 3)
+	t.Parallel()
+	hosts := Hosts(t, 3)
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o750)) //nolint:gosec // a directory
 	socket := filepath.Join(dir, "s")
@@ -152,13 +153,13 @@ func startWatched(t *testing.T, o watchedOrders, events chan<- string) *exec.Cmd
 
 // The members of two groups may have the same name, and their hosts the same ids.
 func TestASentinelWithOtherHostsRefuses(t *testing.T) {
-	hosts := list(t, 1)
+	hosts := Hosts(t, 1)
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o750)) //nolint:gosec // a directory
 	for name, c := range map[string]struct {
 		of   []Host
 		want string
-	}{"own": {hosts, "watching"}, "other": {list(t, 1), "refused"}} {
+	}{"own": {hosts, "watching"}, "other": {Hosts(t, 1), "refused"}} {
 		t.Run(name, func(t *testing.T) {
 			socket := filepath.Join(dir, name)
 			ctx, stop := context.WithCancel(t.Context())

@@ -32,7 +32,8 @@ func TestListenBeyondLoopbackNeedsTLS(t *testing.T) {
 
 // A client opens the call Check and sends nothing. The host ends the call.
 func TestACheckWithoutAMessageEnds(t *testing.T) {
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	t.Parallel()
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
 	conn, err := grpc.NewClient(c.Hosts[0].Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
@@ -48,7 +49,7 @@ func TestACheckWithoutAMessageEnds(t *testing.T) {
 
 // A client sends headers of eight megabytes. The host does not accept them.
 func TestHugeHeadersAreRefused(t *testing.T) {
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)

@@ -308,7 +308,7 @@ func TestSuspendedMembersLoseNothing(t *testing.T) {
 	if more, err := strconv.Atoi(os.Getenv("NELI_ROUNDS")); err == nil && more > 0 {
 		rounds = more
 	}
-	hosts := list(t, 3)
+	hosts := Hosts(t, 3)
 	var all []*suspended
 	for _, h := range hosts {
 		all = append(all, startSuspended(t, hosts, h.ID))

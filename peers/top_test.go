@@ -12,7 +12,7 @@ import (
 
 func TestTheLargestBallotOutlivesTheHost(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "top")
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	own := c
 	own.Self, own.TopFile = "a", file
 	host := startHost(t, own)
@@ -37,7 +37,7 @@ func TestTheLargestBallotOutlivesTheHost(t *testing.T) {
 }
 
 func TestWithoutAFileARestartForgetsBallots(t *testing.T) {
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	hosts := startHosts(t, c)
 	m := join(t, c)
 	m.begun(t)
@@ -50,7 +50,7 @@ func TestWithoutAFileARestartForgetsBallots(t *testing.T) {
 }
 
 func TestBallotsThatCannotBeAreRefused(t *testing.T) {
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
 	m := join(t, c)
 	m.begun(t)
@@ -113,7 +113,7 @@ func TestALinkToTheTopFileStays(t *testing.T) {
 // While another process serves at the address, the largest ballot may still rise. So the file is
 // read, and made, only by the process that listens.
 func TestTheFileBelongsToTheProcessThatListens(t *testing.T) {
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
 	own := c
 	own.Self, own.TopFile, own.Group = "a", filepath.Join(t.TempDir(), "top"), "test"
@@ -122,7 +122,7 @@ func TestTheFileBelongsToTheProcessThatListens(t *testing.T) {
 }
 
 func TestAHostThatCannotUseItsFileListensNoMore(t *testing.T) {
-	own := Config{Hosts: list(t, 1), Self: "a", Group: "test", TopFile: t.TempDir()}
+	own := Config{Hosts: Hosts(t, 1), Self: "a", Group: "test", TopFile: t.TempDir()}
 	require.ErrorContains(t, ListenAndServe(t.Context(), own), "TopFile")
 	own.TopFile = ""
 	startHost(t, own)
@@ -131,7 +131,7 @@ func TestAHostThatCannotUseItsFileListensNoMore(t *testing.T) {
 func TestWhatCannotBeWrittenDownIsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	own := c
 	own.Self, own.TopFile = "a", filepath.Join(dir, "top")
 	host := startHost(t, own)

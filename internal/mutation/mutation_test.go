@@ -153,16 +153,21 @@ func TestRunFails(t *testing.T) {
 		Run(t, []Mutant{row(func(m *Mutant) { m.Guard = "TestFails" })})
 		return
 	}
-	for env, want := range map[string]string{
-		"NELI_MUTANT=":  "no mutant was tried, as a guard fails without one",
-		"NELI_MUTANT=1": "a guard's regexp matches the test of the table itself",
+	for _, tc := range []struct {
+		env, want string
+		tried     bool
+	}{
+		{"NELI_MUTANTS=", "no mutant was tried, as a guard fails without one", false},
+		{"NELI_MUTANTS=only", "the mutant dies for another reason", true},
+		{"NELI_MUTANT=1", "a guard's regexp matches the test of the table itself", false},
 	} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRunFails$")
-		cmd.Env = append(os.Environ(), "NELI_RUN_FAILS=1", env)
+		cmd.Env = append(os.Environ(), "NELI_RUN_FAILS=1", tc.env)
 		out, err := cmd.CombinedOutput()
 		require.Error(t, err)
-		require.Contains(t, string(out), want)
-		require.NotContains(t, string(out), "clamped", "a mutant was tried")
+		require.Contains(t, string(out), tc.want)
+		require.Equal(t, tc.tried, strings.Contains(string(out), "clamped"), "a mutant was tried")
+		require.Equal(t, tc.env == "NELI_MUTANTS=", strings.Contains(string(out), "unmutated"), "the guard was tried without one")
 	}
 	mutants, err := load([]Mutant{row(func(m *Mutant) { m.Package = "./nowhere" })})
 	require.NoError(t, err)
