@@ -78,13 +78,15 @@ func TestLock(t *testing.T) {
 			go func() { unlocked <- k.Unlock() }()
 		}
 		require.ElementsMatch(t, []error{nil, errNotLocked}, []error{<-unlocked, <-unlocked}, "at once")
+		closed := make(chan error)
 		go func() {
 			time.Sleep(time.Second)
-			_ = n.Close()
+			closed <- n.Close()
 		}()
 		require.NoError(t, k.Lock())
 		<-k.Context().Done()
 		require.NoError(t, k.Unlock())
 		require.ErrorIs(t, k.Lock(), neli.ErrClosed)
+		require.NoError(t, <-closed)
 	})
 }

@@ -22,11 +22,16 @@ import (
 // headless makes a process end its main thread and go on.
 const headless = "__headless"
 
-// elsewhere, in the environment, makes a process become its command on another thread than its main one.
-const elsewhere = "NELI_ELSEWHERE"
+// becoming, in the environment, says how a process becomes its command: on another thread than its main
+// one, or never.
+const (
+	becoming  = "NELI_BECOMING"
+	elsewhere = "elsewhere"
+	never     = "never"
+)
 
 func init() {
-	if len(os.Args) > 1 && (os.Args[1] == headless || os.Args[1] == verbExec && os.Getenv(elsewhere) != "") {
+	if len(os.Args) > 1 && (os.Args[1] == headless || os.Args[1] == verbExec && os.Getenv(becoming) == elsewhere) {
 		runtime.LockOSThread() // an init function runs on the main thread
 	}
 }
@@ -38,15 +43,20 @@ func helper() (code int, ok bool) {
 	}
 	switch os.Args[1] {
 	case verbExec:
-		if os.Getenv(elsewhere) == "" {
-			return 0, false
+		switch os.Getenv(becoming) {
+		case elsewhere:
+			failed := make(chan int)
+			go func() {
+				code, _ := Main(os.Args[1:])
+				failed <- code
+			}()
+			return <-failed, true
+		case never:
+			for {
+				_ = unix.Pause()
+			}
 		}
-		failed := make(chan int)
-		go func() {
-			code, _ := Main(os.Args[1:])
-			failed <- code
-		}()
-		return <-failed, true
+		return 0, false
 	case "__setuid": // becomes another user's, which its parent cannot kill
 		if err := syscall.Setresuid(0, 0, 0); err != nil {
 			fmt.Fprintln(os.Stderr, err)

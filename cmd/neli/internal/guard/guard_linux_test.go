@@ -178,13 +178,24 @@ func TestGuardKilled(t *testing.T) {
 func TestGuardKilledWhicheverThreadBecameTheCommand(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	e := guardedBy(t, func(guard *exec.Cmd) {
-		guard.Env = append(os.Environ(), elsewhere+"=1")
+		guard.Env = append(os.Environ(), becoming+"="+elsewhere)
 	}, "sh", "-c", `touch `+ready+`; sleep 1000`)
 	e.lease(time.Hour)
 	group := e.started()
 	require.Eventually(t, func() bool { _, err := os.Stat(ready); return err == nil }, soon, time.Millisecond, "the command runs")
 	require.NoError(t, e.guard.Process.Kill())
 	require.Eventually(t, func() bool { return !alive(group) }, soon, time.Millisecond, "the command is dead")
+}
+
+// A process that has been released must not become the command after the guard was killed.
+func TestGuardKilledBeforeTheCommandRuns(t *testing.T) {
+	e := guardedBy(t, func(guard *exec.Cmd) {
+		guard.Env = append(os.Environ(), becoming+"="+never)
+	}, "true")
+	e.lease(time.Hour)
+	group := e.started()
+	require.NoError(t, e.guard.Process.Kill())
+	require.Eventually(t, func() bool { return !alive(group) }, soon, time.Millisecond, "what would become the command is dead")
 }
 
 // pending reports whether a process has signals that none of its threads has got yet.
