@@ -113,6 +113,9 @@ func TestSourcesNameDocumentsThatExist(t *testing.T) {
 	require.NoError(t, err)
 	sources["Makefile"] = string(recipes)
 	for file, text := range sources {
+		if !strings.Contains(text, ".md") { // much sooner than the expression
+			continue
+		}
 		for _, m := range named.FindAllStringSubmatch(text, -1) {
 			if _, there := documents[m[1]]; assert.True(t, there, "%s names %s, which is missing", file, m[1]) && m[2] != "" {
 				assert.Contains(t, anchors(documents[m[1]]), m[2][1:], "%s names %s", file, m[0])

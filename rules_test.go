@@ -147,9 +147,6 @@ var simulatorRules = []mutation.Mutant{
 		Old: "!d.Unhealthy && now.Mono >= d.Away", New: "!d.Unhealthy", Want: `stepped down`},
 	{Rule: "Transfer looks at who leads", File: "internal/elector/mover.go",
 		Old: "case f.held && !f.ours && f.by == to:", New: "case f.held && !f.ours:", Want: `and it does not`},
-	{Rule: "what was moved stays for a while", File: "internal/elector/mover.go",
-		Old: "h.cause == claimed || h.cause == rebalanced && now.Mono.Sub(h.since) >= minTenure", New: "h.cause == claimed || h.cause == rebalanced",
-		Want: `should be the most`},
 
 	{Rule: "who refuses a request keeps what it leads", File: "request.go",
 		Old: "if err := n.decide(r); err != nil {", New: "if err := n.decide(r); err != nil && r.By == \"\" {",

@@ -44,7 +44,7 @@ var (
 
 func init() {
 	if seeded.Race {
-		simSeeds, smallSeeds, watchedSeeds = 30, 10, 10
+		simSeeds, smallSeeds, watchedSeeds = 20, 5, 5
 		crowdSize = sim.Size{Members: 12, Partitions: 1, Roles: 1_000}
 		restartSize = sim.Size{Members: 12, Partitions: 1, Roles: 1_000}
 	}
