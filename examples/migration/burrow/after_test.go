@@ -85,7 +85,9 @@ func TestLock(t *testing.T) {
 		}()
 		require.NoError(t, k.Lock())
 		<-k.Context().Done()
-		require.NoError(t, k.Unlock())
+		if err := k.Unlock(); err != nil { // whichever came first, Unlock or Close, says how Lead ended
+			require.ErrorIs(t, err, neli.ErrClosed)
+		}
 		require.ErrorIs(t, k.Lock(), neli.ErrClosed)
 		require.NoError(t, <-closed)
 	})
