@@ -35,7 +35,7 @@ func TestSharedDeafMakesRoomInASlowGroup(t *testing.T) {
 				cfg.KafkaConfig = neli.KafkaConfigMap{"session.timeout.ms": 10000, "heartbeat.interval.ms": 3000}
 			}
 		})
-		for range 9 { // times 370 ms: at all phases of a heartbeat
+		for range 9 { // 370 ms later each time: at every phase of a heartbeat of 3 s
 			c.Broker.CutOff(first.As, nelitest.Reads)
 			c.Eventually(time.Minute, "the other one leads", second.IsLeader)
 			c.Pass(time.Minute)

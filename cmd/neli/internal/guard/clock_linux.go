@@ -26,7 +26,7 @@ func dieWithParent(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 
 // stillDieWithParent repeats what [dieWithParent] asked for, for the calling thread. The kernel keeps it
 // for each thread, a new thread begins without it, and a program that replaces this one gets what the
-// thread had that called execve(2). It never lapses: all threads are killed as long as one has it.
+// thread had that called execve(2). There is no gap: while one thread has it, the whole process is killed.
 func stillDieWithParent() {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0) // Linux has it since 2.1.57
