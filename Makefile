@@ -38,14 +38,14 @@ TIMED := ^Test(ThreeBrokers|BrokerStandsStill|TopicIDsAgree|MixedClients|Command
 FRANZ_TIMED := ExclusiveOpen|ExclusiveAssigned|ThreeBrokers|BrokerStandsStill|Groups|LogsOfOneBrokerEach
 FRANZ_PATIENT := Secured
 # The lanes of .ci/run, a line each: stages that run one after the other. idle: the stage computes, and runs in the
-# kernel's idle class. low: it mostly waits, takes no harm from a late answer, and runs at a lower priority.
+# kernel's idle class. low: it mostly waits, takes no harm from a late answer, and runs at a lower priority. Not chaos: its samplers must not starve.
 define LANES
 idle:unit-root
 idle:sim idle:mutants-root idle:release-check
 integration-timed integration-franz-timed chaos-brokers
 low:integration-patient low:integration-examples
-low:cli low:metrics low:browser low:migration low:bench-test low:chaos-members
-low:unit-modules low:mutants-modules low:fenced low:integration-franz-patient low:chaos-test
+low:cli low:metrics low:browser low:migration low:bench-test chaos-members
+low:unit-modules low:mutants-modules low:fenced low:integration-franz-patient chaos-test
 endef
 
 # What needs no cgo is to build wherever Go does.
