@@ -263,11 +263,23 @@ func TestHandOver(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	c := broker(t)
-	holder := neli(t, c, "run", "--timeout", long.String(), "--", "sh", "-c", family)
+	holder := neli(t, c, "run", "--timeout", long.String(), "--name", "a", "--", "sh", "-c", family)
 	holder.says("child", 1)
-	p := neli(t, c, "run", "--wait", "1s", "--", "true")
+	p := neli(t, c, "run", "--wait", "3s", "--", "true")
 	require.Equal(t, 124, p.code())
-	require.Contains(t, p.errors.String(), "not elected within 1s")
+	require.Regexp(t, `not elected within 3s \(--wait\): "a" leads and was heard \S+ ago; it leads until `, p.errors.String())
+}
+
+// A host crashes while its command runs. The shortest wait that is accepted outlasts its lease.
+func TestShortestWaitOutlastsACrash(t *testing.T) {
+	c := broker(t)
+	holder := neli(t, c, "run", "--timeout", medium.String(), "--", "sh", "-c", family)
+	child := holder.pid("child", 1)
+	guard := parent(t, child)
+	require.NoError(t, holder.cmd.Process.Kill())
+	_ = unix.Kill(guard, unix.SIGKILL) // it may have ended by itself
+	p := neli(t, c, "run", "--timeout", medium.String(), "--wait", (2 * medium).String(), "--", "true")
+	require.Equal(t, 0, p.code())
 }
 
 func TestKeep(t *testing.T) {

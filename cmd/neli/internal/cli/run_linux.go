@@ -40,6 +40,11 @@ before --drain is over. When leadership is lost, it gets KILL at once. Then neli
 exits with 122 if --once is given. A guard process kills the process group when the lease is over,
 even if neli was killed, stopped or starved of CPU.
 
+Times. --wait must be at least twice --timeout, since after a crash of the leader's host nobody may lead
+before its lease is over, and each run begins to wait anew. --drain must end before whatever started neli
+kills it, or nobody leads for --timeout: docker stop kills after 10 s, Kubernetes after 30 s
+(terminationGracePeriodSeconds), systemd after 90 s (TimeoutStopSec).
+
 Environment. The command gets NELI_TOKEN, the fencing token of this term, and NELI_ROLE,
 NELI_PARTITION, NELI_GROUP, NELI_TOPIC, NELI_MEMBER and NELI_NAME. Pass the token to the resource that
 the command changes, and have the resource refuse lower tokens. Nothing else protects it from a
@@ -88,8 +93,8 @@ func newRun(c *common) *cobra.Command {
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // arguments after the command belong to the command
-	cmd.Flags().DurationVar(&o.Drain, "drain", 10*time.Second, "how long the command may take to finish after it is told to")
-	cmd.Flags().DurationVar(&o.Wait, "wait", 0, "exit with 124 if not elected within this time; 0: wait forever")
+	cmd.Flags().DurationVar(&o.Drain, "drain", 8*time.Second, "how long the command may take to finish after it is told to; shorter than the grace period of what started neli")
+	cmd.Flags().DurationVar(&o.Wait, "wait", 0, "exit with 124 if not elected within this time, which is at least twice --timeout; 0: wait forever")
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "contend again after the command has ended")
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port on which to serve the page, JSON and metrics; empty: do not serve them")
 	cmd.Flags().BoolVar(&o.Once, "once", false, "exit with 122 when leadership is lost, instead of contending again")
@@ -109,6 +114,10 @@ func run(cfg neli.Config, o job.Options, listen string) error {
 	}
 	if o.Wait < 0 {
 		return fmt.Errorf("--wait %v: must not be negative", o.Wait)
+	}
+	if least := job.LeastWait(cfg.HeartbeatTimeout); o.Wait > 0 && o.Wait < least {
+		return fmt.Errorf("--wait %v: must be at least %v, twice --timeout: after a crash of the leader's host nobody may lead before a lease of %v is over, and each run begins to wait anew; give --wait %v or a shorter --timeout",
+			o.Wait, least, cfg.HeartbeatTimeout, least)
 	}
 	if _, err := exec.LookPath(o.Command[0]); err != nil {
 		return exit{guard.StartCode(err), err}

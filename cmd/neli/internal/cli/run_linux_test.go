@@ -25,7 +25,9 @@ func (f *fetching) WithLogin(l kafka.Login) kafka.Provider {
 }
 
 func TestBadDurationsOfRun(t *testing.T) {
-	for want, flag := range map[string]string{"--drain -1s: must be positive": "--drain=-1s", "--wait -1s: must not be negative": "--wait=-1s"} {
+	for want, flag := range map[string]string{"--drain -1s: must be positive": "--drain=-1s", "--wait -1s: must not be negative": "--wait=-1s",
+		"--wait 3s: must be at least 10s, twice --timeout: after a crash of the leader's host nobody may lead before a lease of 5s is over, " +
+			"and each run begins to wait anew; give --wait 10s or a shorter --timeout": "--wait=3s"} {
 		var errs strings.Builder
 		require.Equal(t, codeFailure, Main([]string{"run", "--group", "g", flag, "--", "true"}, io.Discard, &errs))
 		require.Equal(t, "neli: "+want+"\n", errs.String())

@@ -195,7 +195,7 @@ func (c *contest) dispatch(ctx context.Context, signals <-chan os.Signal, waited
 			c.over = c.over || late
 			c.mu.Unlock()
 			if late {
-				c.finish(result{code: CodeWaited, err: fmt.Errorf("not elected within %v", c.Wait)})
+				c.finish(result{code: CodeWaited, err: fmt.Errorf("not elected within %v (--wait): %s", c.Wait, unelected(c.n))})
 			}
 		case <-ctx.Done():
 			return
