@@ -52,16 +52,13 @@ endef
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: booted suspend-peers demo demo-peers demo-operator check check-root check-franz check-peers check-nelicron test lanes unit unit-root unit-modules prometheus metrics metrics-doc mutants mutants-root mutants-modules sim soak nightly integration integration-timed integration-patient integration-examples fenced integration-franz integration-franz-timed integration-franz-patient versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-brokers chaos-members chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: booted suspend-peers demo demo-peers check check-root check-franz check-peers check-nelicron test lanes unit unit-root unit-modules prometheus metrics metrics-doc mutants mutants-root mutants-modules sim soak nightly integration integration-timed integration-patient integration-examples fenced integration-franz integration-franz-timed integration-franz-patient versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-brokers chaos-members chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
 
 demo-peers: ## five processes elect leaders without a broker; one is killed with its log, one suspended, the network is cut
 	cd examples && $(GO) run ./demo-peers
-
-demo-operator: prometheus ## neli run on three machines, beside Prometheus and the page; job, elector, machine and brokers are killed; root, Linux, chromium; 4 minutes; writes docs/operations.md and docs/operator-*.png
-	cd chaos && $(GO) run ./operator
 
 # What takes long for what it finds: simulations with all their seeds, thousands of roles,
 # hundreds of members.
