@@ -313,9 +313,7 @@ bench: ## in memory, then CPU on a real broker, then fail-over times beside the 
 # Built first: a compiler beside the brokers would be measured, too.
 BENCH = cd bench && $(GO) build -o bench . && ./bench
 
-bench-peers: ## beside etcd, raft and Redis, N=20 trials each, CLIENT=franz too; about an hour; writes docs/benchmarks.md
-	@command -v redis-server >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server) || \
-		{ echo "redis-server is missing, and could not be installed: apt-get install redis-server, as root"; exit 1; }
+bench-peers: ## beside etcd and raft, N=20 trials each, CLIENT=franz too; about an hour; writes docs/benchmarks.md
 	$(BENCH) run -n $(N) -client "$(CLIENT)" -command "make bench-peers N=$(N) CLIENT=$(CLIENT)"
 
 bench-outbox: ## rows a second of the outbox relay beside a plain loop, N=20 rounds

@@ -19,8 +19,6 @@ var compared = map[string]string{
 	"go.etcd.io/etcd/client/v3":                     "etcd's client",
 	"github.com/hashicorp/raft":                     "hashicorp/raft",
 	"github.com/hashicorp/raft-boltdb/v2":           "raft-boltdb",
-	"github.com/go-redsync/redsync/v4":              "redsync",
-	"github.com/redis/go-redis/v9":                  "go-redis",
 	"google.golang.org/grpc":                        "grpc-go",
 }
 

@@ -44,15 +44,11 @@ func (o *comparison) possible() error {
 	if o.n < 1 || o.few < 1 {
 		return fmt.Errorf("-n is %d and -few is %d, must be positive", o.n, o.few)
 	}
-	beds := o.beds()
-	if len(beds) == 0 {
+	if len(o.beds()) == 0 {
 		return fmt.Errorf("-only %q: no such system", o.only)
 	}
 	if _, err := clients.Named(o.client); err != nil {
 		return fmt.Errorf("-client: %w", err)
-	}
-	if slices.ContainsFunc(beds, func(b peers.Bed) bool { return b.Family == "redsync" }) {
-		return peers.FindRedis()
 	}
 	return nil
 }

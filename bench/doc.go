@@ -1,6 +1,6 @@
 // Command bench compares this library, with Kafka and without (package peers), with other ways to elect a leader:
-// etcd's concurrency.Election, hashicorp/raft, and a lock in Redis. Each candidate and each server is a process of its
-// own: this program executed again, a real Kafka, a redis-server. Linux only.
+// etcd's concurrency.Election and hashicorp/raft. Each candidate and each server is a process of its own: this program
+// executed again, or a real Kafka. Linux only. The rows of redsync in the results are older: nothing here measures them anew.
 //
 //	go run . run -n 20                          the comparison; writes results, docs/benchmarks.md and .svg
 //	go run . run -n 2 -idle 3s -settle 1s -only 'raft|1 broker, Open' -results r.json -docs .

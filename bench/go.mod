@@ -4,13 +4,11 @@ go 1.26.0
 
 require (
 	github.com/confluentinc/confluent-kafka-go/v2 v2.15.1
-	github.com/go-redsync/redsync/v4 v4.18.0
 	github.com/goneli/neli v0.1.0
 	github.com/goneli/neli/franz v0.1.0
 	github.com/goneli/neli/peers v0.1.0
 	github.com/hashicorp/raft v1.7.3 // 1.8 does not build beside a released raft-boltdb/v2 (go-metrics/compat)
 	github.com/hashicorp/raft-boltdb/v2 v2.3.1
-	github.com/redis/go-redis/v9 v9.23.0
 	github.com/stretchr/testify v1.12.1
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.uber.org/zap v1.27.1
@@ -82,7 +80,6 @@ require (
 	go.opentelemetry.io/otel/sdk v1.45.0 // indirect
 	go.opentelemetry.io/otel/trace v1.45.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
-	go.uber.org/atomic v1.12.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.yaml.in/yaml/v2 v2.4.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect

@@ -16,7 +16,6 @@ import (
 
 	"github.com/goneli/neli/bench/clients"
 	"github.com/goneli/neli/bench/crowd"
-	"github.com/goneli/neli/bench/footprint"
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/report"
@@ -33,7 +32,6 @@ const usage = `usage: bench COMMAND [flags]
   rolling  count terms lost while brokers are restarted in turn
   logs     one replicated log, and three logs on a broker each, while brokers fail
   scale    many members and many roles
-  footprint  size, modules, start, memory and threads of a program with each client, or with peers, raft or etcd inside
   report   write the summary, the picture and the tables from results
 
 bench COMMAND -h tells the flags.
@@ -47,7 +45,7 @@ func main() {
 }
 
 func command(args []string) error {
-	commands := map[string]func([]string) error{"run": run, "quiet": quiet, "rolling": rolling, "logs": logs, "scale": scale, "footprint": small, "report": rewrite,
+	commands := map[string]func([]string) error{"run": run, "quiet": quiet, "rolling": rolling, "logs": logs, "scale": scale, "report": rewrite,
 		// Hidden: what this program is to itself.
 		crowd.Command:       func([]string) error { return crowd.Main() },
 		trial.MemberCommand: func([]string) error { return member.Main() }, peers.ServerCommand: func([]string) error { return peers.ServerMain() },
@@ -237,25 +235,6 @@ func scale(args []string) error {
 		return fresh, nil
 	})
 	return errors.Join(err, long)
-}
-
-// small prints what it measures. It is about programs as users build them, and does not depend on other runs.
-func small(args []string) error {
-	set := flag.NewFlagSet("footprint", flag.ContinueOnError)
-	n := set.Int("n", 5, "how often each program is started")
-	if err := set.Parse(args); err != nil {
-		return err
-	}
-	if *n < 1 {
-		return fmt.Errorf("-n is %d, must be positive", *n)
-	}
-	return inPlace(func(ctx context.Context, place peers.Place) error {
-		usages, err := footprint.Measure(ctx, place, *n)
-		if err == nil {
-			fmt.Print(footprint.Table(usages))
-		}
-		return err
-	})
 }
 
 // inPlace calls a function with a directory and processes of its own. Nothing of these is left, however it ends, but after

@@ -82,7 +82,7 @@ func Main() error {
 }
 
 var kinds = map[string]func(Params) (Contender, error){
-	Neli: newNeli, Etcd: newEtcd, Raft: newRaft, Redis: newRedis,
+	Neli: newNeli, Etcd: newEtcd, Raft: newRaft,
 }
 
 func (p *process) do(c Command) Line {

@@ -15,7 +15,6 @@ const (
 	Neli  = "neli"
 	Etcd  = "etcd"
 	Raft  = "raft"
-	Redis = "redis"
 )
 
 // Params is the first line of a member's standard input, as JSON.
@@ -32,7 +31,6 @@ type Params struct {
 	Roles    int           // neli; it leads if it leads all of them
 	Logs     int           // neli; how many logs there are a majority of, each on a broker of its own
 	Priority int           // neli
-	Retry    time.Duration // redis; 0 for the default
 	Node     *Node         // raft
 	Hosts    []Voter       // neli: log hosts, in place of Kafka
 	Host     string        // neli: which of them is inside this member; "": none

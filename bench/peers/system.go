@@ -137,5 +137,5 @@ func (g clientele) Params(seat, incarnation int) (member.Params, error) {
 
 // Beds returns all beds.
 func Beds() []Bed {
-	return []Bed{kafkaBed(1), kafkaBed(3), etcdBed(false), etcdBed(true), raftBed(), peersBed(), redisBed()}
+	return []Bed{kafkaBed(1), kafkaBed(3), etcdBed(false), etcdBed(true), raftBed(), peersBed()}
 }
