@@ -12,9 +12,9 @@ import (
 
 // Kinds of candidates.
 const (
-	Neli  = "neli"
-	Etcd  = "etcd"
-	Raft  = "raft"
+	Neli = "neli"
+	Etcd = "etcd"
+	Raft = "raft"
 )
 
 // Params is the first line of a member's standard input, as JSON.
@@ -26,15 +26,15 @@ type Params struct {
 	// Lease is T, a session's TTL, a key's expiry, or raft's timeouts; 0 for the
 	// default.
 	Lease    time.Duration
-	Client   string        // neli; "" for the default
-	Assigned bool          // neli
-	Roles    int           // neli; it leads if it leads all of them
-	Logs     int           // neli; how many logs there are a majority of, each on a broker of its own
-	Priority int           // neli
-	Node     *Node         // raft
-	Hosts    []Voter       // neli: log hosts, in place of Kafka
-	Host     string        // neli: which of them is inside this member; "": none
-	Sentinel string        // neli: the socket of the sentinel beside it; "": none
+	Client   string  // neli; "" for the default
+	Assigned bool    // neli
+	Roles    int     // neli; it leads if it leads all of them
+	Logs     int     // neli; how many logs there are a majority of, each on a broker of its own
+	Priority int     // neli
+	Node     *Node   // raft
+	Hosts    []Voter // neli: log hosts, in place of Kafka
+	Host     string  // neli: which of them is inside this member; "": none
+	Sentinel string  // neli: the socket of the sentinel beside it; "": none
 
 	Every time.Duration // between samples
 }

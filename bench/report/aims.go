@@ -19,16 +19,6 @@ type Aim struct {
 	Run                   string
 }
 
-func verdict(met bool) string {
-	if met {
-		return "yes"
-	}
-	return "**no**"
-}
-
-// Verdict is yes or no.
-func (a Aim) Verdict() string { return verdict(a.Met) }
-
 // Aims compares the measurements of this library with the targets. A round trip is the median of
 // those that were measured just before the hand-overs.
 func (r *Results) Aims() []Aim {

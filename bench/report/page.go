@@ -7,10 +7,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/goneli/neli/bench/idle"
-	"github.com/goneli/neli/bench/measure"
 	"github.com/goneli/neli/bench/member"
-	"github.com/goneli/neli/bench/trial"
 )
 
 //go:embed pages/*.tmpl
@@ -23,10 +20,7 @@ type page struct {
 	Missed   int
 }
 
-// Tables are the names of the pages with all rows.
-var Tables = []string{"README.md", "systems.md", "clients.md", "aims.md", "brokers.md", "scale.md", "sentinel.md"}
-
-// Page is Markdown: [PageName], or one of [Tables].
+// Page is Markdown: [PageName], or [MethodsName].
 func (r *Results) Page(name string) (string, error) {
 	t, err := template.New(name+".tmpl").Funcs(r.functions()).ParseFS(pages, "pages/"+name+".tmpl")
 	if err != nil {
@@ -40,20 +34,10 @@ func (r *Results) Page(name string) (string, error) {
 // functions are what templates may call.
 func (r *Results) functions() template.FuncMap {
 	return template.FuncMap{
-		// Cells.
-		"spread": spread, "cell": cell, "ratio": ratio, "ms": figure, "question": question, "usage": usage, "join": strings.Join, "woken": woken, "trips": trips,
-		"inRow": func(v []float64) []float64 { return measure.InRow(trial.TripsBefore, v) },
-		"run":   r.letter, "measured": r.measured, "cores": cores,
-		"mb": func(bytes float64) string { return figure(bytes / 1e6) }, "memory": memory,
+		"cell": cell, "join": strings.Join,
 		"seconds": func(ms float64) string { return fmt.Sprintf("%.1f s", ms/1000) },
-		"tried": func(t *trial.Results) bool {
-			return t != nil && len(t.First)+len(t.Killed)+len(t.Gap)+len(t.Failures)+t.Joins > 0
-		},
-		// The summary.
-		"shown": r.shown, "trials": r.trials, "overlaps": r.overlaps, "machine": r.machines, "runs": r.commits, "restarted": r.restarted, "check": r.check,
+		"shown":   r.shown, "trials": r.trials, "overlaps": r.overlaps, "machine": r.machines, "runs": r.commits, "restarted": r.restarted, "check": r.check,
 		"faults": r.struck, "steady": r.steady, "scale": r.crowded, "misses": r.Misses, "missed": r.missed, "safe": r.safe, "aims": r.Aims,
-		"beside": r.beside, "watchings": r.watchings, "percent": func(cores float64) string { return fmt.Sprintf("%.2f", 100*cores) },
-		"contests": r.Contests, "score": r.score,
 	}
 }
 
@@ -86,26 +70,7 @@ func (r *Results) run(id string) Run {
 	return r.Runs[i]
 }
 
-// letter is what the page calls a run: a, b, …
-func (r *Results) letter(id string) string {
-	i := slices.IndexFunc(r.Runs, func(run Run) bool { return run.ID == id })
-	if i < 0 {
-		return "–"
-	}
-	return string(rune('a' + i%26))
-}
-
-// measured names the commits of a block's figures, and when they were measured.
-func (r *Results) measured(block string) string {
-	var all []string
-	for _, id := range r.runsOf(block) {
-		run := r.run(id)
-		all = append(all, fmt.Sprintf("%s: commit %s, %s", r.letter(id), run.Commit, run.Date))
-	}
-	return "Measured in run " + strings.Join(all, "; ") + "."
-}
-
-// commits is measured for the summary, which has no letters.
+// commits names the commits of a block's figures, and when they were measured.
 func (r *Results) commits(block string) string {
 	var all, of []string // of the same day
 	n := 0
@@ -128,18 +93,6 @@ func (r *Results) commits(block string) string {
 	return "commits " + strings.Join(all, ", ")
 }
 
-// cores are percents of one core of each process.
-func cores(each []float64) string {
-	if len(each) == 0 {
-		return "–"
-	}
-	text := make([]string, len(each))
-	for i, c := range each {
-		text[i] = fmt.Sprintf("%.2f", 100*c)
-	}
-	return strings.Join(text, ", ")
-}
-
 // figure is a number of milliseconds, with as many digits as it deserves.
 func figure(ms float64) string {
 	switch {
@@ -150,62 +103,9 @@ func figure(ms float64) string {
 	}
 }
 
-// spread is "median [least–most], n".
-func spread(values []float64) string {
-	s := measure.SpreadOf(values)
-	if s.N == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%s [%s–%s], %d", figure(s.Median), figure(s.Min), figure(s.Max), s.N)
-}
-
-// ratio is median and maximum, as fractions of the lease.
-func ratio(values []float64, lease float64) string {
-	s := measure.SpreadOf(values)
-	if s.N == 0 || lease == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.2f, %.2f", s.Median/lease, s.Max/lease)
-}
-
 func question(c *member.Check) string {
 	if c == nil {
 		return "–"
 	}
 	return fmt.Sprintf("%s ns, %d allocs", figure(c.Nanos), c.Allocs)
-}
-
-func woken(led, of int, double []float64) string {
-	if of == 0 {
-		return "–"
-	}
-	if led == 0 {
-		return fmt.Sprintf("0 of %d", of)
-	}
-	length := "< one sampling interval" // a single answer has no duration
-	if most := slices.Max(double); most > 0 {
-		length = fmt.Sprintf("up to %s ms", figure(most))
-	}
-	return fmt.Sprintf("**%d of %d**, %s", led, of, length)
-}
-
-func trips(values []float64) string {
-	s := measure.SpreadOf(values)
-	two := measure.SpreadOf(measure.InRow(2, values))
-	return fmt.Sprintf("median %.2f ms, 99th percentile %s ms, n = %d; two in a row: median %s ms, 95th percentile %s ms, maximum %s ms",
-		s.Median, figure(s.P99), s.N, figure(two.Median), figure(two.P95), figure(two.Max))
-}
-
-// memory is in MB. Old runs did not measure it.
-func memory(u idle.Usage) string {
-	if u.Memory == 0 {
-		return "–"
-	}
-	return figure(u.Memory / 1e6)
-}
-
-func usage(u idle.Usage) string {
-	rate := func(bytes float64) string { return fmt.Sprintf("%.1f", bytes/1000) }
-	return fmt.Sprintf("%d | %.1f | %s | %.2f | %.2f | %.1f | %s", u.Members, u.Messages, rate(u.Bytes), 100*u.MembersCPU, 100*u.ServersCPU,
-		u.InnerMessages, rate(u.InnerBytes))
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -71,7 +70,7 @@ func fixed() *Results {
 func pagesOf(t *testing.T, r *Results) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, name := range append([]string{PageName}, Tables...) {
+	for _, name := range []string{PageName, MethodsName} {
 		page, err := r.Page(name)
 		require.NoError(t, err, name)
 		assert.NotContains(t, page, "<no value>", name)
@@ -89,42 +88,9 @@ func TestPages(t *testing.T) {
 	pages := pagesOf(t, fixed())
 	for name, lines := range map[string][]string{
 		"README.md": {
-			"- **a**: `make bench-scale` at commit 0000001, 2026-01-01\n",
-			"- **b**: `make bench-peers N=4` at commit 0000002, 2026-01-02, in 3m; 2 cores <&>; n is 4, 1 for etcd's TTL of 60 s; idle groups for 15s; raft v1\n",
+			"- `make bench-scale` at commit 0000001, 2026-01-01\n",
+			"- `make bench-peers N=4` at commit 0000002, 2026-01-02, in 3m; 2 cores <&>; n is 4, 1 for etcd's TTL of 60 s; idle groups for 15s; raft v1\n",
 			"- raft, 3 nodes, default: timeouts 1 s, lease 500 ms: join: too late",
-		},
-		"systems.md": {
-			"## Without a leader\n\nMeasured in run b: commit 0000002, 2026-01-02.\n",
-			"| neli | 1 broker | Open, T = 300ms | 300 | 620 [620–620], 1 | 310 [310–310], 1 | 296 [280–340], 4 | 0.98, 1.13 | 300 [300–300], 1 | b |",
-			"| neli | 1 broker | Open, T = 300ms | 5.5 [5.0–6.0], 2 | 6.0 [4.0–8.0], 2 | 2.0 [1.0–3.0], 6 | 5.5 [4.0–7.0], 2 | 0 of 2 | 0.0 [0.0–0.0], 2 | 20 [19–60], 3 | 0 of 1 | 0 in 9 terms | b |",
-			"| raft | 3 nodes | default: timeouts 1 s, lease 500 ms | – | – | – | – | 1 of 2 | – | – | **1 of 2**, up to 3.4 ms | 0 in 4 terms | b |",
-			"| **2 of 2**, < one sampling interval | 0 in 0 terms | b |",
-			"| neli | 1 broker | Open, T = 300ms | 61 ns, 0 allocs | 5.0 ns, 0 allocs | b |",
-			"| neli | 1 broker | no group | 0 | 0.0 | 0.0 | 0.00 | 2.66 | 0.0 | 0.0 | – | b |",
-			"| neli | 1 broker | Open, T = 300ms | 3 | 20.0 | 4.2 | 1.00 | 0.00 | 0.0 | 0.0 | 22 | b |",
-			"| redsync | 1 server | for its cost | 3 | 0.0 |",
-		},
-		"aims.md": {
-			"- 1 broker: median 2.00 ms, 99th percentile 3.0 ms, n = 3; two in a row: median 3.0 ms, 95th percentile 3.0 ms, maximum 3.0 ms (b)",
-			"| hand-over, median: 1 broker, Open, T = 300ms | ≤ 6.0 ms | 6.0 ms (n = 2) | yes | b |",
-		},
-		"brokers.md": {
-			"- rolling restart, T = 2s, 3 groups, 6 restarts: terms lost: 1; 2040 ms without a leader, 0.0 ms with two (a)\n",
-			"| rolling restart | 0s | `Logs: 3` | 500ms | 0.0 [0.0–0.0], 2 | 0.0 [0.0–0.0], 2 | 0 | 0 | b |\n",
-			"\n\nMeasured in run b: commit 0000002, 2026-01-02.\n",
-			"| SIGKILL of a broker | 15s | one replicated log | 500ms | 9500 [9000–11000], 3 | 9500 [9000–11200], 3 | 4 | 0 | b |\n",
-			"| SIGKILL of a broker | 15s | `Logs: 3` | 500ms | 0.0 [0.0–120], 3 | 0.0 [0.0–120], 3 | 1 | **1**, 2.5 ms | b |\n",
-		},
-		"scale.md": {
-			"Measured in run a: commit 0000001, 2026-01-01; b: commit 0000002, 2026-01-02.\n",
-			"## 16 members in 8 processes, partitions: 100, 1000 roles, T = 5m0s (run a)",
-			"other than with the process that died: 3.\n",
-			"| all have been led after the start | 61.3 | 1.50 | – | 0 |",
-			"| all have been led after the start | 6.4 | 3.00 | 0.20 | 0 |",
-			"| shared out after 10 joined | not within 20.0 | 1.10 | 0.00 | 0 |",
-			"| 16 | 0.0 | 0.0 | 50.00 | 0.00 | 0.0 | 0.0 |",
-			"percent of a core, for each process: 0.40, 0.60, 0.10:",
-			"A member takes 13 MB of its process's resident set; 4.0 MB are live on Go's heap.",
 		},
 		PageName: {
 			"It has 2 cores <&>.\n",
@@ -137,15 +103,13 @@ func TestPages(t *testing.T) {
 			"| 100 in 10, 100000 | 6.4 | 30.5 | 5.9 | > 20.0 |\n",
 			"| CPU | 2 of 4 | 0.60 % (≤ 0.5 % of a core) | the default client's threads",
 			"| very first start, since metadata | 1 of 1 | 322 ms (≤ 321 ms) |",
-			"**Two led at once**",
+			"**Two led at once.**",
 		},
 	} {
 		for _, want := range lines {
 			assert.Contains(t, pages[name], want, name)
 		}
 	}
-	assert.NotContains(t, pages["systems.md"], "| redsync | 1 server | for its cost | 1000 |", "a row of trials that were not made")
-	assert.NotContains(t, pages["scale.md"], "**Two")
 }
 
 // Runs on machines that differ in one respect, and of one day, need few words.
@@ -165,8 +129,6 @@ func TestPagesOfNothing(t *testing.T) {
 	pages := pagesOf(t, &Results{})
 	assert.NotContains(t, pages[PageName], "neli on Kafka")
 	assert.NotContains(t, pages[PageName], "| elected on |")
-	assert.NotContains(t, pages["brokers.md"], "| fault |")
-	assert.Contains(t, pages["scale.md"], "Not measured.")
 }
 
 // The summary is short, and explains every kind of missed target.
@@ -239,38 +201,6 @@ func TestAims(t *testing.T) {
 		assert.NotContains(t, what, "partitions: 100", "targets are for one partition")
 		assert.NotContains(t, what, "hand-over, maximum", "it is reported, but has no target")
 	}
-}
-
-// The clients are compared row by row, each row within one run.
-func TestContests(t *testing.T) {
-	r := &Results{Systems: []System{
-		{Family: "neli", Bed: "b", Setting: "s", Run: "1", Results: &trial.Results{Killed: []float64{90, 100, 110}, Gap: []float64{4, 5, 6}, Stopped: []float64{7}},
-			Idle: []idle.Usage{{Members: 3, Messages: 100, MembersCPU: 0.02}}},
-		{Family: "neli", Bed: "b", Setting: "franz, s", Run: "1", Results: &trial.Results{Killed: []float64{95, 105, 300}, Gap: []float64{1, 2, 3}, First: []float64{1}},
-			Idle: []idle.Usage{{Members: 3, Messages: 111, MembersCPU: 0.0181}}},
-		{Family: "neli", Bed: "b", Setting: "another run", Run: "1", Results: &trial.Results{Killed: []float64{1}}},
-		{Family: "neli", Bed: "b", Setting: "franz, another run", Run: "2", Results: &trial.Results{Killed: []float64{1}}},
-	}, Scale: []crowd.Outcome{
-		{Size: crowd.Size{Roles: 9}, Run: "1", Resident: 1e6, Quiet: idle.Usage{Messages: 10}},
-		{Size: crowd.Size{Roles: 9, Client: "franz"}, Run: "1", Resident: 2e6, Quiet: idle.Usage{Messages: 5}},
-		{Size: crowd.Size{Roles: 8}, Run: "1", Resident: 1e6},
-	}}
-	var got []string
-	for _, c := range r.Contests() {
-		got = append(got, fmt.Sprintf("%s, %s: %s against %s, %.2f, %s", c.What, c.Setting, c.Default, c.Other, c.Ratio, c.Outcome))
-	}
-	require.Equal(t, []string{
-		"fail-over after SIGKILL, ms, s: 100 [90–110], 3 against 105 [95–300], 3, 1.05, alike",
-		"hand-over, ms, s: 5.0 [4.0–6.0], 3 against 2.0 [1.0–3.0], 3, 0.40, better",
-		"idle group of 3: messages/s, s: 100.00 against 111.00, 1.11, worse",
-		"idle group of 3: members' CPU %, s: 2.00 against 1.81, 0.91, alike",
-		"messages/s, 0 members in 0 processes, partitions: 0, 9 roles, T = 0s: 10.00 against 5.00, 0.50, better",
-		"memory of a member, MB, 0 members in 0 processes, partitions: 0, 9 roles, T = 0s: 1.00 against 2.00, 2.00, worse",
-	}, got)
-	require.Equal(t, "franz-go is better in 2 rows, alike in 2, worse in 2", r.score())
-	text, err := r.Page("clients.md")
-	require.NoError(t, err)
-	require.Contains(t, text, "| hand-over, ms | b | s | 5.0 [4.0–6.0], 3 | 2.0 [1.0–3.0], 3 | 0.40 | better |")
 }
 
 func TestTakeReplacesWhatWasMeasuredAnew(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package report writes the results: a summary with a picture, and pages with all rows.
+// Package report writes the results: a summary with a picture, and a page about settings and methods.
 package report
 
 import (
@@ -166,10 +166,11 @@ func (r *Results) runsOf(block string) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// Names of the summary and its picture.
+// Names of the summary, its picture, and the page about settings and methods.
 const (
 	PageName    = "benchmarks.md"
 	PictureName = "benchmarks.svg"
+	MethodsName = "README.md"
 )
 
 // Load reads results; none if there is no such file.
@@ -194,12 +195,9 @@ func (r *Results) Save(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// Write writes the page and the picture into one directory, and the tables into another.
-func (r *Results) Write(docs, tables string) error {
-	files := map[string]string{filepath.Join(docs, PageName): PageName}
-	for _, name := range Tables {
-		files[filepath.Join(tables, name)] = name
-	}
+// Write writes the summary and the picture into one directory, and the methods into the one of the results.
+func (r *Results) Write(docs, results string) error {
+	files := map[string]string{filepath.Join(docs, PageName): PageName, filepath.Join(results, MethodsName): MethodsName}
 	for path, name := range files {
 		page, err := r.Page(name)
 		if err != nil {

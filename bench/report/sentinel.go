@@ -1,12 +1,6 @@
 package report
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-
-	"github.com/goneli/neli/bench/measure"
-)
+import "github.com/goneli/neli/bench/measure"
 
 // The targets with a sentinel: median milliseconds from SIGKILL of the leader until its successor
 // leads.
@@ -40,36 +34,3 @@ func (s System) sentinelAims() []Aim {
 	median("crash of both, median", s.Lease, s.Both)
 	return append(aims, s.countAims()...)
 }
-
-// beside is a group with a sentinel, and the same without.
-type beside struct {
-	System
-	Without    []float64 // SIGKILL of the leader
-	WithoutRun string
-}
-
-// beside are the groups with a sentinel.
-func (r *Results) beside() []beside {
-	var all []beside
-	for _, s := range r.Systems {
-		if !s.Sentinel || s.Results == nil {
-			continue
-		}
-		b := beside{System: s}
-		if i := slices.IndexFunc(r.Systems, func(o System) bool {
-			return o.Results != nil && o.Family == s.Family && o.Bed == s.Bed && o.Setting+", sentinel" == s.Setting
-		}); i >= 0 {
-			b.Without, b.WithoutRun = r.Systems[i].Killed, r.Systems[i].Run
-		}
-		all = append(all, b)
-	}
-	return all
-}
-
-// watchings are all measurements of a sentinel's cost.
-func (r *Results) watchings() []System {
-	return slices.DeleteFunc(slices.Clone(r.Systems), func(s System) bool { return len(s.Watching) == 0 })
-}
-
-// Several is the number of roles in a row.
-func (b beside) Several() string { return fmt.Sprint(cmp.Or(b.Roles, 1)) }
