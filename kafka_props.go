@@ -278,7 +278,8 @@ func (s *settings) producerProperties() map[string]string {
 		drop = append(drop, []string{"enable.idempotence", "enable.gapless.guarantee"})
 	}
 	timeout := s.timeout
-	fixed := map[string]string{"acks": "all"}
+	// A producer's question about a deleted topic must not create one with the brokers' defaults.
+	fixed := map[string]string{"acks": "all", "allow.auto.create.topics": "false"}
 	if s.logs > 0 {
 		// Records queued for a broker that is down should not arrive when it returns: late
 		// records are harmless, but cost waits. librdkafka's resolution is a second.

@@ -53,6 +53,14 @@ func steadyBroker() map[string]string {
 	return props
 }
 
+// autoCreating are brokers with Kafka's own default, which the test kit switches off: they create a topic that a client
+// asks for.
+func autoCreating() map[string]string {
+	props := steadyBroker()
+	props["auto.create.topics.enable"] = "true"
+	return props
+}
+
 // hostileNumber makes names unique.
 var hostileNumber atomic.Int64
 

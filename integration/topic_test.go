@@ -17,7 +17,7 @@ import (
 // The leader topic is created or missing, has unsafe settings, loses its head, or is replaced.
 func TestTopic(t *testing.T) {
 	t.Parallel()
-	cluster := kafkatest.Run(t, kafkatest.Options{Brokers: 3, ProxiedListeners: 1, BrokerProps: steadyBroker()})
+	cluster := kafkatest.Run(t, kafkatest.Options{Brokers: 3, ProxiedListeners: 1, BrokerProps: autoCreating()})
 	admin := newHostileAdmin(t, cluster.Bootstrap())
 	way, err := proxy.New(cluster, 0)
 	require.NoError(t, err)

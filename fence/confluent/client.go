@@ -60,11 +60,17 @@ func commitLimit(config kafka.ConfigMap) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
+// autoCreate is a property that is true by default for producers.
+const autoCreate = "allow.auto.create.topics"
+
 // newProducer makes a client that is watched. The client calls it fatal, and prints it,
 // that a producer was fenced, which is what fences are for: unless config has a channel for
 // logs, they are dropped. Errors have all that matters here.
 func newProducer(config kafka.ConfigMap) (*kafka.Producer, *watcher, error) {
 	config["go.produce.channel.size"] = 0 // not used, and as large by default
+	if _, chosen := config[autoCreate]; !chosen {
+		config[autoCreate] = false // a deleted topic must not come back with the brokers' defaults, perhaps compacted
+	}
 	_, chosen := config["go.logs.channel"]
 	config["go.logs.channel.enable"] = true
 	p, err := kafka.NewProducer(&config)

@@ -42,7 +42,8 @@ type Opener struct {
 // config has librdkafka's properties. One Commit may have as many records as fit into
 // queue.buffering.max.messages (100,000) and queue.buffering.max.kbytes (1 GiB). transaction.timeout.ms is 15,000 unless config says
 // otherwise: it must be longer than the longest transaction, and a suspended leader's open
-// transaction blocks readers for as long. transactional.id is set by Open. What the client
+// transaction blocks readers for as long. allow.auto.create.topics is false unless config says otherwise.
+// transactional.id is set by Open. What the client
 // logs is dropped, as it calls each fenced producer fatal; config["go.logs.channel"] takes it.
 func New(ctx context.Context, config kafka.ConfigMap) (*Opener, error) {
 	o := &Opener{config: kafka.ConfigMap{}} // of its own, also if config is nil

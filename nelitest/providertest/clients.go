@@ -51,7 +51,7 @@ func (b Bed) properties(fixed map[string]string, extra ...string) map[string]str
 func (b Bed) producer(t *testing.T, extra ...string) kafka.Producer {
 	t.Helper()
 	p, err := b.Provider.Producer(b.properties(map[string]string{
-		"acks": "all", "linger.ms": "0", "message.timeout.ms": "30000",
+		"acks": "all", "linger.ms": "0", "message.timeout.ms": "30000", "allow.auto.create.topics": "false",
 	}, extra...), discard)
 	require.NoError(t, err)
 	t.Cleanup(func() { b.closed(t, p.Close()) })
