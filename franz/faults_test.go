@@ -1,6 +1,7 @@
 package franz_test
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -173,6 +174,25 @@ func TestReaderStaysOutOfRecreatedTopic(t *testing.T) {
 	require.NoError(t, c.CreateTopic("log", 1, nil))
 	b.append(b.producer(), "log", "x", "y", "z")
 	pollError(t, r, kafka.ErrUnknownTopic)
+}
+
+// A topic that was read is not new: that it is unknown is reported at once, also to a reader that has begun again.
+func TestDeletionOfATopicThatWasReadIsReportedAtOnce(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprint("assigned again ", again), func(t *testing.T) {
+			c := cluster(t, kfake.SeedTopics(1, "log"))
+			b := newBed(t, c, "topic.metadata.propagation.max.ms", "3600000")
+			r := b.reader()
+			b.append(b.producer(), "log", "0", "1")
+			require.NoError(t, r.Assign("log", []int64{0}))
+			require.Equal(t, []string{"0", "1"}, read(t, r, 2))
+			if again {
+				require.NoError(t, r.Assign("log", []int64{2}))
+			}
+			require.NoError(t, c.DeleteTopic("log"))
+			pollError(t, r, kafka.ErrUnknownTopic)
+		})
+	}
 }
 
 // A topic that some brokers do not know yet does not count as unknown.

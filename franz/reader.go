@@ -31,6 +31,7 @@ type reader struct {
 	errs    []error       // for Poll to return, before records
 	stopped error         // set once records were lost: Poll returns nothing until the next Assign
 	unknown since
+	known   bool // a record of the topic was read, or of another one of its name
 	closed  bool
 }
 
@@ -72,6 +73,7 @@ func (r *reader) Assign(topic string, offsets []int64) error {
 	if former := r.kafka; former != nil {
 		r.former.Go(func() { former.shut(readerGrace) })
 	}
+	r.known = r.known && r.topic == topic
 	r.kafka, r.topic, r.next = next, topic, slices.Clone(offsets)
 	r.records, r.errs, r.stopped, r.unknown = nil, nil, nil, since{}
 	return nil
@@ -135,8 +137,8 @@ func (r *reader) failed(partition int32, err error) {
 		// If franz-go went on, the broker would repeat its answer, as fast as franz-go can ask.
 		r.pause(partition, out)
 	case errors.Is(out, kafka.ErrUnknownTopic):
-		// It takes a while until all brokers know a new topic.
-		if r.unknown.lasts(r.settings.propagation) {
+		// It takes a while until all brokers know a new topic. One that was read is gone.
+		if r.known || r.unknown.lasts(r.settings.propagation) {
 			r.errs = append(r.errs, out)
 		}
 	case kerr.IsRetriable(err):
@@ -172,7 +174,7 @@ func (r *reader) take(p kgo.FetchTopicPartition) {
 			r.pause(p.Partition, &clientError{"read", fmt.Errorf("partition %d begins at offset %d, behind %d", p.Partition, p.LogStartOffset, want), kafka.ErrOutOfRange})
 			return
 		}
-		r.records, r.next[p.Partition] = append(r.records, record), record.Offset+1
+		r.records, r.next[p.Partition], r.known = append(r.records, record), record.Offset+1, true
 	}
 }
 

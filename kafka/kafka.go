@@ -230,8 +230,9 @@ type ClusterInfo struct {
 var (
 	// ErrUnknownTopic: the broker does not know the topic, or not yet
 	// (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID). The library compares the topic's id, and
-	// continues or ends with ErrTopicChanged. For a topic that is being read, a client waits
-	// for topic.metadata.propagation.max.ms before it returns this error.
+	// continues or ends with ErrTopicChanged. A LogReader returns it at once for a topic of which
+	// it has read a record, and for a topic that it does not know after
+	// topic.metadata.propagation.max.ms.
 	ErrUnknownTopic = errors.New("unknown topic")
 	// ErrTopicExists: a topic of that name exists (TOPIC_ALREADY_EXISTS). The library uses it.
 	ErrTopicExists = errors.New("topic exists")
