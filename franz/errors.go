@@ -88,11 +88,11 @@ func kindOf(err error) error {
 	return nil
 }
 
-// refusedToken reports whether a broker has refused a token that came from an option (kgo.SASL).
-// The broker answers with data instead of an error code (RFC 7628, 3.2.2), and franz-go has no
-// error type for that (pkg/sasl/oauth).
+// refusedToken reports whether a broker has refused a token with data instead of an error code (RFC
+// 7628, 3.2.2), and with no error code after that. franz-go has no error type for it
+// (pkg/sasl/oauth).
 func refusedToken(err error) bool {
-	return strings.Contains(err.Error(), "unexpected data in oauth response")
+	return strings.Contains(err.Error(), "OAUTHBEARER authentication failed: ")
 }
 
 // refusedByTLS reports whether a certificate was refused, by either side, rather than that a

@@ -34,6 +34,7 @@ var versions = []struct {
 	{"3.9.2", false, 3, false},
 	{"4.0.2", false, 3, false},
 	{"4.1.2", false, 3, false},
+	{"4.3.1", false, 3, false},
 	{kafkatest.KafkaVersion, false, 3, true},
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // KafkaVersion is the version of Apache Kafka that runs unless Options name another one.
-const KafkaVersion = "4.3.1"
+const KafkaVersion = "4.4.0"
 
 // minJava is the oldest Java that Kafka's broker runs on.
 const minJava = 17

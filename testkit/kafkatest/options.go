@@ -18,7 +18,7 @@ type Options struct {
 	// 1; 3 gives replication factor 3 and min.insync.replicas 2.
 	Brokers int
 
-	// Version is the version of Apache Kafka, for example 3.9.2: 2.8 to 4.3 are known to work. The first
+	// Version is the version of Apache Kafka, for example 3.9.2: 2.8 to 4.4 are known to work. The first
 	// cluster of a version downloads it. Default: [KafkaVersion].
 	Version string
 
