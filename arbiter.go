@@ -60,7 +60,7 @@ func (s *settings) newNonExclusive(w *kafkalog.Clients, clocks clock.Clock, aliv
 	}
 	terms := s.newTerms(clocks.Glance)
 	a := nonexclusive.New(&nonexclusive.Settings{Topic: s.topic, T: s.timeout, Broadcast: s.broadcast, HandoverOverlap: s.handoverOverlap,
-		StarvedAfter: s.starvedAfter, StarvedPause: s.starvedPause, Alive: alive, Now: clocks.Glance, Logger: s.logger},
+		StarvedAfter: s.starvedAfter, StarvedPause: s.starvedPause, GoneAfter: s.goneAfter, Alive: alive, Now: clocks.Glance, Logger: s.logger},
 		nonexclusive.Clients{Topic: topic, Producer: producer, Member: member}, terms)
 	return core{arbiter: a, terms: terms, stats: func() Stats { return nonExclusiveStats(a.Stats()) }}, nil
 }

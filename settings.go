@@ -3,6 +3,7 @@ package neli
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -41,6 +42,8 @@ type settings struct {
 	helloPause         time.Duration // how long the group may take to tell a woken process that its session is lost
 	handoverOverlap    time.Duration // non-exclusive: how long a leaving process leads on
 	starvedAfter       time.Duration // non-exclusive: leave the group after this long without a record on an assigned partition
+	goneAfter          time.Duration // non-exclusive: another member of which no record arrived for this long is gone
+	leastHandOver      time.Duration // non-exclusive: the least T with which every hand-over leaves no gap
 	starvedPause       time.Duration // how long a member that leaves the group stays away, so that others get its partitions
 	drift              float64
 	tokenBase          int64
@@ -263,6 +266,14 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	// a heartbeat.
 	s.starvedPause = 2*time.Second + 2*heartbeatInterval(s.kafka) + 2*s.broadcast
 	s.starvedAfter = max(session, s.timeout-s.starvedPause)
+	if s.timeout-session-2*s.broadcast < leastRebalance {
+		// No other member could lead before V lapses. To leave earlier would only turn a stall of the log into a gap.
+		s.starvedAfter = s.timeout
+	}
+	s.goneAfter = session + 2*s.broadcast
+	if s.mode == NonExclusive && s.timeout > 2*s.broadcast {
+		s.leastHandOver = c.leastHandOver(session, s)
+	}
 	// A rebalance may have to wait until a dead member's session ends. With the cooperative
 	// assignor one is often under way already, and the leaver's partitions move in the next:
 	// librdkafka takes a second for each of the two.
@@ -292,6 +303,22 @@ func (c Config) timing(s *settings, session time.Duration) (field string, value 
 	}
 	return "KafkaConfig[session.timeout.ms]", session.Milliseconds(), subject
 }
+
+// leastHandOver returns the least T with which a join, a leave or a cut leaves no role without a
+// leader: a session, and all that a member stays away for when it makes room for another one. If
+// B is not set, it grows with T.
+func (c Config) leastHandOver(session time.Duration, s *settings) time.Duration {
+	if c.HeartbeatInterval != 0 {
+		return session + s.starvedPause
+	}
+	fixed := (session + s.starvedPause - 2*s.broadcast).Seconds()
+	share := (2 * s.broadcast).Seconds() / s.timeout.Seconds() // that two B take of any T
+	return time.Duration(math.Ceil(1000*fixed/(1-share)-0.001)) * time.Millisecond
+}
+
+// leastRebalance is the time below which no group rebalances: a member that learns of it at a
+// heartbeat joins a second later at the latest (librdkafka looks that often).
+const leastRebalance = time.Second
 
 // answerWait is the least time for which a leaving holder with Open nomination waits for its
 // successor's answer: two round trips with a large margin. Groups with longer beat intervals may

@@ -43,6 +43,8 @@ type Arbiter struct {
 	desired  elector.Desired
 	heard    []clock.Instant // by partition: when the newest record was received while it was assigned here, or when it was assigned
 	v        []clock.Instant // by partition, even if no role below R lives there: V
+	silence  []silence       // by partition: why no records arrive
+	stalled  int             // the partition for which this process stays out of the group until it can write to it again; or none
 	away     clock.Mono      // until when this process stays out of the group
 	leaveAt  clock.Instant   // while leaving: when the hand-over overlap ends
 	terms    int64           // number of terms so far
@@ -51,6 +53,9 @@ type Arbiter struct {
 
 // NoToken is the token of all terms: this mode has no fencing tokens.
 const NoToken = int64(-1)
+
+// none is no partition.
+const none = -1
 
 // lookEvery is how often the arbiter checks its state when nothing else wakes it. It bounds how
 // late a hung application is noticed.
@@ -101,6 +106,7 @@ func (a *Arbiter) Run(ctx context.Context) error {
 	a.assigned = make([]assignment, m)
 	a.heard = make([]clock.Instant, m)
 	a.v = make([]clock.Instant, m)
+	a.silence, a.stalled = make([]silence, m), none
 	a.table.Open(m, m)
 	a.mu.Unlock()
 	group, ctx := errgroup.WithContext(ctx)
@@ -137,6 +143,7 @@ func (a *Arbiter) received(r kafka.Record) {
 		return
 	}
 	a.heard[p] = now
+	a.silence[p].read(now)
 	if a.leaving() {
 		return
 	}
@@ -179,6 +186,7 @@ func (a *Arbiter) assign(partitions []int, lost bool) {
 			a.assigned[p] = assignedHere
 			if before[p] != assignedHere {
 				a.heard[p] = now
+				a.silence[p].assigned(now)
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/kafkalog"
 )
 
@@ -13,11 +12,16 @@ import (
 func (a *Arbiter) broadcast(ctx context.Context) error {
 	tick := time.NewTicker(a.set.Broadcast)
 	defer tick.Stop()
+	reports := make([]func(error), len(a.assigned))
+	for p := range reports {
+		reports[p] = func(err error) { a.reported(p, err) }
+	}
 	for {
 		if a.attend() {
-			for p := range a.assigned {
-				if err := a.clients.Producer.Append(a.set.Topic, p, nil, a.reported); err != nil {
-					a.reported(err) // no report follows; the next record will do
+			for p, report := range reports {
+				a.appending(p)
+				if err := a.clients.Producer.Append(a.set.Topic, p, nil, report); err != nil {
+					report(err) // the client reports nothing then; the next record will do
 				}
 			}
 		}
@@ -31,8 +35,9 @@ func (a *Arbiter) broadcast(ctx context.Context) error {
 	}
 }
 
-func (a *Arbiter) reported(err error) {
+func (a *Arbiter) reported(p int, err error) {
 	a.count(err)
+	a.written(p, err)
 	if err == nil {
 		a.writing.OK()
 		a.unwritten.Over(a.set.Logger, "writing to the leader topic again", "topic", a.set.Topic)
@@ -74,21 +79,10 @@ func (a *Arbiter) decide() (broadcasts bool, starved int) {
 	if p, at := a.starved(); p >= 0 && now.Mono >= at {
 		a.away = now.Mono.Add(a.set.StarvedPause) // counted from when it leaves
 		starved = p
+		if a.stalled = none; a.silence[p].unwritten(now, a.set.StarvedAfter/2) {
+			a.stalled = p // the log may stand still for all members
+		}
 	}
 	a.clients.Member.Join(alive && !a.leaving() && !a.desired.Unhealthy && now.Mono >= a.away)
 	return alive && (a.desired.Contend || now.Mono.Sub(a.leaveAt.Mono) < 0), starved
-}
-
-// starved returns the partition that will be the first to be given up for lack of records, and
-// when; −1 if there is none. A process that is cut off from a partition's broker, but not from
-// the group's coordinator, looks healthy to the group. It would stay assigned, and nobody would
-// lead once V has lapsed.
-func (a *Arbiter) starved() (partition int, at clock.Mono) {
-	partition = -1
-	for p, has := range a.assigned {
-		if t := a.heard[p].Mono.Add(a.set.StarvedAfter); has == assignedHere && !a.leaving() && (partition < 0 || t < at) {
-			partition, at = p, t
-		}
-	}
-	return partition, at
 }

@@ -172,6 +172,94 @@ func TestSharedDeafMakesRoom(t *testing.T) {
 	}
 }
 
+// Nothing is committed for a while, for any member. If the stall is shorter than T − B − J, no role is without a leader. A
+// lone member, and members of a group that cannot rebalance within T, lead on through each stall that is shorter than T − B.
+// After a longer stall a role has no leader for what it lasts beyond T, and for a rebalance.
+func TestSharedStallOfAll(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct{ session, heartbeat, timeout time.Duration }{
+		{100 * ms, 10 * ms, 300 * ms}, {100 * ms, 10 * ms, 500 * ms}, {100 * ms, 10 * ms, time.Second}, {100 * ms, 10 * ms, 3 * time.Second},
+		{250 * ms, 25 * ms, 750 * ms}, {500 * ms, 50 * ms, 1500 * ms}, {time.Second, 100 * ms, 3 * time.Second},
+		{2 * time.Second, 200 * ms, 6 * time.Second}, {3 * time.Second, 300 * ms, 9 * time.Second},
+		{session, groupBeat, sharedT},
+	} {
+		for _, group := range []struct {
+			members   int
+			rebalance time.Duration
+		}{{1, 2 * time.Second}, {3, 20 * ms}, {3, 500 * ms}} {
+			members, rebalance := group.members, group.rebalance
+			t.Run(fmt.Sprintf("S=%v T=%v members=%d rebalance=%v", c.session, c.timeout, members, rebalance), func(t *testing.T) {
+				simulateWith(t, nelitest.Options{RebalanceTime: rebalance}, overlapping, func(cl *cluster) {
+					T, B, J := c.timeout, c.timeout/20, 2*(c.heartbeat+groupPoll+rebalance)+delivery
+					cl.Period = max(ms, T/1000)
+					for i := range members {
+						cl.Work(string(rune('a'+i)), func(cfg *neli.Config) {
+							shared(cfg)
+							cfg.Partitions, cfg.HeartbeatTimeout = 3, T
+							cfg.KafkaConfig = neli.KafkaConfigMap{"session.timeout.ms": c.session.Milliseconds(), "heartbeat.interval.ms": c.heartbeat.Milliseconds()}
+						})
+					}
+					cl.Leader(0, time.Minute)
+					for i, percent := range []time.Duration{30, 50, 70, 90, 94, 100, 102, 150} {
+						cl.Pass(T + 4*(J+c.session) + 5*time.Second + B*time.Duration(i)/8) // at any time of an interval
+						cl.Gap()
+						stall := T * percent / 100
+						cl.Broker.Lag(time.Hour)
+						cl.Pass(stall)
+						cl.Broker.Lag(0)
+						cl.Pass(2*T + 2*J + 4*time.Second)
+						gap := cl.Gap()
+						if (members == 1 || T < c.session+2*B+time.Second) && stall < T-B || stall < T-B-J {
+							require.Zero(cl, gap, "nobody led for a while: a stall of %v", stall)
+						}
+						require.LessOrEqual(cl, gap, max(0, stall-T)+J+2*B, "nobody led for longer than the stall beyond T and a rebalance: a stall of %v", stall)
+					}
+				})
+			})
+		}
+	}
+}
+
+// New accepts a T that is too short for hand-overs without a gap, and says once which T is long enough.
+func TestSharedSaysWhichTLeavesNoGap(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		session, heartbeat, T, every time.Duration
+		groups                       int
+		least                        time.Duration // 0: T is long enough
+	}{
+		{100 * ms, 10 * ms, 300 * ms, 0, 1, 2356 * ms}, // S + 2 s + two heartbeats, and a tenth of T for two B
+		{100 * ms, 10 * ms, 2356 * ms, 0, 1, 0},
+		{100 * ms, 10 * ms, 2355 * ms, 0, 1, 2356 * ms},
+		{100 * ms, 10 * ms, 300 * ms, 0, 2, 2650 * ms},
+		{time.Second, 100 * ms, 3 * time.Second, 100 * ms, 1, 3400 * ms},
+		{session, groupBeat, sharedT, 0, 1, 0},
+		{session, groupBeat, 9 * time.Second, 0, 1, 10 * time.Second},
+	} {
+		simulateWith(t, nelitest.Options{}, overlapping, func(cl *cluster) {
+			var said []time.Duration
+			cl.Join("a", func(cfg *neli.Config) {
+				shared(cfg)
+				cfg.HeartbeatTimeout, cfg.HeartbeatInterval, cfg.GroupsOnTopic = c.T, c.every, c.groups
+				cfg.KafkaConfig = neli.KafkaConfigMap{"session.timeout.ms": c.session.Milliseconds(), "heartbeat.interval.ms": c.heartbeat.Milliseconds()}
+				cfg.Logger = slog.New(callsBack{func(r slog.Record) {
+					r.Attrs(func(a slog.Attr) bool {
+						if a.Key == "least" {
+							said = append(said, a.Value.Duration())
+						}
+						return true
+					})
+				}})
+			})
+			if c.least == 0 {
+				require.Empty(cl, said, "%v", c)
+			} else {
+				require.Equal(cl, []time.Duration{c.least}, said, "%v", c)
+			}
+		})
+	}
+}
+
 // After a crash there is no leader for at most S + J + B. With two disjoint groups there always
 // is one.
 func TestSharedCrash(t *testing.T) {
@@ -462,11 +550,15 @@ func (p refusingProducer) Append(string, int, []byte, func(error)) error { retur
 // pause. It must leave all the same: otherwise the group would not tell it its assignment again.
 func TestSharedStarvedWhilePollIsBlocked(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
-		a := c.Work("a", func(cfg *neli.Config) {
-			shared(cfg)
-			cfg.HeartbeatTimeout, cfg.HeartbeatInterval = 8700*time.Millisecond, 300*time.Millisecond
-		})
-		c.Leader(0, time.Minute)
+		with := func(group string) func(*neli.Config) {
+			return func(cfg *neli.Config) {
+				inGroup(group)(cfg)
+				cfg.HeartbeatTimeout, cfg.HeartbeatInterval = 8700*time.Millisecond, 150*time.Millisecond
+			}
+		}
+		a := c.Work("a", with("g"))
+		c.Work("b", with("h")) // so that a is not alone on the topic
+		c.Eventually(time.Minute, "it leads", a.IsLeader)
 		c.Pass(10 * time.Second)
 		c.Broker.CutOff("a", nelitest.Reads)
 		c.Pass(session - time.Second)

@@ -11,6 +11,8 @@ const (
 	arbFile   = "arbiter.go"
 	castFile  = "broadcast.go"
 	setFile   = "../../settings.go"
+
+	silenceFile = "silence.go"
 )
 
 // sharedRules are the rules of non-exclusive mode. The guard of a rule is the test that shows
@@ -63,7 +65,7 @@ var sharedRules = []mutation.Mutant{
 
 	// Broadcasts.
 	{Rule: "broadcasts go to all M partitions", File: castFile,
-		Old: "for p := range a.assigned {\n				if err :=", New: "for p := range min(1, len(a.assigned)) {\n				if err :=",
+		Old: "for p, report := range reports {", New: "for p, report := range reports[:min(1, len(reports))] {",
 		Guard: "TestSharedBroadcastsToAllOnceInB/1", Want: `partition 1`},
 	{Rule: "a broadcast each B", File: castFile,
 		Old: "time.NewTicker(a.set.Broadcast)", New: "time.NewTicker(2 * a.set.Broadcast)",
@@ -79,6 +81,24 @@ var sharedRules = []mutation.Mutant{
 	{Rule: "it stays out of the group for a while", File: castFile,
 		Old: "a.away = now.Mono.Add(a.set.StarvedPause) // counted from when it leaves", New: "a.away = now.Mono",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads|nobody led for a while`},
+	{Rule: "a member that could not write either comes back as soon as it can", File: castFile,
+		Old: "			a.stalled = p //", New: "			a.stalled = none //",
+		Guard: "TestSharedStallOfAll/S=1s_.*", Want: `nobody led for`},
+	{Rule: "a member that can write, but not read, stays away for the whole pause", File: castFile,
+		Old: "a.silence[p].unwritten(now, a.set.StarvedAfter/2) {", New: "true {",
+		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads|nobody led for a while`},
+	{Rule: "a member does not leave just after it could write again", File: silenceFile,
+		Old: "s.resumed.Mono >= heard.Mono {", New: "s.resumed.Mono >= heard.Mono && set == nil {",
+		Guard: "TestSharedStallOfAll/S=100ms_T=.*s_.*", Want: `nobody led for`},
+	{Rule: "a lone member stays in the group until V has lapsed", File: silenceFile,
+		Old: "		after = max(after, set.T)\n", New: "",
+		Guard: "TestSharedStallOfAll/S=6s_.*", Want: `nobody led for a while`},
+	{Rule: "a member that hears others is not alone", File: silenceFile,
+		Old: "		s.others = now\n	}", New: "	}",
+		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads|nobody led for a while`},
+	{Rule: "with a T too short for a rebalance a member leaves only once V has lapsed", File: setFile,
+		Old: "		s.starvedAfter = s.timeout\n", New: "",
+		Guard: "TestSharedStallOfAll/S=100ms_T=500ms.*", Want: `nobody led for a while`},
 	{Rule: "it leaves early enough for another one to lead while V is young", File: setFile,
 		Old: "max(session, s.timeout-s.starvedPause)", New: "s.timeout",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
