@@ -155,7 +155,9 @@ type Config struct {
 	// has not heard may use that value.
 	//
 	// Non-exclusive mode: longer than the group's session timeout plus two broadcast intervals, at
-	// most 24 h; default three session timeouts (18 s, or 135 s with group.protocol=consumer).
+	// most 24 h; default three session timeouts (18 s, or 135 s with group.protocol=consumer). If a
+	// join, a leave or a cut may leave a role without a leader because it is shorter than a session
+	// and a rebalance, New logs a warning with the least value that avoids that.
 	HeartbeatTimeout time.Duration
 
 	// HeartbeatInterval is the time between beats.

@@ -91,6 +91,10 @@ func (s *settings) announce() {
 	case s.small:
 		args = append(args, "logs", s.logs)
 	}
+	if s.timeout < s.leastHandOver {
+		s.logger.Warn("HeartbeatTimeout is too short for hand-overs without a gap: a join, a leave or a cut may leave roles without a leader for a rebalance",
+			"heartbeatTimeout", s.timeout, "least", s.leastHandOver)
+	}
 	if s.mode == Exclusive {
 		args = append(args, "nomination", s.nomination.String(), "drainTimeout", s.drain,
 			"maxClockDrift", s.drift, "silence", s.silence(), "observer", s.observer, "tokenBase", s.tokenBase)
