@@ -315,6 +315,9 @@ func (s *settings) readerProperties() map[string]string {
 	return s.properties([][]string{groupOnly, writeOnly}, defaults, fixed)
 }
 
+// mainLoop is how often librdkafka's main loop wakes by itself.
+const mainLoop = 500 * time.Millisecond
+
 func (s *settings) groupProperties() map[string]string {
 	defaults := map[string]string{
 		"partition.assignment.strategy": "cooperative-sticky",
@@ -324,6 +327,10 @@ func (s *settings) groupProperties() map[string]string {
 	}
 	if newGroups(s.kafka) {
 		defaults = map[string]string{"fetch.error.backoff.ms": "50"}
+	} else if every := heartbeatInterval(s.kafka); every < mainLoop {
+		// Statistics wake librdkafka's main loop, which sends the heartbeats. Otherwise it wakes
+		// twice a second, and finds that a shorter session is over.
+		defaults["statistics.interval.ms"] = strconv.FormatInt(max(every, 10*time.Millisecond).Milliseconds(), 10)
 	}
 	fixed := following("latest")
 	fixed["group.id"] = s.group

@@ -79,6 +79,25 @@ func TestMessageTimeoutFollowsT(t *testing.T) {
 	}
 }
 
+// librdkafka sends heartbeats only when its main loop wakes, which is twice a second unless statistics wake it.
+func TestStatisticsWakeTheClientForEachHeartbeat(t *testing.T) {
+	for _, c := range []struct {
+		set  KafkaConfigMap
+		want string
+	}{
+		{nil, "30000"},
+		{KafkaConfigMap{"session.timeout.ms": 1000, "heartbeat.interval.ms": 100}, "100"},
+		{KafkaConfigMap{"session.timeout.ms": 100, "heartbeat.interval.ms": 10}, "10"},
+		{KafkaConfigMap{"session.timeout.ms": 20, "heartbeat.interval.ms": 5}, "10"},
+		{KafkaConfigMap{"session.timeout.ms": 1000, "heartbeat.interval.ms": 100, "statistics.interval.ms": 0}, "0"},
+		{KafkaConfigMap{"group.protocol": "consumer"}, "30000"},
+	} {
+		s := resolved(t, Config{Mode: NonExclusive, KafkaConfig: c.set})
+		require.Equal(t, c.want, s.groupProperties()["statistics.interval.ms"], "%v", c.set)
+		require.NotEqual(t, "10", s.producerProperties()["statistics.interval.ms"], "only members of the group have heartbeats")
+	}
+}
+
 // Each client gets what is everybody's and what is its own.
 func TestPropertiesReachTheirClients(t *testing.T) {
 	all := []string{"group", "producer", "reader"}
