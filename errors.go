@@ -44,7 +44,7 @@ var (
 	// ErrNotLeader: this process does not lead the role.
 	ErrNotLeader = errors.New("neli: this process does not lead the role")
 	// ErrNoMember: no member that may claim has this id, and the name belongs to no member or to
-	// several.
+	// several. If it belongs to several, the text has their ids.
 	ErrNoMember = errors.New("neli: no such member")
 	// ErrLeadsAlready: the chosen member leads the role already. Nothing was done. Ask returns it
 	// too.

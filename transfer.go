@@ -16,11 +16,13 @@ import (
 // member, which claims it within a round trip. The role stays there for the term: neither balance
 // nor preference moves it. To give up all roles call StepDown.
 //
-// to is the Member.ID of a member, or its Name if no other member has that name. Errors:
+// to is the Member.ID of a member, or its Name if no other member has that name. A member that
+// crashed and was started again under its name has two entries for a while: once the former one is
+// overdue, the name means the other one. Errors:
 //
 //   - ErrNotLeader: this process does not lead the role, or is giving up its partition already;
 //   - ErrLeadsAlready: the member is this process;
-//   - ErrNoMember: there is no such member;
+//   - ErrNoMember: there is no such member, or several have this name;
 //   - ErrNoAnswer: the member did not answer within a second (within a HeartbeatInterval of up to fifteen
 //     seconds if that is longer), because it is dead, cut off or unhealthy. This process leads on, and the
 //     application receives no event;

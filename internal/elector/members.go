@@ -1,7 +1,10 @@
 package elector
 
 import (
+	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -44,8 +47,16 @@ type member struct {
 // staying reports whether a process has been heard more than once, and recently. A process that
 // crashes soon after each start says hardly more than one Hello.
 func (m *member) staying(now clock.Instant) bool {
-	return m.heard.Mono.Sub(m.since) >= helloEvery/2 && now.Mono.Sub(m.heard.Mono) < 3*max(m.period, helloEvery)/2
+	return m.heard.Mono.Sub(m.since) >= helloEvery/2 && !m.overdue(now)
 }
+
+// overdue reports whether a process has been silent for so long that it has probably crashed.
+func (m *member) overdue(now clock.Instant) bool {
+	return now.Mono.Sub(m.heard.Mono) >= 3*max(m.period, helloEvery)/2
+}
+
+// Self is this process's id and name.
+type Self struct{ Process, Name string }
 
 type wish struct {
 	process string
@@ -212,36 +223,61 @@ func (ms *members) expire(now clock.Instant, gone func()) {
 	}
 }
 
-// find returns the one process with this id, or else with this name, that would claim.
-func (ms *members) find(to string) string {
-	if ms.takes(to) {
-		return to
+// find returns the id of the process that an id or name refers to; empty if there is none that
+// would claim. self is this process, which may be the one. After a crash and a restart two
+// processes have one name for a while: the one that is overdue is gone. If none is overdue, or
+// several, the error says so.
+func (ms *members) find(to string, self Self, now clock.Instant) (id string, err error) {
+	if to == self.Process || ms.takes(to) {
+		return to, nil
 	}
-	found := ""
+	var present, overdue []string
+	if to == self.Name {
+		present = append(present, self.Process)
+	}
 	for id, m := range ms.by {
-		if m.name != to || !ms.takes(id) {
-			continue
+		switch {
+		case m.name != to || !ms.takes(id):
+		case m.overdue(now):
+			overdue = append(overdue, id)
+		default:
+			present = append(present, id)
 		}
-		if found != "" {
-			return ""
-		}
-		found = id
 	}
-	return found
+	if len(present) == 0 {
+		present = overdue
+	}
+	switch len(present) {
+	case 0:
+		return "", nil
+	case 1:
+		return present[0], nil
+	}
+	slices.Sort(present)
+	return "", &severalError{present}
 }
 
-// means reports whether a name or id refers to this process: its id, or its name if no other
-// member has it.
-func (ms *members) means(to, process, name string) bool {
-	if to == process {
+// severalError says that a name belongs to several members. For callers it is an ErrNoMember.
+type severalError struct{ ids []string }
+
+func (e *severalError) Error() string {
+	return fmt.Sprintf("neli: %d members have this name, use an id: %s", len(e.ids), Harmless(strings.Join(e.ids[:min(len(e.ids), 5)], ", ")))
+}
+
+func (e *severalError) Is(target error) bool { return target == ErrNoMember }
+
+// means reports whether a name or id refers to a process: its id, or its name if no other member
+// has it.
+func (ms *members) means(to string, of Self, now clock.Instant) bool {
+	if to == of.Process {
 		return true
 	}
 	for id, m := range ms.by {
-		if id == to || m.name == to && id != process {
+		if id == to || m.name == to && id != of.Process && ms.takes(id) && !m.overdue(now) {
 			return false
 		}
 	}
-	return to == name
+	return to == of.Name
 }
 
 // wantedBy reports whether this process need not wait for another one on partition p: another

@@ -151,24 +151,69 @@ func TestMemberSince(t *testing.T) {
 
 func TestMembersFind(t *testing.T) {
 	h := heard(1)
-	for id, name := range map[string]string{"1": "one", "2": "twin", "3": "twin", "4": "5", "5": "five", "6": "sick", "7": "mixed", "8": "mixed"} {
+	for id, name := range map[string]string{"1": "one", "2": "twin", "3": "twin", "4": "5", "5": "five", "6": "sick", "7": "mixed", "8": "mixed", "9": "me"} {
 		h.announced(id, name, &wantsAll, true, at(0))
 	}
 	h.announced("6", "sick", &wantsNone, true, at(0))
 	h.suspect("7")
+	self := Self{"0", "self"}
 	for to, want := range map[string]string{
-		"1": "1", "one": "1", "2": "2", "3": "3", "twin": "", "five": "5",
+		"1": "1", "one": "1", "2": "2", "3": "3", "five": "5",
 		"5":    "5", // an id goes before a name
 		"sick": "", "6": "",
 		"mixed": "8", // of two one would claim
 		"7":     "",
 		"":      "", "x": "",
+		"0": "0", "self": "0",
 	} {
-		require.Equal(t, want, h.find(to), to)
+		id, err := h.find(to, self, at(0))
+		require.NoError(t, err, to)
+		require.Equal(t, want, id, to)
+	}
+	for _, self := range []Self{{"0", "self"}, {"0", "me"}} {
+		_, err := h.find(map[string]string{"self": "twin", "me": "me"}[self.Name], self, at(0))
+		require.ErrorIs(t, err, ErrNoMember)
+		require.ErrorContains(t, err, "2 members have this name, use an id: "+map[string]string{"self": "2, 3", "me": "0, 9"}[self.Name])
 	}
 	require.True(t, h.wanting("1", 8))
 	require.False(t, h.wanting("1", 9), "it wants nine roles")
 	require.False(t, h.wanting("x", 0))
+}
+
+// A process that crashed, and was started again under its name, has left a member that says nothing any more.
+func TestMembersFindTheOneThatIsNotOverdue(t *testing.T) {
+	const overdue = 3 * helloEvery / 2
+	slow := wantsAll
+	slow.Period = 20 * time.Second
+	for _, c := range []struct {
+		name  string
+		old   lease.Announcement
+		last  time.Duration // when the old one was last heard; the new one is heard at 0
+		after time.Duration
+		found string // "": an error
+	}{
+		{"just restarted", wantsAll, -time.Second, 0, ""},
+		{"not overdue yet", wantsAll, 0, overdue - 1, ""},
+		{"overdue", wantsAll, 0, overdue, "new"},
+		{"overdue when the new one came", wantsAll, -overdue, 0, "new"},
+		{"it says Hello less often", slow, 0, 29 * time.Second, ""},
+		{"it says Hello less often, and is overdue", slow, 0, 30 * time.Second, "new"},
+	} {
+		h := heard(1)
+		h.announced("old", "host", &c.old, true, at(c.last))
+		h.announced("new", "host", &wantsAll, true, at(0))
+		h.alive("new", at(c.after))
+		id, err := h.find("host", Self{"me", "other"}, at(c.after))
+		require.Equal(t, c.found, id, c.name)
+		require.Equal(t, c.found == "", err != nil, c.name)
+		require.Equal(t, c.found != "", h.means("host", Self{"new", "host"}, at(c.after)), "whether the name means the new one alone: %s", c.name)
+	}
+	h := heard(1)
+	for _, id := range []string{"a", "b"} {
+		h.announced(id, "host", &wantsAll, true, at(0))
+	}
+	_, err := h.find("host", Self{"me", "other"}, at(overdue))
+	require.ErrorIs(t, err, ErrNoMember, "both are overdue")
 }
 
 func TestMembersWantedBy(t *testing.T) {

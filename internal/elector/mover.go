@@ -258,8 +258,11 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	if _, leads := p.lease.Leads(u, now); !leads || h == nil || p.hands.of(u) != nil || !n.terms.Told(role) {
 		return 0, ErrNotLeader
 	}
-	member := n.members.find(to)
-	if to == n.set.Process || to == n.set.Name && member == "" {
+	member, err := n.members.find(to, Self{n.set.Process, n.set.Name}, now)
+	if err != nil {
+		return 0, err
+	}
+	if member == n.set.Process {
 		return 0, ErrLeadsAlready
 	}
 	if member == "" || !n.members.wanting(member, role) {

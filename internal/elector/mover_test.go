@@ -251,12 +251,12 @@ func TestPreferenceIsAskedOnce(t *testing.T) {
 // A name means a process only if no other member has it.
 func TestWhomANameMeans(t *testing.T) {
 	ms := censusOf(&member{name: "b"}, &member{name: "c"}).members
-	require.True(t, ms.means("p1", "p1", "A"))
-	require.True(t, ms.means("A", "p1", "A"))
-	require.False(t, ms.means("B", "p1", "A"))
-	require.False(t, ms.means("b", "p1", "b"), "a member is called that, too")
+	require.True(t, ms.means("p1", Self{"p1", "A"}, at(0)))
+	require.True(t, ms.means("A", Self{"p1", "A"}, at(0)))
+	require.False(t, ms.means("B", Self{"p1", "A"}, at(0)))
+	require.False(t, ms.means("b", Self{"p1", "b"}, at(0)), "a member is called that, too")
 	ms.by["A"] = &member{name: "x"}
-	require.False(t, ms.means("A", "p1", "A"), "it is a member's id")
+	require.False(t, ms.means("A", Self{"p1", "A"}, at(0)), "it is a member's id")
 }
 
 // Who did not claim what it was given is left alone for five seconds, then for twice as

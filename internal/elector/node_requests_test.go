@@ -372,6 +372,9 @@ func TestTheLeaderLeadsAlready(t *testing.T) {
 	w.pass(6 * time.Second)
 	o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: "same"})
 	w.pass(10 * time.Millisecond)
-	require.Len(t, a.takeRequests(), 1, "the other member of that name is meant")
-	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "same", now); require.NoError(t, err) })
+	require.Len(t, a.takeRequests(), 1, "another member of that name may be meant")
+	a.do(func(now clock.Instant) {
+		_, err := a.Transfer(0, "same", now)
+		require.ErrorContains(t, err, "2 members have this name, use an id: a, b")
+	})
 }

@@ -220,7 +220,7 @@ func (n *Node) Ask(r Request, now clock.Instant) (id int, err error) {
 		return 0, ErrVacant
 	case g.Session.Process == n.set.Process:
 		return 0, errOwnRole
-	case r.Verb == lease.Transfer && n.members.means(r.To, g.Session.Process, g.Name):
+	case r.Verb == lease.Transfer && n.members.means(r.To, Self{g.Session.Process, g.Name}, now):
 		return 0, ErrLeadsAlready
 	default:
 		return n.requests.ask(r, g.Session.Process, n.route, now)

@@ -413,8 +413,14 @@ var mutants = []mutation.Mutant{
 		Old: "		return 0, ErrLeadsAlready\n", New: "		return 0, ErrNoMember\n",
 		Guard: "TestTheLeaderLeadsAlready", Want: `leads the role already`},
 	{Rule: "a name that another member has, too, is not the leader's alone", File: "members.go",
-		Old: "if id == to || m.name == to && id != process {", New: "if id == to || m == nil {",
+		Old: "if id == to || m.name == to && id", New: "if id == to || m == nil && id",
 		Guard: "TestTheLeaderLeadsAlready", Want: `leads the role already`},
+	{Rule: "of two members with one name, one that is overdue is gone", File: "members.go",
+		Old: "		case m.overdue(now):\n", New: "		case false:\n",
+		Guard: "TestMembersFindTheOneThatIsNotOverdue", Want: `Not equal`},
+	{Rule: "of two members with one name none is chosen by chance", File: "members.go",
+		Old: "	case 1:\n		return present[0], nil", New: "	default:\n		return present[0], nil",
+		Guard: "TestMembersFindTheOneThatIsNotOverdue", Want: `Not equal`},
 }
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }

@@ -75,6 +75,45 @@ func TestHeirClaimsAlone(t *testing.T) {
 	})
 }
 
+// A member crashes and is started again under its name. Until the former one is overdue, the name means two members, and the
+// error says which ids to choose from. After that it means the one that lives.
+func TestTransferToARestartedMemberByName(t *testing.T) {
+	for _, ask := range []bool{false, true} {
+		Simulate(t, nelitest.Options{}, nil, func(c *Cluster) {
+			named := func(name string) func(*neli.Config) {
+				return func(cfg *neli.Config) {
+					Open(cfg)
+					cfg.Name, cfg.DisableRebalance = name, true
+					cfg.Requests = func(neli.Request) error { return nil }
+				}
+			}
+			l := c.Work("l", named("l"))
+			c.Leader(0, 2*silence)
+			asker := c.Work("asker", named("asker"))
+			old := c.Work("host", named("host"))
+			c.Pass(20 * time.Second)
+			c.Crash(old)
+			c.Pass(300 * time.Millisecond)
+			again := c.Work("again", named("host"))
+			c.Pass(time.Second)
+			transfer := func() error {
+				if ask {
+					return asker.Ask(c.atMost(time.Minute), neli.Request{Role: 0, To: "host"})
+				}
+				return l.Transfer(c.atMost(time.Minute), 0, "host")
+			}
+			err := transfer()
+			require.ErrorContains(c, err, "2 members have this name")
+			for _, id := range []string{old.ID(), again.ID()} {
+				require.ErrorContains(c, err, id)
+			}
+			c.Pass(8 * time.Second)
+			require.NoError(c, transfer())
+			require.True(c, again.IsLeader())
+		})
+	}
+}
+
 // A Transfer that is refused has no effect.
 func TestTransferRefuses(t *testing.T) {
 	Simulate(t, nelitest.Options{}, Overlapping, func(c *Cluster) {
