@@ -52,7 +52,7 @@ endef
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: booted suspend-peers demo demo-peers check check-root check-franz check-peers check-nelicron test lanes unit unit-root unit-modules prometheus metrics metrics-doc mutants mutants-root mutants-modules sim soak nightly integration integration-timed integration-patient integration-examples fenced integration-franz integration-franz-timed integration-franz-patient versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-brokers chaos-members chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: booted suspend-peers demo demo-peers check check-root check-franz check-peers check-nelicron test lanes unit unit-root unit-modules prometheus metrics metrics-doc mutants mutants-root mutants-modules sim soak nightly integration integration-timed integration-patient integration-examples fenced integration-franz integration-franz-timed integration-franz-patient versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-brokers chaos-members chaos-test lint cross tidy command extras vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -264,15 +264,13 @@ OUT ?= $(CURDIR)/dist/neli
 command: ## OUT=dist/neli, static, VERSION=vX.Y.Z in it; GOOS, GOARCH as for go build
 	cd cmd/neli && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X github.com/goneli/neli/cmd/neli/internal/cli.version=$(VERSION)' -o $(abspath $(OUT)) .
 
-extras: ## completions and manual pages of the command, in dist-extras
+extras: ## completions and manual pages of the command, and the licences of what builds contain, in dist-extras
 	rm -rf dist-extras && mkdir -p dist-extras/completions
+	cd release && $(GO) run ./notice >../dist-extras/NOTICE
 	$(MAKE) --no-print-directory command GOOS= GOARCH= OUT=$(CURDIR)/dist-extras/neli
 	dist-extras/neli man dist-extras/man
 	for shell in bash zsh fish powershell; do dist-extras/neli completion $$shell >dist-extras/completions/neli.$$shell || exit 1; done
 	rm dist-extras/neli
-
-notice: ## NOTICE: the licences of what users' builds have in them
-	cd release && $(GO) run ./notice
 
 tidy: ## each module's go.mod and go.sum, released or not
 	cd release && $(GO) run ./tidy

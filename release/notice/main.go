@@ -1,4 +1,4 @@
-// Command notice writes NOTICE: each module that builds of this library or of the command contain, with the text of its
+// Command notice prints NOTICE: each module that builds of this library or of the command contain, with the text of its
 // licence.
 package main
 
@@ -40,7 +40,8 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(r.Dir, "NOTICE"), text, 0o644)
+	_, err = os.Stdout.Write(text)
+	return err
 }
 
 // notice returns the text of the file.
@@ -61,7 +62,7 @@ func notice(r repo.Repo) ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	b.WriteString("Builds of neli contain code of these modules. `make notice` writes this file.\n")
+	b.WriteString("Builds of neli contain code of these modules. `make extras` writes this file.\n")
 	for _, path := range slices.Sorted(maps.Keys(found)) {
 		if err := found[path].write(&b); err != nil {
 			return nil, err

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,12 +8,12 @@ import (
 	"github.com/goneli/neli/release/internal/repo"
 )
 
-func TestNoticeIsUpToDate(t *testing.T) {
+func TestEveryModuleInABuildHasAKnownLicence(t *testing.T) {
 	r, err := repo.Here()
 	require.NoError(t, err)
-	want, err := notice(r)
+	text, err := notice(r)
 	require.NoError(t, err)
-	has, err := os.ReadFile(filepath.Join(r.Dir, "NOTICE"))
-	require.NoError(t, err)
-	require.True(t, string(want) == string(has), "NOTICE is old: make notice")
+	for _, module := range []string{"confluent-kafka-go", "franz-go", "librdkafka", "cobra"} {
+		require.Contains(t, string(text), module)
+	}
 }
