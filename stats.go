@@ -15,8 +15,8 @@ import (
 // never decrease. A field that only one mode knows is zero in the other mode. Role counts cover
 // all roles below R.
 //
-// A follower that is cut off reads nothing and reports every role as vacant: compare several
-// processes before you trust Vacant and Leaderless of one.
+// A follower that is cut off reads nothing and reports every role as vacant: look at CutOff, and
+// compare several processes, before you trust Vacant of one.
 type Stats struct {
 	Records   uint64 `json:"records"`   // all records read
 	Foreign   uint64 `json:"foreign"`   // skipped records of other groups and topics. Exclusive mode
@@ -80,12 +80,28 @@ type Stats struct {
 	// should take longer than a fiftieth of HeartbeatTimeout; if steps do, there are too many roles
 	// for HeartbeatTimeout and this machine, or the machine is overloaded. Exclusive mode.
 	Steps Timing `json:"steps"`
-	// Vacancies is how long roles were vacant, from Vacant to Held as in Watch, one value for each
-	// role: the cost of a hand-over, or of a fail-over after the holder's lease was over by any
-	// clock. Leaderless is the total, in seconds, over all roles, including vacancies that still
-	// last. Exclusive mode.
+	// Vacancies is how long roles had no leader, one value for each role that has one again: from
+	// the Release to the next Claim at a hand-over; from the last evidence of the former holder to
+	// the next Claim after a crash, at most a HeartbeatInterval more than the truth. Leaderless is
+	// the total in seconds over all roles. It includes vacancies that last, but the silence of a
+	// holder before its lease is over only once another term has begun, since it may be heard again.
+	//
+	// Time that this process cannot know does not count: in which it was suspended, or its own
+	// records did not come back (CutOff). If the log itself stood still, as in an outage of the
+	// broker, the time counts afterwards from the end of the holder's lease on, less up to
+	// HeartbeatTimeout. An observer, which writes nothing, counts what it reports as Vacant. Exclusive
+	// mode.
 	Vacancies  Timing  `json:"vacancies"`
 	Leaderless float64 `json:"leaderless"`
+	// Silence is for how long there has been no sign of a leader of the role for which that is
+	// longest: since the newest evidence of its holder, if two heartbeats are missing, or since its
+	// Release. It is 0 if all leaders were heard, and while CutOff is not 0. Exclusive mode.
+	Silence time.Duration `json:"silence"`
+	// CutOff is for how long this process has read nothing although it should have, since its own
+	// records do not come back: its broker or its network is down, and it cannot know who leads.
+	// 0 while it reads; observers, which write nothing, have 0. With small logs it is for how long
+	// most of them were not heard, and observers have it, too. Exclusive mode.
+	CutOff time.Duration `json:"cut_off"`
 
 	// Roles is R, as this process has it.
 	Roles int `json:"roles"`
@@ -152,7 +168,7 @@ func exclusiveStats(s elector.Stats) Stats {
 		TermsStarted: s.Terms.Started, TermsEnded: byReason(s.Terms),
 		RoundTrips: Timing(s.RoundTrips), Drains: Timing(s.Drains), Steps: Timing(s.Steps), Vacancies: Timing(s.Vacancies), Leaderless: s.Leaderless,
 		Roles: s.Held + s.Vacant + s.Unknown, Led: s.Led, Held: s.Held, Vacant: s.Vacant,
-		OldestEvidence: ageOf(s.Evidence, s.Now, 0), LastRecord: ageOf(s.Read, s.Now, never),
+		OldestEvidence: ageOf(s.Evidence, s.Now, 0), LastRecord: ageOf(s.Read, s.Now, never), Silence: s.Silence, CutOff: s.CutOff,
 	}
 }
 
@@ -204,8 +220,10 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		plain
 		Throttled      seconds `json:"throttled"`
+		Silence        seconds `json:"silence"`
+		CutOff         seconds `json:"cut_off"`
 		OldestEvidence seconds `json:"oldest_evidence"`
 		LastRecord     seconds `json:"last_record"`
 		LastPulse      seconds `json:"last_pulse"`
-	}{plain(s), seconds(s.Throttled), seconds(s.OldestEvidence), seconds(s.LastRecord), seconds(s.LastPulse)})
+	}{plain(s), seconds(s.Throttled), seconds(s.Silence), seconds(s.CutOff), seconds(s.OldestEvidence), seconds(s.LastRecord), seconds(s.LastPulse)})
 }

@@ -319,7 +319,7 @@ func TestVacanciesAreTimed(t *testing.T) {
 		s = o.Stats()
 		require.Equal(c, 3, b.Stats().Led)
 		require.Equal(c, before.Vacancies.Count+uint64(led), s.Vacancies.Count)
-		require.Less(c, s.Vacancies.Sum-before.Vacancies.Sum, 0.2*float64(led), "from when its lease was over")
+		require.InDelta(c, (silence-beat/2).Seconds()*float64(led), s.Vacancies.Sum-before.Vacancies.Sum, (beat/2+200*time.Millisecond).Seconds()*float64(led), "since it was last heard")
 		require.InDelta(c, s.Vacancies.Sum-before.Vacancies.Sum, s.Leaderless-before.Leaderless, 1e-6)
 	})
 }
@@ -478,7 +478,7 @@ func TestStatsOfNonExclusiveMode(t *testing.T) {
 // In JSON durations are seconds and reasons are words.
 func TestStatsAsJSON(t *testing.T) {
 	s := neli.Stats{Records: 7, LastPulse: 1500 * time.Millisecond, Leaderless: 2.5, Throttled: 3500 * time.Millisecond,
-		OldestEvidence: 4500 * time.Millisecond, LastRecord: 5500 * time.Millisecond}
+		OldestEvidence: 4500 * time.Millisecond, LastRecord: 5500 * time.Millisecond, Silence: 6500 * time.Millisecond, CutOff: 8500 * time.Millisecond}
 	s.RoundTrips = neli.Timing{Count: 2, Sum: 0.25}
 	s.RoundTrips.Buckets[1] = 1
 	s.TermsEnded = map[neli.Reason]uint64{neli.ReasonNotPulsed: 3}
@@ -487,8 +487,8 @@ func TestStatsAsJSON(t *testing.T) {
 	var of map[string]any
 	require.NoError(t, json.Unmarshal(b, &of))
 	require.Equal(t, map[string]any{"not_pulsed": 3.0}, of["terms_ended"])
-	require.Equal(t, []any{1.5, 2.5, 3.5, 4.5, 5.5, 7.0},
-		[]any{of["last_pulse"], of["leaderless"], of["throttled"], of["oldest_evidence"], of["last_record"], of["records"]})
+	require.Equal(t, []any{6.5, 8.5, 1.5, 2.5, 3.5, 4.5, 5.5, 7.0},
+		[]any{of["silence"], of["cut_off"], of["last_pulse"], of["leaderless"], of["throttled"], of["oldest_evidence"], of["last_record"], of["records"]})
 	trips := of["round_trips"].(map[string]any)
 	require.Equal(t, []any{2.0, 0.25, 1.0}, []any{trips["count"], trips["sum"], trips["buckets"].([]any)[1]})
 	require.Len(t, of, reflect.TypeFor[neli.Stats]().NumField(), "each has a name of its own")

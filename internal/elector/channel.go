@@ -21,6 +21,7 @@ type channel struct {
 
 	caughtUpAt clock.Instant // when the records before end were read; zero: not yet
 	history    time.Duration // how long reading them took
+	readAt     clock.Instant // when something was last read
 
 	link          link          // own records and their round trips
 	pacing        pacing        // of own Claims
@@ -304,6 +305,21 @@ func (l *link) beating(now clock.Instant, t time.Duration) bool {
 // probing is the same for Hellos.
 func (l *link) probing(now clock.Instant, t time.Duration) bool {
 	return l.hello.seq != 0 && now.Mono.Sub(l.hello.at) < t
+}
+
+// waitsSince is since when an own record should have come back although nothing was read since a
+// time; Never if there is none.
+func (l *link) waitsSince(read clock.Mono) clock.Mono {
+	since := clock.Mono(clock.Never)
+	if l.stalled {
+		since = read
+	}
+	for _, f := range []flight{l.beat, l.hello} {
+		if f.seq != 0 {
+			since = min(since, max(read, f.at))
+		}
+	}
+	return since
 }
 
 // check reports whether own records come back: none is overdue, and one came back within T/2.

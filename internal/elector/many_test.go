@@ -19,7 +19,7 @@ func TestMemoryForVacantRolesIsFreed(t *testing.T) {
 		t.Helper()
 		s := of.shards[0]
 		require.Empty(t, s.claims.listed)
-		require.Empty(t, s.vacancies.since)
+		require.Empty(t, s.vacancies.in)
 		require.Empty(t, of.planner.sharing.first)
 	}
 	w.pass(20 * time.Second)

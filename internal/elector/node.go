@@ -167,6 +167,7 @@ func (n *Node) Tick(now clock.Instant) {
 	}
 	n.revive(now)
 	for _, s := range n.shards {
+		s.vacancies.addUp(now)
 		s.sweep(now)
 	}
 	n.rebalance(now)

@@ -31,9 +31,11 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 		return
 	case e.Alive:
 		p.lease.Answered(log.index, now)
+		p.vacancies.heardLog(log, now)
 	default:
 		n.counts.Records++
 		n.counts.read = now
+		p.vacancies.heardLog(log, now)
 		p.nomination.heard()
 		n.consume(log, e, r, bad, now)
 	}
@@ -55,7 +57,9 @@ func (n *Node) conclude(now clock.Instant) {
 // consume folds a record into the lease and acts on the result.
 func (n *Node) consume(log *channel, e Entry, r *lease.Record, bad error, now clock.Instant) {
 	p := log.shard
+	late := p.vacancies.overtaking(r, p.localRoles(), now)
 	ev, anew := p.lease.Read(log.index, e.Offset, r, bad, now)
+	p.vacancies.overtook(late, p.localRoles(), now)
 	if bad != nil {
 		n.counts.skipped(bad)
 		n.tell(n.reports.skipped(bad, e))
@@ -65,6 +69,9 @@ func (n *Node) consume(log *channel, e Entry, r *lease.Record, bad error, now cl
 		return
 	}
 	if ev.Own {
+		if len(p.logs) == 1 {
+			p.vacancies.proved(ev.Stamp.Raw)
+		}
 		log.back(r, ev.Stamp, now)
 	}
 	log.doubt(ev, e, r, now)
@@ -142,14 +149,14 @@ func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.I
 		if id := s.lease.As(r.Session); s.claims.revived(id) { // others were told that its roles are vacant
 			roles := s.lease.RolesOf(id)
 			s.watch(roles)
-			s.vacancies.recountOf(roles, s.localRoles(), now)
+			s.vacancies.recountOf(roles, s.localRoles(), true, now)
 		}
 		s.unheard.heard(r.Session, c.log.Offset() >= c.end)
 	}
 	c.outlived(ev.Outlived, r, now)
 	if len(ev.Changed) > 0 {
 		s.watch(ev.Changed)
-		s.vacancies.recountOf(ev.Changed, s.localRoles(), now)
+		s.vacancies.recountOf(ev.Changed, s.localRoles(), false, now)
 		s.claims.designate(ev.Changed, r, s.set.Process)
 	}
 	s.sync(now)

@@ -103,27 +103,33 @@ func TestOddRecords(t *testing.T) {
 // what a naive count finds.
 func TestVacancyStatsAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v, c := &vacancyStats{}, &Counters{}
+		k := newRooms(1, 12, nil)
+		k.begin()
+		k.counts = counts{}
+		v, c := &k.shards[0].vacancies, &k.counts.Counters
+		v.vacancyStats = vacancyStats{}
 		naive, below, now := map[int32]time.Duration{}, int32(8), time.Second
 		leaderless, lasted, won := 0.0, 0.0, uint64(0)
 		roles := rapid.SliceOfNDistinct(rapid.Int32Range(0, 11), 0, 6, func(r int32) int32 { return r })
-		v.account(0, c, at(now))
+		v.account(0, false, c, at(now))
 		t.Repeat(map[string]func(*rapid.T){
 			"vacated": func(t *rapid.T) {
 				some := roles.Draw(t, "roles")
+				number := v.open(at(now).Raw, at(now).Raw)
 				for _, r := range some {
-					v.vacated(r, below, at(now))
+					v.vacated(r, below, number)
 					if _, is := naive[r]; !is && r < below {
 						naive[r] = now
 					}
 				}
+				v.close(number)
 			},
 			"occupied": func(t *rapid.T) {
 				some := roles.Draw(t, "roles")
-				over := endedVacancies{c: c, now: at(now)}
+				over := endedSpans{v: v, now: at(now)}
 				for _, r := range some {
-					if since := v.occupied(r); since != 0 {
-						over.add(since)
+					if number := v.occupied(r); number != 0 {
+						over.add(number)
 					}
 					if since, is := naive[r]; is {
 						won++
@@ -147,12 +153,15 @@ func TestVacancyStatsAreExact(t *testing.T) {
 				d := time.Duration(rapid.IntRange(1, 9).Draw(t, "s")) * time.Second
 				now += d
 				leaderless += d.Seconds() * float64(len(naive))
-				v.account(0, c, at(now))
+				v.account(0, false, c, at(now))
 			},
 			"": func(t *rapid.T) {
 				if v.count != len(naive) || c.Vacancies.Count != won || c.Leaderless != leaderless || c.Vacancies.Sum != lasted {
 					t.Fatalf("%d vacant, %d won after %v s, %v s; should be %d, %d after %v s, %v s", v.count, c.Vacancies.Count, c.Vacancies.Sum, c.Leaderless,
 						len(naive), won, lasted, leaderless)
+				}
+				if used := len(v.spans) - len(v.unused); used > len(naive) {
+					t.Fatalf("%d spans for %d vacant roles", used, len(naive))
 				}
 			},
 		})
@@ -162,11 +171,12 @@ func TestVacancyStatsAreExact(t *testing.T) {
 // What a newer version may hold is not counted as vacant for that time.
 func TestANewerVersionMayHoldWhatIsVacant(t *testing.T) {
 	v, c := &vacancyStats{}, &Counters{}
-	v.account(0, c, at(0))
-	v.vacated(0, 2, at(0))
-	v.vacated(1, 2, at(0))
-	v.account(at(3*time.Second).Raw, c, at(2*time.Second))
+	v.account(0, false, c, at(0))
+	number := v.open(at(0).Raw, at(0).Raw)
+	v.vacated(0, 2, number)
+	v.vacated(1, 2, number)
+	v.account(at(3*time.Second).Raw, false, c, at(2*time.Second))
 	require.Zero(t, c.Leaderless)
-	v.account(at(3*time.Second).Raw, c, at(5*time.Second))
+	v.account(at(3*time.Second).Raw, false, c, at(5*time.Second))
 	require.InDelta(t, 4, c.Leaderless, 1e-9)
 }

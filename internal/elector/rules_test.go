@@ -301,7 +301,7 @@ var mutants = []mutation.Mutant{
 	{Rule: "nothing is vacant before the log was read to where it ended", File: "standings.go",
 		Old: "if now.Raw < s.lease.FreeAt(role) || !caughtUp(s.logs) {", New: "if now.Raw < s.lease.FreeAt(role) {",
 		Guard: "TestNothingIsVacantBeforeTheLogWasRead", Want: `after \d+ of \d+ records`},
-	{Rule: "nor counted", File: "stats.go",
+	{Rule: "nor counted", File: "vacancies.go",
 		Old: "	case c.caught:\n", New: "	case c.caught || !held:\n",
 		Guard: "TestNothingIsVacantBeforeTheLogWasRead", Want: `role 0 was not vacant`},
 	{Rule: "gaps at the end of a log are not waited for for ever", File: "announcements.go",

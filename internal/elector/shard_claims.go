@@ -301,7 +301,8 @@ func (k *common) reviewAll(now clock.Instant) {
 // of all are shared out together, since each sharing out takes long for many roles.
 func (s *shard) silence(now clock.Instant) {
 	over := map[lease.Session]bool{}
-	for _, h := range s.claims.findSilent(s.lease.Holders(), s.lease.Lapses, now) {
+	found := s.claims.findSilent(s.lease.Holders(), s.lease.Lapses, now)
+	for _, h := range found {
 		over[h.Session] = true
 		s.main.suspect(h.Session.Process, h.Heard, now)
 	}
@@ -310,7 +311,7 @@ func (s *shard) silence(now clock.Instant) {
 	}
 	roles := s.heldBy(over)
 	s.vacancies.addUp(now)
-	s.vacancies.noticed(roles, s.localRoles(), now)
+	s.vacancies.fellSilent(found, s.localRoles(), now)
 	if !s.lease.Reminds() {
 		s.vacate(roles, now)
 	}

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,8 +28,8 @@ func (a *actor) same(t *testing.T, msg ...any) {
 	vacant := 0
 	for _, p := range a.shards {
 		count := 0
-		for _, since := range p.vacancies.since {
-			if since != 0 {
+		for _, number := range p.vacancies.in {
+			if number != 0 {
 				count++
 			}
 		}
@@ -122,19 +123,23 @@ func TestAShardCountsVacancies(t *testing.T) {
 	s.begun = true
 	s.vacancies.addUp(k.now)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-	s.vacancies.noticed([]int32{2}, s.localRoles(), k.now)
+	s.vacancies.recountOf([]int32{2}, s.localRoles(), false, k.now)
 	require.Zero(t, s.vacancies.count, "a later record may show who holds roles 2 and 4")
 	s.main.announcements.caughtUp = true
 	s.vacancies.follow(s.localRoles(), k.now)
 	require.Equal(t, 1, s.vacancies.count)
 
-	k.now = k.now.Add(3 * time.Second)
-	s.vacancies.addUp(k.now)
+	addUp := func(d time.Duration) {
+		for range d / (500 * time.Millisecond) {
+			k.now = k.now.Add(500 * time.Millisecond)
+			s.vacancies.addUp(k.now)
+		}
+	}
+	addUp(3 * time.Second)
 	require.InDelta(t, 3, k.counts.Leaderless, 1e-9)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}}))
 	require.Equal(t, 3, s.vacancies.count)
-	k.now = k.now.Add(time.Second)
-	s.vacancies.addUp(k.now)
+	addUp(time.Second)
 	require.InDelta(t, 6, k.counts.Leaderless, 1e-9, "three roles for a second")
 	k.read(0, k.from("c", 0, lease.Record{Kind: lease.Claim, Roles: []int32{0, 2}}))
 	require.Equal(t, 1, s.vacancies.count)
@@ -144,13 +149,12 @@ func TestAShardCountsVacancies(t *testing.T) {
 	k.desired.Roles = 2 // of which only role 0 is here
 	s.vacancies.follow(s.localRoles(), k.now)
 	require.Zero(t, s.vacancies.count, "nobody wants the rest")
-	s.vacancies.noticed([]int32{0, 1}, s.localRoles(), k.now)
-	require.Equal(t, 1, s.vacancies.count)
+	s.vacancies.fellSilent(slices.Collect(s.lease.Holders()), s.localRoles(), k.now)
+	require.Equal(t, 1, s.vacancies.count, "c held 0 and 2")
 	s.lease.Begin(0, Entry{Reset: true, Offset: 9, End: 9}, k.now)
 	s.vacancies.recount(s.localRoles(), k.now)
 	require.Zero(t, s.vacancies.count, "nothing is known any more")
-	k.now = k.now.Add(time.Hour)
-	s.vacancies.addUp(k.now)
+	addUp(time.Hour)
 	require.InDelta(t, 6, k.counts.Leaderless, 1e-9)
 }
 
@@ -161,15 +165,15 @@ func TestLeaderlessTimeDoesNotDependOnLooks(t *testing.T) {
 		var c, d Counters
 		end, now := time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms"))*time.Millisecond, time.Duration(0)
 		for _, v := range []*vacancyStats{&once, &often} {
-			v.vacated(1, 4, at(0))
-			v.account(0, &Counters{}, at(0))
+			v.vacated(1, 4, v.open(at(0).Raw, at(0).Raw))
+			v.account(0, false, &Counters{}, at(0))
 		}
 		newer := at(time.Duration(rapid.IntRange(0, 60_000).Draw(t, "newer")) * time.Millisecond).Raw
 		for now < end {
 			now = min(end, now+time.Duration(rapid.IntRange(1, 9000).Draw(t, "pause"))*time.Millisecond)
-			often.account(newer, &d, at(now))
+			often.account(newer, false, &d, at(now))
 		}
-		once.account(newer, &c, at(end))
+		once.account(newer, false, &c, at(end))
 		if diff := c.Leaderless - d.Leaderless; diff > 1e-6 || diff < -1e-6 {
 			t.Fatalf("%v s at once, %v s in all", c.Leaderless, d.Leaderless)
 		}
@@ -179,15 +183,26 @@ func TestLeaderlessTimeDoesNotDependOnLooks(t *testing.T) {
 // Vacancies that began and ended together are one entry of the histogram with a number, so that a
 // million roles cost one.
 func TestVacanciesThatEndTogetherAreCountedTogether(t *testing.T) {
-	c := &Counters{}
-	e := endedVacancies{c: c, now: at(10 * time.Second)}
-	for _, since := range []time.Duration{2, 2, 7, 2} {
-		e.add(at(since * time.Second).Raw)
+	k := newRooms(1, 5, nil)
+	k.begin()
+	v := &k.shards[0].vacancies
+	v.vacancyStats = vacancyStats{}
+	for role, since := range []time.Duration{2, 2, 7, 2} {
+		if role != 1 {
+			v.open(at(since*time.Second).Raw, at(since*time.Second).Raw)
+		}
+		v.vacated(int32(role), 5, int32(len(v.spans)))
+	}
+	e := endedSpans{v: v, now: at(10 * time.Second)}
+	for role := range int32(4) {
+		e.add(v.occupied(role))
 	}
 	e.count()
 	e.count()
-	require.Equal(t, uint64(4), c.Vacancies.Count)
-	require.InDelta(t, 3*8+3, c.Vacancies.Sum, 1e-9)
+	require.Equal(t, uint64(4), k.counts.Vacancies.Count)
+	require.InDelta(t, 3*8+3, k.counts.Vacancies.Sum, 1e-9)
+	require.InDelta(t, 3*8+3, k.counts.Leaderless, 1e-9, "nothing was added up while they lasted")
+	require.Len(t, v.unused, 3, "no span is left")
 }
 
 // crowded is a Node that knows of R roles, held by a hundred others, and the next offset.
