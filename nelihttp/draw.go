@@ -50,7 +50,7 @@ func (h *handler) draw(g *glance) drawing {
 	now := map[who]int{}
 	total := 0
 	for i, s := range g.standings {
-		now[whoOf(s)] += g.sizes[i]
+		now[g.who(s)] += g.sizes[i]
 		total += g.sizes[i]
 	}
 	if total == 0 {
@@ -115,7 +115,7 @@ func largestNames(lanes [][]slice, now map[who]int, total int, has palette) []st
 // lookOf returns the CSS class, the letter and the text of a colour.
 func lookOf(w who, classes map[string]int) (class, letter, name string) {
 	if w.kind != byOne {
-		names := map[kind]string{vacant: "vacant", unknown: "unknown", unseen: "not watched", others: "others"}
+		names := map[kind]string{unheard: "not heard", vacant: "vacant", unknown: "unknown", unseen: "not watched", others: "others"}
 		return string(w.kind), "", names[w.kind]
 	}
 	if c, ok := classes[w.name]; ok {
@@ -145,7 +145,7 @@ func legendOf(lanes [][]slice, now map[who]int, classes map[string]int, self str
 			}
 		}
 	}
-	for _, k := range []kind{others, unknown, vacant, unseen} {
+	for _, k := range []kind{others, unheard, unknown, vacant, unseen} {
 		if was[string(k)] {
 			class, _, text := lookOf(who{kind: k}, classes)
 			all = append(all, legend{Class: class, Name: text, Roles: roles[class], Now: k != unseen})
@@ -219,7 +219,7 @@ func (d *drawing) cells(g *glance, total int, classes map[string]int) {
 		counts[i] = map[who]int{}
 	}
 	for _, s := range g.standings {
-		w := whoOf(s)
+		w := g.who(s)
 		if _, named := classes[w.name]; w.kind == byOne && !named {
 			w = who{kind: others}
 		}
@@ -256,30 +256,4 @@ func (d *drawing) cells(g *glance, total int, classes map[string]int) {
 		d.Cells = append(d.Cells, c)
 	}
 	d.Map = fmt.Sprintf("map of %d roles in %d cells; the list above shows how many each process has", total, len(counts))
-}
-
-// headline returns a sentence that says who leads. bad reports that some roles are vacant.
-func headline(g *glance) (text string, bad bool) {
-	count, names, total := map[who]int{}, []string{}, 0
-	for i, s := range g.standings {
-		w := whoOf(s)
-		if w.kind == byOne && count[w] == 0 {
-			names = append(names, shown(w.name))
-		}
-		count[w] += g.sizes[i]
-		total += g.sizes[i]
-	}
-	missing := count[who{kind: vacant}] > 0
-	switch {
-	case len(names) == 0 && missing:
-		return "nobody leads", true
-	case len(names) == 0:
-		return "the leader is not known yet", false
-	case len(names) == 1:
-		return names[0] + " leads", missing
-	}
-	if all := strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]; len(names) <= 3 && len(all) <= 60 {
-		return all + " lead", missing
-	}
-	return fmt.Sprintf("%d processes lead %d roles", len(names), total-count[who{kind: vacant}]-count[who{kind: unknown}]), missing
 }

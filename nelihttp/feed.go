@@ -18,7 +18,7 @@ const (
 	restPerLook = 20
 )
 
-// feed finds out what has changed, for all streams together, and only while there are some. A stream
+// feed finds out what has changed, for all streams and the time line together. A stream
 // has no queue. It remembers the newest version that it wrote, and then asks for what is newer. So a
 // slow stream misses intermediate states, as a slow consumer of Watch does.
 type feed struct {
@@ -28,11 +28,24 @@ type feed struct {
 
 	mu      sync.Mutex
 	streams int
-	run     *feedRun // while there are streams
+	kept    bool     // it runs as long as the process, for the time line
+	run     *feedRun // while there are streams, or kept
 }
 
 func newFeed(src source, known *shared[*glance], past *history) *feed {
 	return &feed{src: src, known: known, past: past}
+}
+
+// keep follows changes until the process is no longer live, whether there are streams or not.
+func (f *feed) keep() {
+	f.mu.Lock()
+	f.kept = true
+	run := f.run
+	if run == nil {
+		run = startFeed(f.src, f.known, f.past)
+		f.run = run
+	}
+	f.mu.Unlock()
 }
 
 // join adds a stream. leave must be called once; for the last stream it returns when the feed's
@@ -61,7 +74,7 @@ func (f *feed) full() bool {
 func (f *feed) leave(run *feedRun) {
 	f.mu.Lock()
 	f.streams--
-	last := f.streams == 0
+	last := f.streams == 0 && !f.kept
 	if last {
 		f.run = nil // the next stream starts a new run
 	}
@@ -88,6 +101,7 @@ type feedRun struct {
 // row is a Standing and the version of its last change.
 type row struct {
 	standing neli.Standing
+	key      rowKey
 	roles    []int
 	version  uint64
 }
@@ -120,21 +134,26 @@ func startFeed(src source, known *shared[*glance], past *history) *feedRun {
 }
 
 // look updates the rows after each change, until ctx is done. With many roles the library's Standings may
-// be up to T/50 older than the change, so look updates the rows once more after that time.
+// be up to T/50 older than the change, so look updates the rows once more after that time. It also
+// looks once a heartbeat, for holders that have fallen silent: nothing changes then.
 func (f *feedRun) look(ctx context.Context, changed <-chan struct{}) {
 	var again <-chan time.Time
+	beat := time.NewTimer(beatOf(f.src.Config()))
+	defer beat.Stop()
 	for {
 		news := false
 		select {
 		case <-changed:
 			news = true
 		case <-again:
+		case <-beat.C:
 		case <-ctx.Done():
 			return
 		}
 		began := time.Now()
-		f.take(f.known.fresh().standings)
+		f.take(f.known.fresh())
 		pause := restAfter(time.Since(began))
+		beat.Reset(max(5*pause, beatOf(f.src.Config())))
 		if news {
 			again = time.After(pause + f.src.Config().HeartbeatTimeout/50)
 		}
@@ -149,18 +168,19 @@ func (f *feedRun) look(ctx context.Context, changed <-chan struct{}) {
 }
 
 // take updates the rows from the present Standings, and notes which have changed.
-func (f *feedRun) take(now []neli.Standing) {
+func (f *feedRun) take(g *glance) {
+	now := g.standings
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := make(map[rowKey]row, len(f.rows))
 	for _, r := range f.rows {
-		known[keyOf(r.standing)] = r
+		known[r.key] = r
 	}
 	changed := len(now) != len(f.rows)
 	rows := make([]row, len(now))
 	for i, s := range now {
-		rows[i] = row{standing: s, roles: slices.Collect(s.Roles()), version: f.version + 1}
-		if old, ok := known[keyOf(s)]; ok && slices.Equal(old.roles, rows[i].roles) {
+		rows[i] = row{standing: s, key: keyOf(s, g.who(s).kind), roles: slices.Collect(s.Roles()), version: f.version + 1}
+		if old, ok := known[rows[i].key]; ok && slices.Equal(old.roles, rows[i].roles) {
 			rows[i].version = old.version
 		} else {
 			changed = true
@@ -180,13 +200,14 @@ func (f *feedRun) take(now []neli.Standing) {
 type rowKey struct {
 	partition int
 	status    neli.Status
+	shown     kind // whether the holder is silent
 	member    string
 	token     int64
 	since     time.Time // if there is no token: on small logs it distinguishes the terms of a holder
 }
 
-func keyOf(s neli.Standing) rowKey {
-	key := rowKey{partition: s.Partition, status: s.Status, member: s.Holder.Member, token: s.Holder.Token}
+func keyOf(s neli.Standing, shown kind) rowKey {
+	key := rowKey{partition: s.Partition, status: s.Status, shown: shown, member: s.Holder.Member, token: s.Holder.Token}
 	if key.token == 0 {
 		key.since = s.Holder.Since
 	}

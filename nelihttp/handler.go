@@ -66,14 +66,18 @@ func WithMetrics(at string) Option {
 }
 
 // Handler returns a handler for the routes in the package comment. It works under [http.StripPrefix] and
-// is safe for concurrent use. It starts no goroutine until there is a stream of events: then one Watch
-// of n serves all streams, and ends with the last one. The page's time line knows only the changes of
-// that time. A stream ends with its request, or when n is closed or fails. Handler panics if n is nil.
+// is safe for concurrent use. One Watch of n serves the page's time line and all streams of events; its
+// goroutines end when n is closed or fails. A stream ends with its request, or then. In non-exclusive
+// mode there is nothing to watch. Handler panics if n is nil.
 func Handler(n *neli.Neli, opts ...Option) http.Handler {
 	if n == nil {
 		panic("nelihttp: Handler: n is nil")
 	}
-	return newHandler(n, opts...)
+	h := newState(n, opts...)
+	if n.Config().Mode == neli.Exclusive {
+		h.feed.keep()
+	}
+	return h.routes()
 }
 
 // handler is the state that the routes share.
@@ -85,7 +89,7 @@ type handler struct {
 	feed  *feed
 }
 
-func newHandler(src source, opts ...Option) http.Handler {
+func newState(src source, opts ...Option) *handler {
 	h := &handler{src: src, past: &history{}}
 	h.known = &shared[*glance]{compute: h.look}
 	h.feed = newFeed(src, h.known, h.past)
@@ -95,6 +99,13 @@ func newHandler(src source, opts ...Option) http.Handler {
 	if src.Config().Mode != neli.Exclusive {
 		h.allow = nil // nothing can be handed over
 	}
+	return h
+}
+
+// newHandler returns a handler whose time line follows changes only while there are streams.
+func newHandler(src source, opts ...Option) http.Handler { return newState(src, opts...).routes() }
+
+func (h *handler) routes() http.Handler {
 	mux := http.NewServeMux()
 	for route, serve := range map[string]http.HandlerFunc{
 		"/leader":        h.leader,

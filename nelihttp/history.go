@@ -17,10 +17,10 @@ const (
 	backSteps = 24               // steps into which a time that was not watched is divided, for many roles
 )
 
-// history records who led in the last ten minutes, as far as this handler knows. While there are
-// streams, it sees every look of the feed. At other times it knows only since when the present terms
-// have lasted, from the holders' Since. The rest was not watched. Its size does not depend on the
-// numbers of roles, holders and changes.
+// history records who led in the last ten minutes, as far as this handler knows: it sees every look
+// of the feed, from the time of Handler on. Of the time before, and while the feed does not run, it
+// knows only since when the present terms have lasted, from the holders' Since. The rest was not
+// watched. Its size does not depend on the numbers of roles, holders and changes.
 type history struct {
 	mu         sync.Mutex
 	runs       int       // runs of the feed at present
@@ -61,6 +61,7 @@ const (
 	byOne   kind = "held"
 	others  kind = "others"
 	vacant  kind = "vacant"
+	unheard kind = "silent" // held, but two heartbeats are missing
 	unknown kind = "unknown"
 	unseen  kind = "unseen"
 )
@@ -118,9 +119,10 @@ func (p *history) observe(g *glance) {
 		from = now.Add(-window)
 	}
 	for i, s := range firstRoles(g) {
-		p.lanes[i].advance(from, now, s, p.continuous)
+		p.lanes[i].advance(from, now, s, g, p.continuous)
 	}
 	next := sharesOf(g)
+	defer p.mute(g)
 	if p.continuous {
 		p.all.add(from, now, p.all.current)
 	} else {
@@ -128,6 +130,54 @@ func (p *history) observe(g *glance) {
 	}
 	p.all.current = next
 	p.at, p.continuous = now, p.runs > 0
+}
+
+// mute shows silent holders as silent since their last evidence.
+func (p *history) mute(g *glance) {
+	for _, s := range g.standings {
+		w := g.who(s)
+		if s.Status != neli.Held || w.kind == byOne {
+			continue
+		}
+		from := g.at.Round(0).Add(-s.Holder.Age)
+		p.all.mute(s.Holder.Name, from, w)
+		for r := range s.Roles() {
+			if r >= maxLanes {
+				break
+			}
+			p.lanes[r].mute(s.Holder.Name, from, w)
+			p.lanes[r].current = []part{{w, 1}}
+		}
+	}
+}
+
+// mute shows another kind in place of a holder from a time on; unknown also in place of silence.
+func (l *lane) mute(name string, from time.Time, as who) {
+	meant := func(w who) bool { return w == who{byOne, name} || w.kind == unheard && as.kind == unknown }
+	for i := 0; i < len(l.slices); i++ {
+		s := l.slices[i]
+		if !s.to.After(from) || !slices.ContainsFunc(s.parts, func(p part) bool { return meant(p.who) }) {
+			continue
+		}
+		if s.from.Before(from) {
+			l.slices[i].to = from
+			l.slices = slices.Insert(l.slices, i+1, slice{from, s.to, s.parts})
+			continue // with the part that was split off
+		}
+		count := map[who]float64{}
+		for _, p := range s.parts {
+			if meant(p.who) {
+				p.who = as
+			}
+			count[p.who] += p.share
+		}
+		l.slices[i].parts = nil
+		for w, share := range count {
+			l.slices[i].parts = append(l.slices[i].parts, part{w, share})
+		}
+		l.slices[i].parts = tidy(l.slices[i].parts)
+	}
+	l.tidy()
 }
 
 // firstRoles returns the Standings of the roles that have lanes of their own.
@@ -145,8 +195,11 @@ func firstRoles(g *glance) map[int]neli.Standing {
 }
 
 // advance adds the state of one role until now. The present term is known since its start.
-func (l *lane) advance(from, now time.Time, s neli.Standing, continuous bool) {
+func (l *lane) advance(from, now time.Time, s neli.Standing, g *glance, continuous bool) {
 	next := []part{{whoOf(s), 1}}
+	if s.Status != neli.Held {
+		next[0].who = g.who(s)
+	}
 	before := []part{{who{kind: unseen}, 1}}
 	if continuous && l.current != nil {
 		before = l.current
@@ -167,7 +220,7 @@ func (l *lane) advance(from, now time.Time, s neli.Standing, continuous bool) {
 func sharesOf(g *glance) []part {
 	count, total := map[who]int{}, 0
 	for i, s := range g.standings {
-		count[whoOf(s)] += g.sizes[i]
+		count[g.who(s)] += g.sizes[i]
 		total += g.sizes[i]
 	}
 	return partsOf(count, total)
@@ -238,7 +291,7 @@ func tidy(parts []part) []part {
 	return parts
 }
 
-var order = map[kind]int{byOne: 0, others: 1, unknown: 2, vacant: 3, unseen: 4}
+var order = map[kind]int{byOne: 0, others: 1, unheard: 2, unknown: 3, vacant: 4, unseen: 5}
 
 func compareWho(a, b who) int {
 	return cmp.Or(cmp.Compare(order[a.kind], order[b.kind]), cmp.Compare(a.name, b.name))
@@ -260,7 +313,19 @@ func (l *lane) add(from, to time.Time, parts []part) {
 	if first := &l.slices[0]; first.from.Before(oldest) {
 		first.from = oldest
 	}
-	if len(l.slices) > maxSlices {
+	l.tidy()
+}
+
+// tidy joins neighbours that are the same, and while there are too many slices the two neighbours
+// that are shortest together.
+func (l *lane) tidy() {
+	for i := len(l.slices) - 1; i > 0; i-- {
+		if a, b := l.slices[i-1], l.slices[i]; a.to.Equal(b.from) && slices.Equal(a.parts, b.parts) {
+			l.slices[i-1].to = b.to
+			l.slices = slices.Delete(l.slices, i, i+1)
+		}
+	}
+	for len(l.slices) > maxSlices {
 		at := 0
 		for i := range len(l.slices) - 1 {
 			if l.slices[i+1].to.Sub(l.slices[i].from) < l.slices[at+1].to.Sub(l.slices[at].from) {

@@ -185,14 +185,23 @@ func TestHostileNamesInGraphics(t *testing.T) {
 	}
 }
 
-// Followers, too, say who leads.
+// heard returns a Standing whose holder was heard some time ago.
+func heard(s neli.Standing, ago time.Duration) neli.Standing {
+	s.Holder.Age = ago
+	return s
+}
+
+// Followers, too, say who leads, in the order of names.
 func TestHeadline(t *testing.T) {
 	for want, known := range map[string][]neli.Standing{
-		"b leads":                     {standing(0, "0-3", "b", 21)},
-		"b and c lead":                {standing(0, "0", "b", 21), standing(0, "1", "c", 22)},
-		"nobody leads":                {standing(0, "0", "vacant", 0)},
-		"the leader is not known yet": {standing(0, "0", "unknown", 0)},
-		"4 processes lead 4 roles":    {standing(0, "0", "b", 1), standing(0, "1", "c", 2), standing(0, "2", "d", 3), standing(0, "3", "e", 4)},
+		"b leads":                             {standing(0, "0-3", "b", 21)},
+		"b and c lead":                        {standing(0, "0", "c", 21), standing(0, "1", "b", 22)},
+		"b leads; c led, not heard for 3.0 s": {standing(0, "0", "b", 21), heard(standing(0, "1", "c", 22), 3*time.Second)},
+		"c led; not heard for 3.0 s":          {heard(standing(0, "0-3", "c", 22), 3*time.Second)},
+		"b and c led; not heard for 4.0 s":    {heard(standing(0, "0", "c", 22), 3*time.Second), heard(standing(0, "1", "b", 22), 4*time.Second)},
+		"nobody leads":                        {standing(0, "0", "vacant", 0)},
+		"the leader is not known yet":         {standing(0, "0", "unknown", 0)},
+		"4 processes lead 4 roles":            {standing(0, "0", "b", 1), standing(0, "1", "c", 2), standing(0, "2", "d", 3), standing(0, "3", "e", 4)},
 	} {
 		page := pageOf(t, newScript(known...), "")
 		require.Regexp(t, `<p id="lead"[^>]*><bdi>`+want+`</bdi>`, page)

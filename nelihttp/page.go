@@ -46,6 +46,8 @@ type pageView struct {
 	Title   string
 	Lead    string // who leads
 	Bad     bool   // not all roles have a leader
+	Quiet   bool   // some holders are silent: the page is loaded again soon
+	Unwell  string // the reason of /healthz
 	Metrics string
 	Style   template.CSS
 	Script  template.JS
@@ -90,7 +92,8 @@ type pageShare struct {
 
 type pageMember struct {
 	neli.Member
-	Age string
+	Age   string
+	Roles int
 }
 
 func (h *handler) page(w http.ResponseWriter, r *http.Request) {
@@ -144,10 +147,18 @@ func (h *handler) view(g *glance, query string) pageView {
 	if v.Exclusive() && h.src.State() == neli.StateLive {
 		v.drawing = h.draw(g)
 		v.Lead, v.Bad = headline(g)
+		v.Quiet = g.cutOff > 0 || slices.ContainsFunc(g.standings, func(s neli.Standing) bool { return g.who(s).kind == unheard })
+	}
+	v.Unwell = h.unwell()
+	holds := map[string]int{}
+	for i, s := range g.standings {
+		if s.Status == neli.Held {
+			holds[s.Holder.Member] += g.sizes[i]
+		}
 	}
 	v.MoreMembers = max(0, len(members)-maxMembers)
 	for _, m := range members[:len(members)-v.MoreMembers] {
-		v.Members = append(v.Members, pageMember{Member: m, Age: short(m.Age)})
+		v.Members = append(v.Members, pageMember{Member: m, Age: short(m.Age), Roles: holds[m.ID]})
 	}
 	return v
 }

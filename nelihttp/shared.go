@@ -2,6 +2,7 @@ package nelihttp
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,10 +91,28 @@ func restAfter(took time.Duration) time.Duration { return max(pace, restPerLook*
 type glance struct {
 	at        time.Time
 	standings []neli.Standing
-	sizes     []int // the number of roles of each
+	sizes     []int         // the number of roles of each
+	quiet     time.Duration // a holder that was heard longer ago is silent
+	cutOff    time.Duration // for how long this process has read nothing, though it should have
 
 	page     shared[text]
 	overview shared[text] // JSON
+}
+
+// beatOf is the time between two heartbeats of a holder.
+func beatOf(c neli.Config) time.Duration { return max(c.HeartbeatInterval, c.HeartbeatTimeout/5) }
+
+// who returns what is shown for a Standing: its holder, unless that is silent. While this process
+// reads nothing it does not know more than that.
+func (g *glance) who(s neli.Standing) who {
+	w := whoOf(s)
+	if w.kind == byOne && g.quiet > 0 && s.Holder.Age > g.quiet {
+		w = who{kind: unheard}
+	}
+	if g.cutOff > 0 && (w.kind == unheard || w.kind == vacant) {
+		w = who{kind: unknown}
+	}
+	return w
 }
 
 // text is a body, or why there is none.
@@ -104,7 +123,10 @@ type text struct {
 
 // look asks the library for the present Standings.
 func (h *handler) look() *glance {
-	g := &glance{standings: h.src.Standings(), at: time.Now()}
+	g := &glance{standings: h.src.Standings(), at: time.Now(), quiet: 2 * beatOf(h.src.Config())}
+	if slices.ContainsFunc(g.standings, func(s neli.Standing) bool { return g.who(s).kind != byOne }) {
+		g.cutOff = h.src.Stats().CutOff
+	}
 	g.page.compute = func() text { return h.render(g, "") }
 	g.overview.compute = func() text {
 		body, err := json.Marshal(h.overview(g, ""))

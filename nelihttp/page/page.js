@@ -28,7 +28,7 @@
       main.className = "stale";
     }
     busy = false;
-    timer = setTimeout(load, again ? together : every);
+    timer = setTimeout(load, again ? together : main.querySelector(".quiet") ? 1000 : every);
     again = false;
   }
   function changed() { clearTimeout(soon); soon = setTimeout(load, together); }
