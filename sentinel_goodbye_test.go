@@ -38,6 +38,10 @@ func TestGoodbyeIsTheLastThingThatCloseDoes(t *testing.T) {
 	text := make([]byte, 4096)
 	_, err = c.Read(text) // the registration
 	require.NoError(t, err)
+	_, err = c.Write([]byte(`{"state":"asked"}`))
+	require.NoError(t, err)
+	_, err = c.Read(text) // the confirmation
+	require.NoError(t, err)
 	_, err = c.Write([]byte(`{"state":"watching"}`))
 	require.NoError(t, err)
 	tick := time.NewTicker(time.Millisecond)

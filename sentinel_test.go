@@ -92,7 +92,7 @@ func (g *buried) dies(name string, proven bool) {
 	n := g.members[name]
 	delete(g.members, name)
 	if proven {
-		g.hub.Fired(neli.RegistrationOf(n, "").Process)
+		g.hub.Fired(neli.RegistrationOf(n, "").Process, 0)
 	}
 	g.gone.Go(func() { g.stops[name](); _ = n.Close() })
 }
@@ -188,6 +188,7 @@ func TestASentinelOfAnotherClusterRefuses(t *testing.T) {
 					g.leader()
 					said := make(chan sentinel.Answer, 100)
 					reg := neli.RegistrationOf(g.members["a"], topic)
+					reg.Number = 1 // join has registered it already
 					first, _ := g.hub.Register(reg, sentinel.Proof{Files: 1, Pidfd: true}, &sentinel.Teller{Tell: func(a sentinel.Answer) { said <- a }})
 					for first.State == sentinel.Registered {
 						first = <-said
@@ -225,7 +226,9 @@ func TestASentinelTakesAllNamesThatMembersMayHave(t *testing.T) {
 		g.join("a")
 		g.leader()
 		said := make(chan sentinel.Answer, 100)
-		a, _ := g.hub.Register(neli.RegistrationOf(g.members["a"], ""), sentinel.Proof{Files: 1, Pidfd: true}, &sentinel.Teller{Tell: func(a sentinel.Answer) { said <- a }})
+		reg := neli.RegistrationOf(g.members["a"], "")
+		reg.Number = 1 // join has registered it already
+		a, _ := g.hub.Register(reg, sentinel.Proof{Files: 1, Pidfd: true}, &sentinel.Teller{Tell: func(a sentinel.Answer) { said <- a }})
 		for a.State == sentinel.Registered {
 			a = <-said
 		}

@@ -30,23 +30,44 @@ func startSentinelBy(t *testing.T, c *kfake.Cluster, change func(*exec.Cmd), arg
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o750))
 	socket := filepath.Join(dir, "sentinel.sock")
+	return startSentinelAt(t, c, socket, change, args...), socket
+}
+
+func startSentinelAt(t *testing.T, c *kfake.Cluster, socket string, change func(*exec.Cmd), args ...string) *process {
+	t.Helper()
 	p := neliBy(t, change, environment(c), append([]string{"sentinel", "--socket", socket}, args...)...)
 	p.logs("the sentinel listens")
-	return p, socket
+	return p
 }
 
 // An elector is killed. Beside a sentinel its successor leads once the guard has killed the command,
-// and not only after T.
+// and not only after T. The same holds if the sentinel was killed and started again while the command ran.
 func TestAKilledElectorIsSucceededLongBeforeT(t *testing.T) {
 	t.Parallel()
+	for name, restarts := range map[string]int{"a sentinel": 0, "a sentinel that was restarted": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			killedElector(t, restarts)
+		})
+	}
+}
+
+func killedElector(t *testing.T, restarts int) {
+	t.Helper()
 	c := broker(t)
-	_, socket := startSentinel(t, c)
+	sentinel, socket := startSentinel(t, c)
 	args := []string{"run", "--timeout", long.String(), "--sentinel", socket, "--", "sh", "-c", family}
 	a := neli(t, c, args...)
 	grandchild, child := a.pid("grandchild", 1), a.pid("child", 1)
 	a.logs("a sentinel watches this process")
 	b := neli(t, c, args...)
 	b.logs("a sentinel watches this process")
+	for range restarts {
+		sentinel.signal(unix.SIGKILL)
+		sentinel.code()
+		sentinel = startSentinelAt(t, c, socket, func(*exec.Cmd) {})
+		require.Eventually(t, func() bool { return watches(t, c, socket) }, soon, 5*time.Millisecond)
+	}
 	s := neli(t, c, "status", "--timeout", long.String(), "--sentinel", socket)
 	require.Equal(t, 0, s.code())
 	require.Contains(t, strings.Join(s.output(), "\n"), "watches 2 of the 2 members")
@@ -59,6 +80,42 @@ func TestAKilledElectorIsSucceededLongBeforeT(t *testing.T) {
 	b.pid("child", 1)
 	require.Less(t, time.Since(began), long/2)
 	require.False(t, alive(child) || alive(grandchild), "nothing of the former command is left when the next one starts")
+}
+
+// watches reports whether a sentinel says that it watches two members.
+func watches(t *testing.T, c *kfake.Cluster, socket string) bool {
+	t.Helper()
+	s := neli(t, c, "status", "--timeout", long.String(), "--sentinel", socket)
+	require.Equal(t, 0, s.code())
+	return strings.Contains(strings.Join(s.output(), "\n"), "watches 2 of the 2 members")
+}
+
+// A sentinel is suspended while an elector registers, and resumes when the elector was killed. The command still runs, as
+// its guard is suspended. What the elector had given up must not be taken for the state of things.
+func TestASentinelThatWasSuspendedReleasesNothingWhileACommandRuns(t *testing.T) {
+	t.Parallel()
+	c := broker(t)
+	sentinel, socket := startSentinel(t, c)
+	sentinel.signal(unix.SIGSTOP)
+	args := []string{"run", "--timeout", long.String(), "--sentinel", socket, "--", "sh", "-c", family}
+	a := neli(t, c, args...)
+	child := a.pid("child", 1)
+	a.logs("no sentinel watches this process")
+	b := neli(t, c, args...)
+	timer := time.NewTimer(long) // no term is released before it is T old
+	<-timer.C
+
+	guard := parent(t, child)
+	a.signal(unix.SIGSTOP) // it would resume its guard
+	require.NoError(t, unix.Kill(guard, unix.SIGSTOP))
+	a.signal(unix.SIGKILL)
+	sentinel.signal(unix.SIGCONT)
+	b.logs("a sentinel watches this process")
+	require.Never(t, func() bool { return strings.Contains(strings.Join(b.output(), "\n"), "child") }, long/2, 10*time.Millisecond, "the command runs yet")
+	require.True(t, alive(child), "the test's own")
+	require.NoError(t, unix.Kill(guard, unix.SIGCONT))
+	dead(t, soon, child)
+	b.pid("child", 1)
 }
 
 func TestASentinelThatCannotWork(t *testing.T) {

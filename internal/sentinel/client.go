@@ -3,9 +3,9 @@ package sentinel
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,10 +34,10 @@ type Client struct {
 	done   chan struct{} // closed when Run returns
 
 	// What follows is used by Run's goroutine only.
-	reg     Registration
-	conn    connection
-	running int // commands that run and may outlive this process
-	pause   *backoff.ExponentialBackOff
+	reg      Registration
+	conn     connection
+	commands []*command // those that run and may outlive this process
+	pause    *backoff.ExponentialBackOff
 }
 
 // connection is a connection to a sentinel that has this process's registration.
@@ -46,7 +46,9 @@ type connection interface {
 	heard() <-chan Answer
 	// guard registers a command. It returns both ends of its own connection: the file for the
 	// command's guard, and the other for this process.
-	guard(process, secret string) (guardConnection, *os.File, error)
+	guard(g guardian) (guardConnection, *os.File, error)
+	// settled tells the sentinel that the guards of all commands have registered.
+	settled()
 	// goodbye tells the sentinel to forget this member, waits for the answer, and closes.
 	goodbye()
 	// leave does the same without waiting for the answer.
@@ -56,15 +58,21 @@ type connection interface {
 
 // guardConnection is this process's end of a guard's connection.
 type guardConnection interface {
-	clear()
+	clear() // says that nothing is left of the command, and closes
+	close()
+}
+
+// command is a command that may outlive this process.
+type command struct {
+	line Line            // to its guard
+	conn guardConnection // of its guard, at the present sentinel; nil: that does not know the command
 }
 
 // ask is a request to Run's goroutine, from Guard or from the end of a command.
 type ask struct {
-	over bool            // a command has ended; else one is about to start
-	conn guardConnection // the command's; nil: the sentinel does not know the command
-	file *os.File        // Run's answer
-	done chan struct{}
+	over    bool // the command has ended; else it is about to start
+	command *command
+	done    chan struct{}
 }
 
 // errEnded: the connection to the sentinel has ended.
@@ -103,7 +111,10 @@ func (c *Client) Run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			c.drop(true)
+			if c.conn != nil {
+				c.conn.goodbye()
+				c.conn = nil
+			}
 			c.state.Store(&Answer{State: None})
 			return
 		case c.reg = <-c.opened:
@@ -123,7 +134,8 @@ func (c *Client) Run(ctx context.Context) {
 
 // register connects to the sentinel, registers, and notes the answer.
 func (c *Client) register(retry *time.Timer) {
-	c.reg.Running = c.running > 0
+	c.reg.Number++
+	c.reg.Running = len(c.commands) > 0
 	conn, a, err := dial(c.socket, c.reg)
 	if err != nil {
 		a = Answer{State: Refused, Reason: err.Error()}
@@ -131,6 +143,43 @@ func (c *Client) register(retry *time.Timer) {
 		c.conn = conn
 	}
 	c.note(a, retry)
+	if c.conn == nil || !c.reg.Running {
+		return
+	}
+	for _, one := range c.commands {
+		if !c.tie(one, retry) {
+			return
+		}
+	}
+	c.conn.settled() // from now on the sentinel says that it watches
+}
+
+// tie registers the guard of a command at the sentinel, and passes the connection to the guard. If that fails it
+// ends the registration and returns false.
+func (c *Client) tie(one *command, retry *time.Timer) bool {
+	if one.conn != nil {
+		one.conn.close() // to a former sentinel, or of a former registration
+		one.conn = nil
+	}
+	conn, file, err := c.conn.guard(guardian{c.reg.Process, c.reg.Secret, c.reg.Number})
+	if err == nil {
+		err = one.line.pass(file)
+		_ = file.Close() // the guard has its own
+		if err == nil {
+			one.conn = conn
+			return true
+		}
+		conn.close()
+	}
+	if c.state.Load().Reason != err.Error() {
+		c.logger.Warn("the sentinel does not know of a command: a crash costs the whole lease", "error", err)
+	}
+	// Without the goodbye the sentinel would release this process's roles if it died now, though the
+	// command may run. The command waits for this answer, so registering again must not hold it up.
+	c.leave()
+	c.state.Store(&Answer{State: Refused, Reason: err.Error()})
+	retry.Reset(c.pause.NextBackOff())
+	return false
 }
 
 // note stores the sentinel's answer, and logs a change. After a refusal it schedules the next attempt.
@@ -145,7 +194,7 @@ func (c *Client) note(a Answer, retry *time.Timer) {
 	case Registered:
 	default:
 		a.State = Refused
-		c.drop(false)
+		c.leave() // from now on a command may start without the sentinel
 		retry.Reset(c.pause.NextBackOff())
 		if was != a {
 			c.logger.Warn("no sentinel watches this process: a crash costs the whole lease", "socket", c.socket, "reason", a.Reason)
@@ -157,29 +206,33 @@ func (c *Client) note(a Answer, retry *time.Timer) {
 	c.state.Store(&a)
 }
 
-// drop ends the connection, with a goodbye or without.
-func (c *Client) drop(goodbye bool) {
-	if c.conn == nil {
-		return
+// leave ends the connection with a goodbye, and does not wait for the sentinel.
+func (c *Client) leave() {
+	if c.conn != nil {
+		c.conn.leave()
+		c.conn = nil
 	}
-	if goodbye {
-		c.conn.goodbye()
-	} else {
-		c.conn.close()
-	}
-	c.conn = nil
 }
 
 // Guard tells the sentinel about a command that may outlive this process. If this process dies, the
-// sentinel releases nothing until the command's guard has called SayClear on file. file is nil if no
-// sentinel is connected. The caller must call over when nothing is left of the command. Guard waits at
+// sentinel releases nothing until the command's guard has said so by a Clearance on file. The caller gives
+// the guard file and closes its own. file is nil if there can be none; then a crash costs the whole lease
+// while the command runs. The caller must call over when nothing is left of the command. Guard waits at
 // most two seconds for the sentinel, and as long for a registration that is under way.
 func (c *Client) Guard() (file *os.File, over func()) {
-	a := &ask{done: make(chan struct{})}
-	if !c.ask(a) {
-		return nil, func() {}
+	line, file, err := newLine()
+	if err != nil {
+		c.logger.Warn("the sentinel does not know of a command: a crash costs the whole lease", "error", err)
 	}
-	return a.file, sync.OnceFunc(func() { c.ask(&ask{over: true, conn: a.conn, done: make(chan struct{})}) })
+	one := &command{line: line}
+	if !c.ask(&ask{command: one, done: make(chan struct{})}) {
+		line.close()
+		return file, func() {}
+	}
+	return file, sync.OnceFunc(func() {
+		c.ask(&ask{over: true, command: one, done: make(chan struct{})})
+		line.close()
+	})
 }
 
 func (c *Client) ask(a *ask) bool {
@@ -195,46 +248,16 @@ func (c *Client) ask(a *ask) bool {
 // serve carries out an ask.
 func (c *Client) serve(a *ask, retry *time.Timer) {
 	defer close(a.done)
-	if a.over {
-		c.running--
-		if a.conn != nil {
-			a.conn.clear()
+	switch {
+	case a.over:
+		c.commands = slices.DeleteFunc(c.commands, func(one *command) bool { return one == a.command })
+		if a.command.conn != nil {
+			a.command.conn.clear()
 		}
-		if c.running == 0 && c.conn != nil && c.reg.Running {
-			c.leave() // the registration says that a command runs
-			c.register(retry)
+	default:
+		c.commands = append(c.commands, a.command)
+		if c.conn != nil { // else the next registration says that a command runs
+			c.tie(a.command, retry)
 		}
-		return
 	}
-	c.running++
-	if c.conn == nil {
-		return // the next registration says that a command runs
-	}
-	var err error
-	if a.conn, a.file, err = c.conn.guard(c.reg.Process, c.reg.Secret); err != nil {
-		c.logger.Warn("the sentinel does not know of a command: a crash costs the whole lease", "error", err)
-		// Without the goodbye the sentinel would release this process's roles if it died now, though the
-		// command may run. The command waits for this answer, so registering again must not hold it up.
-		c.leave()
-		c.state.Store(&Answer{State: Refused, Reason: err.Error()})
-		retry.Reset(c.pause.NextBackOff())
-	}
-}
-
-// leave ends the connection with a goodbye, and does not wait for the sentinel.
-func (c *Client) leave() {
-	c.conn.leave()
-	c.conn = nil
-}
-
-// SayClear tells the sentinel, on the file of a guard, that nothing is left of the command. A nil file
-// is allowed: there is no sentinel then.
-func SayClear(f *os.File) error {
-	if f == nil {
-		return nil
-	}
-	if _, err := f.Write([]byte(`{"clear":true}`)); err != nil {
-		return fmt.Errorf("the sentinel was not told that nothing is left of the command: %w", err)
-	}
-	return nil
 }

@@ -29,10 +29,16 @@ func dial(socket string, reg Registration) (connection, Answer, error) {
 		return nil, Answer{}, errors.Join(err, c.Close())
 	}
 	defer unix.Close(fd)
+	_ = c.SetReadDeadline(time.Now().Add(answerWithin))
 	a, err := exchange(c, request{Register: &reg}, []int{fd})
+	if err == nil && a.State == Asked {
+		a, err = exchange(c, request{Confirm: true}, nil)
+	}
 	if err != nil {
+		_ = send(c, request{Goodbye: true}, nil) // the sentinel may read the confirmation later
 		return nil, Answer{}, errors.Join(err, c.Close())
 	}
+	_ = c.SetReadDeadline(time.Time{})
 	u := &unixConnection{socket: socket, c: c, said: make(chan Answer)}
 	u.follow()
 	return u, a, nil
@@ -72,10 +78,8 @@ func peerUser(c *net.UnixConn) (uint32, error) {
 	return cred.Uid, nil
 }
 
-// exchange sends a packet and waits for the answer.
+// exchange sends a packet and waits for the answer, until the connection's deadline.
 func exchange(c *net.UnixConn, q request, files []int) (Answer, error) {
-	_ = c.SetDeadline(time.Now().Add(answerWithin))
-	defer func() { _ = c.SetDeadline(time.Time{}) }()
 	if err := send(c, q, files); err != nil {
 		return Answer{}, err
 	}
@@ -99,7 +103,7 @@ func Ask(socket, topic, group string) (n Count, err error) {
 		return n, err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(answerWithin))
+	_ = c.SetReadDeadline(time.Now().Add(answerWithin))
 	if err := send(c, request{Count: &query{topic, group}}, nil); err != nil {
 		return n, err
 	}
@@ -127,12 +131,13 @@ func (u *unixConnection) follow() {
 
 func (u *unixConnection) heard() <-chan Answer { return u.said }
 
-func (u *unixConnection) guard(process, secret string) (guardConnection, *os.File, error) {
+func (u *unixConnection) guard(g guardian) (guardConnection, *os.File, error) {
 	c, err := connect(u.socket)
 	if err != nil {
 		return nil, nil, err
 	}
-	a, err := exchange(c, request{Guard: &guardian{process, secret}}, nil)
+	_ = c.SetReadDeadline(time.Now().Add(answerWithin))
+	a, err := exchange(c, request{Guard: &g}, nil)
 	if err == nil && a.State != Registered {
 		err = errors.New(a.Reason)
 	}
@@ -146,8 +151,10 @@ func (u *unixConnection) guard(process, secret string) (guardConnection, *os.Fil
 	return guardEnd{c}, f, nil
 }
 
+func (u *unixConnection) settled() { _ = send(u.c, request{Settled: true}, nil) } // if it fails, the connection has ended
+
 func (u *unixConnection) goodbye() {
-	if u.sayGoodbye() == nil {
+	if send(u.c, request{Goodbye: true}, nil) == nil {
 		_ = u.c.SetReadDeadline(time.Now().Add(answerWithin))
 		for a := range u.said {
 			if a.State == Gone {
@@ -159,13 +166,8 @@ func (u *unixConnection) goodbye() {
 }
 
 func (u *unixConnection) leave() {
-	_ = u.sayGoodbye() // the sentinel reads it before the end of the connection
+	_ = send(u.c, request{Goodbye: true}, nil) // the sentinel reads it before the end of the connection
 	u.close()
-}
-
-func (u *unixConnection) sayGoodbye() error {
-	_ = u.c.SetWriteDeadline(time.Now().Add(answerWithin))
-	return send(u.c, request{Goodbye: true}, nil)
 }
 
 func (u *unixConnection) close() {
@@ -178,7 +180,8 @@ func (u *unixConnection) close() {
 type guardEnd struct{ c *net.UnixConn }
 
 func (g guardEnd) clear() {
-	_ = g.c.SetWriteDeadline(time.Now().Add(answerWithin))
 	_ = send(g.c, request{Clear: true}, nil) // usually the guard has said so already
 	_ = g.c.Close()
 }
+
+func (g guardEnd) close() { _ = g.c.Close() }

@@ -31,7 +31,7 @@ func refusedClient(t *testing.T, socket string) *lines {
 	ended := make(chan struct{})
 	go func() { c.Run(ctx); close(ended) }()
 	file, over := c.Guard() // works without a sentinel, too
-	require.Nil(t, file)
+	require.NoError(t, file.Close())
 	over()
 	cancel()
 	<-ended
@@ -144,6 +144,12 @@ func TestGuardWaitsForOneAnswerOnly(t *testing.T) {
 		q, files, err := receive(c)
 		closeAll(files)
 		require.NoError(t, err)
+		if q.Register != nil {
+			require.NoError(t, send(c, Answer{State: Asked}, nil))
+			confirm, _, err := receive(c)
+			require.NoError(t, err)
+			require.True(t, confirm.Confirm)
+		}
 		return c, q
 	}
 	c := NewClient(socketIn(dir), slog.New(slog.DiscardHandler))
@@ -159,8 +165,8 @@ func TestGuardWaitsForOneAnswerOnly(t *testing.T) {
 	began := time.Now()
 	file, over := c.Guard()
 	require.Less(t, time.Since(began), answerWithin+answerWithin/2, "it waits for one answer")
-	require.Nil(t, file)
 	require.Equal(t, Refused, c.State())
+	clearance := NewClearance(file)
 	q, _, err = receive(first)
 	require.NoError(t, err, "the sentinel must not release anything while the command runs")
 	require.True(t, q.Goodbye)
@@ -168,18 +174,24 @@ func TestGuardWaitsForOneAnswerOnly(t *testing.T) {
 	require.NotNil(t, q.Guard)
 	second, q := next()
 	require.True(t, q.Register.Running, "it says that a command runs")
+	require.NoError(t, send(second, Answer{State: Registered}, nil))
+	guard, q := next()
+	require.Equal(t, uint64(2), q.Guard.Number, "the guard is of this registration")
+	require.NoError(t, send(guard, Answer{State: Registered}, nil))
+	q, _, err = receive(second)
+	require.NoError(t, err)
+	require.True(t, q.Settled, "all guards have registered")
 	require.NoError(t, send(second, Answer{State: Watching}, nil))
 	require.Eventually(t, func() bool { return c.State() == Watching }, 20*time.Second, time.Millisecond)
 
-	go over() // it waits for the answer to the registration
-	q, _, err = receive(second)
-	require.NoError(t, err)
-	require.True(t, q.Goodbye)
-	third, q := next()
-	require.False(t, q.Register.Running, "the command has ended")
-	require.NoError(t, send(third, Answer{State: Watching}, nil))
+	require.NoError(t, clearance.Say())
+	q, _, err = receive(guard)
+	require.NoError(t, err, "the guard has got the new connection")
+	require.True(t, q.Clear)
+	over()
+	require.Equal(t, Watching, c.State())
 	cancel()
-	require.NoError(t, third.Close())
+	require.NoError(t, second.Close())
 	<-ended
 }
 
@@ -215,6 +227,6 @@ func TestAClientThatIsNeverOpenedEnds(t *testing.T) {
 	cancel()
 	<-ended
 	file, over := c.Guard()
-	require.Nil(t, file)
+	require.NoError(t, file.Close())
 	over()
 }

@@ -148,6 +148,12 @@ func directory(t *testing.T) string {
 
 func startPost(t *testing.T, socket string, change func(*Options, *memoryLog)) *post {
 	t.Helper()
+	return prepare(t, socket, change)()
+}
+
+// prepare makes a sentinel that listens and takes nothing until start is called, as if it were suspended.
+func prepare(t *testing.T, socket string, change func(*Options, *memoryLog)) (start func(...func(*Server)) *post) {
+	t.Helper()
 	p := &post{t: t, socket: socket, log: newMemoryLog("id", "g"), said: &lines{}, left: map[string]bool{}, freed: map[string]bool{}, news: make(chan struct{}, 1)}
 	p.log.appended = func(r *lease.Record) {
 		p.mu.Lock()
@@ -177,14 +183,19 @@ func startPost(t *testing.T, socket string, change func(*Options, *memoryLog)) *
 	p.server, err = Listen(socket, p.hub, opt.Logger)
 	require.NoError(t, err)
 	served := make(chan error, 1)
-	go func() { served <- p.server.Serve(ctx) }()
 	p.stop = sync.OnceFunc(func() {
 		cancel()
 		require.NoError(t, <-served)
 		p.hub.Wait()
 	})
-	t.Cleanup(p.stop)
-	return p
+	return func(changes ...func(*Server)) *post {
+		for _, f := range changes {
+			f(p.server)
+		}
+		go func() { served <- p.server.Serve(ctx) }()
+		t.Cleanup(p.stop)
+		return p
+	}
 }
 
 func (p *post) isDead(process string) bool {
@@ -205,6 +216,9 @@ const childMode = "NELI_SENTINEL_CHILD"
 func TestMain(m *testing.M) {
 	// A busy machine may give a sentinel no processor for longer than the usual two seconds.
 	answerWithin = 10 * time.Second
+	if d, err := time.ParseDuration(os.Getenv("NELI_ANSWER")); err == nil {
+		answerWithin = d
+	}
 	if mode := os.Getenv(childMode); mode != "" {
 		child(mode)
 		os.Exit(0)
@@ -215,6 +229,17 @@ func TestMain(m *testing.M) {
 // child runs a member. It prints its process id and each new state, takes orders from its standard
 // input, and ends when that ends.
 func child(mode string) {
+	if mode == "guard" {
+		clearance := NewClearance(os.NewFile(3, "elector"))
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		for lasts := os.Getenv("NELI_LASTS"); lasts != ""; <-time.After(10 * time.Millisecond) { // so does its command, as long as this file is there
+			if _, err := os.Stat(lasts); err != nil {
+				break
+			}
+		}
+		_ = clearance.Say()
+		return
+	}
 	reg := registration(NewSecret())
 	if mode == "count" {
 		reg.T = minimumT
@@ -251,9 +276,9 @@ func child(mode string) {
 				<-ended
 				fmt.Println("ended")
 			case order == "guard":
-				var f *os.File
-				f, over = c.Guard()
-				fmt.Println("guarded", f != nil)
+				var file *os.File
+				file, over = c.Guard()
+				fmt.Println("guarded", startGuard(file))
 			case order == "exec":
 				sleep, err := exec.LookPath("sleep")
 				fmt.Println(errors.Join(err, syscall.Exec(sleep, []string{"sleep", "1000"}, nil)))
@@ -264,7 +289,7 @@ func child(mode string) {
 				over()
 				fmt.Println("over")
 			case order == "break":
-				c.asks <- &ask{over: true, done: make(chan struct{}), conn: breaker{c}}
+				c.asks <- &ask{over: true, done: make(chan struct{}), command: &command{conn: breaker{c}}}
 				fmt.Println("broken")
 			}
 		case <-time.After(time.Millisecond):
@@ -272,10 +297,26 @@ func child(mode string) {
 	}
 }
 
+// startGuard starts the guard of a command. When the member has died, it says that nothing is left of the command.
+func startGuard(file *os.File) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), childMode+"=guard")
+	cmd.ExtraFiles = []*os.File{file}
+	if _, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	return errors.Join(cmd.Start(), file.Close())
+}
+
 // breaker closes a Client's connection, in the Client's own goroutine.
 type breaker struct{ c *Client }
 
-func (b breaker) clear() { b.c.running++; _ = b.c.conn.(*unixConnection).c.Close() }
+func (b breaker) clear() { _ = b.c.conn.(*unixConnection).c.Close() }
+func (b breaker) close() {}
 
 // process is a running child.
 type process struct {

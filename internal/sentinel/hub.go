@@ -54,8 +54,11 @@ type Hub struct {
 	forgotten func(process string) // called with mu held when a registered member is refused; set before first use
 }
 
-// Teller sends answers to a member's connection.
-type Teller struct{ Tell func(Answer) }
+// Teller is the connection of one registration.
+type Teller struct {
+	Tell  func(Answer)     // sends an answer; called without the Hub's mutex
+	Taken func(fresh bool) // called with the Hub's mutex held when the registration is accepted; nil: not called
+}
 
 // place is a watched group.
 type place struct {
@@ -85,31 +88,86 @@ var errNotAllowed = errors.New("the sentinel does not watch this topic (--allow)
 // errPlaces: too many groups are watched.
 var errPlaces = fmt.Errorf("the sentinel watches %d groups, and no more", maxPlaces)
 
-// Register registers a member; tell will be told of changes. It returns the answer for the member.
-// fresh is false if the pidfd of this member is known already.
-func (h *Hub) Register(reg Registration, proof Proof, tell *Teller) (a Answer, fresh bool) {
-	if !h.allows(reg) {
-		return h.refuse(reg, errNotAllowed), false
-	}
+// Offer returns the answer to a registration that the member has not confirmed yet. It changes nothing.
+func (h *Hub) Offer(reg Registration, proof Proof) Answer {
 	h.mu.Lock()
-	p := h.places[reg.Place()]
-	if p == nil && len(h.places) >= maxPlaces {
-		h.mu.Unlock()
-		return h.refuse(reg, errPlaces), false
+	err := h.admits(reg)
+	if err == nil {
+		err = h.registry.Check(reg, proof)
 	}
-	fresh, err := h.registry.Register(reg, proof)
+	h.mu.Unlock()
+	if err != nil {
+		return h.refuse(reg, err)
+	}
+	return Answer{State: Asked}
+}
+
+// Register registers a member that has confirmed its registration; tell will be told of changes. It
+// returns the answer for the member. fresh is false if the pidfd of this member is known already.
+func (h *Hub) Register(reg Registration, proof Proof, tell *Teller) (a Answer, fresh bool) {
+	h.mu.Lock()
+	err := h.admits(reg)
+	if err == nil {
+		fresh, err = h.registry.Register(reg, proof)
+	}
 	if err != nil {
 		h.mu.Unlock()
 		return h.refuse(reg, err), false
 	}
 	h.notify[reg.Process] = tell
+	p := h.places[reg.Place()]
 	if p == nil {
 		p = h.start(reg)
 	}
 	p.unused = time.Time{}
-	a = p.state
+	if tell.Taken != nil {
+		tell.Taken(fresh)
+	}
+	a = h.answer(h.registry.members[reg.Process])
 	h.mu.Unlock()
 	return a, fresh
+}
+
+// admits returns an error if the group of a registration is not watched, and must not be. The caller
+// holds the mutex.
+func (h *Hub) admits(reg Registration) error {
+	switch {
+	case !h.allows(reg):
+		return errNotAllowed
+	case h.places[reg.Place()] == nil && len(h.places) >= maxPlaces:
+		return errPlaces
+	}
+	return nil
+}
+
+// answer returns what the sentinel does for a member. The caller holds the mutex.
+func (h *Hub) answer(m *member) Answer {
+	p := h.places[m.Place()]
+	switch {
+	case p == nil:
+		return Answer{State: Refused, Reason: "the group is not watched any more"}
+	case p.state.State == Watching && !m.ready():
+		return Answer{State: Registered} // its death would cost T
+	}
+	return p.state
+}
+
+// tell tells a member what the sentinel does for it, until that is what it was told last. Another
+// goroutine may tell it something older meanwhile, but then it does the same.
+func (h *Hub) tell(process string, t *Teller) {
+	for last := (Answer{}); ; {
+		h.mu.Lock()
+		a, m := last, h.registry.members[process]
+		if m != nil && h.notify[process] == t {
+			a = h.answer(m)
+		}
+		h.mu.Unlock()
+		if a == last {
+			return
+		}
+		t.Tell(a)
+		last = a
+	}
 }
 
 func (h *Hub) allows(reg Registration) bool {
@@ -127,6 +185,10 @@ func (h *Hub) allows(reg Registration) bool {
 
 // refuse returns a refusal, and logs it unless the same reason was logged within sayEvery.
 func (h *Hub) refuse(reg Registration, err error) Answer {
+	answer := Answer{State: Refused, Reason: err.Error()}
+	if errors.Is(err, errFormer) {
+		return answer // the member has given it up
+	}
 	now := time.Now()
 	h.mu.Lock()
 	if len(h.said) > 100 {
@@ -140,7 +202,7 @@ func (h *Hub) refuse(reg Registration, err error) Answer {
 	if due {
 		h.opt.Logger.Warn("a registration was refused", "reason", err, "topic", reg.Topic, "member_group", reg.Group, "by_name", reg.Name)
 	}
-	return Answer{State: Refused, Reason: err.Error()}
+	return answer
 }
 
 // start begins to watch a group. The caller holds the mutex.
@@ -187,49 +249,49 @@ func (h *Hub) change(at Place, p *place, a Answer) {
 		return
 	}
 	p.state = a
-	var tell []func(Answer)
-	for _, id := range h.registry.At(at) {
-		if t := h.notify[id]; t != nil {
-			tell = append(tell, t.Tell)
+	told := map[string]*Teller{}
+	for _, m := range h.registry.at(at) {
+		if t := h.notify[m.Process]; t != nil {
+			told[m.Process] = t
 		}
 	}
 	h.mu.Unlock()
-	for _, f := range tell {
-		f(a)
+	for process, t := range told {
+		h.tell(process, t)
 	}
 }
 
-// ended forgets a place whose runner has ended. If its log has failed, it refuses the members, which
-// then register again.
+// ended forgets a place whose runner has ended. If its log has failed, it forgets and refuses the
+// members, which then register again.
 func (h *Hub) ended(at Place, p *place, err error, done bool, logger *slog.Logger) {
-	if !done && err != nil {
-		logger.Warn("a group cannot be watched", "error", err)
-		h.change(at, p, Answer{State: Refused, Reason: err.Error()})
-	}
+	var refused []*Teller
 	h.mu.Lock()
 	if h.places[at] == p {
 		delete(h.places, at)
 	}
-	var refused []string
 	if !done {
-		refused = h.registry.At(at)
-	}
-	for _, id := range refused {
-		h.registry.Goodbye(id)
-		delete(h.notify, id)
-		h.forgotten(id) // before the member can register again
+		for _, m := range h.registry.at(at) {
+			if t := h.notify[m.Process]; t != nil {
+				refused = append(refused, t)
+			}
+			h.forget(m.Process) // before the member is told: a command that it starts from then on is not known here
+			h.forgotten(m.Process)
+		}
 	}
 	h.mu.Unlock()
+	if done || err == nil {
+		return
+	}
+	logger.Warn("a group cannot be watched", "error", err)
+	for _, t := range refused {
+		t.Tell(Answer{State: Refused, Reason: err.Error()})
+	}
 }
 
-// state returns the current answer for the members of a place.
-func (h *Hub) state(at Place) Answer {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if p := h.places[at]; p != nil {
-		return p.state
-	}
-	return Answer{State: Refused, Reason: "the group is not watched any more"}
+// forget forgets a member. The caller holds the mutex.
+func (h *Hub) forget(process string) {
+	h.registry.Goodbye(process)
+	delete(h.notify, process)
 }
 
 // count counts the members of a group.
@@ -240,10 +302,13 @@ func (h *Hub) count(q query) (c Count) {
 		if at.Topic != q.Topic || at.Group != q.Group {
 			continue
 		}
-		n := len(h.registry.At(at))
-		c.Registered += n
-		if p.state.State == Watching {
-			c.Watched += n
+		for _, m := range h.registry.at(at) {
+			if !m.fired {
+				c.Registered++
+			}
+			if p.state.State == Watching && m.ready() {
+				c.Watched++
+			}
 		}
 	}
 	return c
@@ -264,28 +329,37 @@ func (h *Hub) lost(process string, tell *Teller) bool {
 func (h *Hub) Goodbye(process string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.registry.Goodbye(process)
-	delete(h.notify, process)
+	h.forget(process)
 }
 
-// left notes a goodbye that came on tell's connection. It does nothing and returns false unless that
-// connection is the one of the member's present registration.
+// left forgets a member that has said goodbye on tell's connection, or whose connection the sentinel is
+// about to end. It does nothing and returns false unless that connection is the one of the member's
+// present registration.
 func (h *Hub) left(process string, tell *Teller) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.notify[process] != tell {
 		return false
 	}
-	h.registry.Goodbye(process)
-	delete(h.notify, process)
+	h.forget(process)
 	return true
 }
 
 // guard registers a command that may outlive its member. It returns the serial of the command's guard.
-func (h *Hub) guard(process, secret string) (serial uint64, err error) {
+func (h *Hub) guard(g guardian) (serial uint64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.registry.Guard(process, secret)
+	return h.registry.Guard(g)
+}
+
+// settled notes that guards have registered for all commands of a registration.
+func (h *Hub) settled(process string, number uint64) {
+	h.mu.Lock()
+	d, over := h.registry.Settled(process, number)
+	h.mu.Unlock()
+	if over {
+		h.died(d)
+	}
 }
 
 // clear notes that nothing is left of the command of a member's guard.
@@ -298,15 +372,18 @@ func (h *Hub) clear(process string, serial uint64) {
 	}
 }
 
-// Fired notes that the pidfd of a member has become readable.
-func (h *Hub) Fired(process string) {
+// Fired notes that the pidfd of a member has become readable, and that what the member sent over the
+// connection of a registration was read. stale reports that the member has a later registration: then
+// nothing was noted.
+func (h *Hub) Fired(process string, number uint64) (stale bool) {
 	now := h.opt.Now().Mono
 	h.mu.Lock()
-	d, over := h.registry.Fired(process, now)
+	d, over, stale := h.registry.Fired(process, number, now)
 	h.mu.Unlock()
 	if over {
 		h.died(d)
 	}
+	return stale
 }
 
 // died passes a death on to the Watch of the member's group.
@@ -348,7 +425,7 @@ func (h *Hub) expire(now time.Time) {
 	h.registry.Expire(mono)
 	idle := map[Place]*place{}
 	for at, p := range h.places {
-		if len(h.registry.At(at)) == 0 && p.runner != nil {
+		if len(h.registry.at(at)) == 0 && p.runner != nil {
 			idle[at] = p
 		}
 	}
@@ -359,7 +436,7 @@ func (h *Hub) expire(now time.Time) {
 		}
 		h.mu.Lock()
 		switch {
-		case h.places[at] != p || len(h.registry.At(at)) > 0:
+		case h.places[at] != p || len(h.registry.at(at)) > 0:
 		case p.unused.IsZero():
 			p.unused = now
 		case now.Sub(p.unused) >= lingers:

@@ -18,6 +18,7 @@ var (
 	errThread   = errors.New("the pidfd is of a thread, which may end before its process")
 	errNotPeer  = errors.New("the pidfd is not of the process that has connected")
 	errAnother  = errors.New("another process has registered this id")
+	errFormer   = errors.New("the process has registered again since it sent this registration")
 	errFull     = errors.New("too many members are registered")
 	errNoMember = errors.New("no such member is registered")
 )

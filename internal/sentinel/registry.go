@@ -14,6 +14,10 @@ const (
 )
 
 // Registry holds the registered members. It does no I/O, and is not safe for concurrent use.
+//
+// A packet may be read long after it was sent, also in another order than others if it came over another
+// connection. Its sender may have given it up by then. So everything that a member says is about one of
+// its registrations, which have numbers, and has no effect if that is not the newest one.
 type Registry struct {
 	members map[string]*member
 	limit   int
@@ -23,11 +27,12 @@ type Registry struct {
 // member is a registered process.
 type member struct {
 	Registration
-	inode  uint64
-	fired  bool       // its pidfd has fired: the process is dead
-	at     clock.Mono // when its death was noted
-	guards int        // commands that may still run
-	since  uint64     // guards up to this serial registered before the member's present registration
+	inode   uint64
+	fired   bool       // its pidfd has fired: the process is dead
+	at      clock.Mono // when its death was noted
+	guards  int        // registered guards of commands that may still run
+	unknown bool       // a command may run whose guard has not registered
+	since   uint64     // guards up to this serial registered before the member's present registration
 }
 
 // Death is the death of a member. None of its commands still runs.
@@ -43,36 +48,48 @@ func NewRegistry(limit int) *Registry {
 	return &Registry{members: map[string]*member{}, limit: limit}
 }
 
-// Register adds a member, or updates it if the same process connects again: fresh is false then,
-// and the caller keeps the first pidfd, which stays valid. It returns an error if the registration
-// or its proof is bad, if another process has the id, or if there are too many members.
-func (r *Registry) Register(reg Registration, proof Proof) (fresh bool, err error) {
+// Check returns the error that Register would return now.
+func (r *Registry) Check(reg Registration, proof Proof) error {
 	if err := reg.check(); err != nil {
-		return false, err
+		return err
 	}
 	if err := proof.check(); err != nil {
-		return false, err
+		return err
 	}
 	m := r.members[reg.Process]
 	switch {
 	case m == nil && len(r.members) >= r.limit:
-		return false, errFull
+		return errFull
 	case m == nil:
+		return nil
+	case m.inode != proof.Inode:
+		return errAnother
+	case m.fired:
+		return errAnother // a dead process does not register
+	case reg.Number <= m.Number:
+		return errFormer
+	}
+	return nil
+}
+
+// Register adds a member, or updates it if the same process connects again: fresh is false then,
+// and the caller keeps the first pidfd, which stays valid. Call it only once the member has confirmed
+// the registration. It returns an error if the registration or its proof is bad, if another process has
+// the id, if a later registration of the process is known, or if there are too many members.
+func (r *Registry) Register(reg Registration, proof Proof) (fresh bool, err error) {
+	if err := r.Check(reg, proof); err != nil {
+		return false, err
+	}
+	m := r.members[reg.Process]
+	if fresh = m == nil; fresh {
 		m = &member{inode: proof.Inode}
 		r.members[reg.Process] = m
-		fresh = true
-	case m.inode != proof.Inode:
-		return false, errAnother
-	case m.fired:
-		return false, errAnother // a dead process does not register
 	}
 	m.Registration = reg
 	// Commands are counted anew. A guard of an earlier registration may still be about to clear its command,
 	// and it must not clear another one.
 	m.guards, m.since = 0, r.serial
-	if reg.Running {
-		m.guards = 1 // its guard may have no connection here: only the member can clear it
-	}
+	m.unknown = reg.Running // until the member says that its guards have registered
 	return fresh, nil
 }
 
@@ -85,13 +102,13 @@ func (r *Registry) Goodbye(process string) bool {
 }
 
 // Guard notes a command that may outlive its member. It returns the serial of the command's guard.
-func (r *Registry) Guard(process, secret string) (serial uint64, err error) {
-	if err := checkSecret(process, secret); err != nil {
+func (r *Registry) Guard(g guardian) (serial uint64, err error) {
+	if err := checkSecret(g.Process, g.Secret); err != nil {
 		return 0, err
 	}
-	m := r.members[process]
+	m := r.members[g.Process]
 	switch {
-	case m == nil || m.fired:
+	case m == nil || m.fired || m.Number != g.Number:
 		return 0, errNoMember
 	case m.guards >= maxGuards:
 		return 0, errFull
@@ -99,6 +116,17 @@ func (r *Registry) Guard(process, secret string) (serial uint64, err error) {
 	m.guards++
 	r.serial++
 	return r.serial, nil
+}
+
+// Settled notes that guards have registered for all commands of a member's registration. It returns the
+// death if the member is dead and no command is left.
+func (r *Registry) Settled(process string, number uint64) (Death, bool) {
+	m := r.members[process]
+	if m == nil || m.Number != number {
+		return Death{}, false
+	}
+	m.unknown = false
+	return r.settled(m)
 }
 
 // Clear notes that nothing is left of the command of a guard. If the member is dead and this was its
@@ -113,15 +141,21 @@ func (r *Registry) Clear(process string, serial uint64) (Death, bool) {
 	return r.settled(m)
 }
 
-// Fired notes that a member's pidfd has become readable. It returns the death, unless a command of
-// the member may still run.
-func (r *Registry) Fired(process string, now clock.Mono) (Death, bool) {
+// Fired notes that a member's pidfd has become readable. number is the registration over whose
+// connection the caller has read everything that the member sent. stale reports that there is a later
+// one: then nothing is noted, and the caller reads that one's connection first. Otherwise Fired returns
+// the death, unless a command of the member may still run.
+func (r *Registry) Fired(process string, number uint64, now clock.Mono) (d Death, over, stale bool) {
 	m := r.members[process]
-	if m == nil {
-		return Death{}, false
+	switch {
+	case m == nil:
+		return Death{}, false, false
+	case m.Number != number:
+		return Death{}, false, true
 	}
 	m.fired, m.at = true, now
-	return r.settled(m)
+	d, over = r.settled(m)
+	return d, over, false
 }
 
 // Expire forgets dead members whose guards never cleared. By then their leases have long ended. It
@@ -141,7 +175,7 @@ func remember(t time.Duration) time.Duration { return max(2*t, 30*time.Minute) }
 
 // settled returns the death of a dead member without commands, and forgets the member.
 func (r *Registry) settled(m *member) (Death, bool) {
-	if !m.fired || m.guards > 0 {
+	if !m.fired || m.guards > 0 || m.unknown {
 		return Death{}, false
 	}
 	delete(r.members, m.Process)
@@ -151,13 +185,16 @@ func (r *Registry) settled(m *member) (Death, bool) {
 // Members returns the number of registered members.
 func (r *Registry) Members() int { return len(r.members) }
 
-// At returns the process ids of the members of a place.
-func (r *Registry) At(p Place) []string {
-	var ids []string
-	for id, m := range r.members {
+// ready reports whether a death of the member would be acted on once its registered guards have cleared.
+func (m *member) ready() bool { return !m.fired && !m.unknown }
+
+// at returns the members of a place.
+func (r *Registry) at(p Place) []*member {
+	var all []*member
+	for _, m := range r.members {
 		if m.Place() == p {
-			ids = append(ids, id)
+			all = append(all, m)
 		}
 	}
-	return ids
+	return all
 }

@@ -75,10 +75,11 @@ func TestOneRegistrationCoversAllSessions(t *testing.T) {
 	fresh, err := r.Register(registration("s"), sound)
 	require.NoError(t, err)
 	require.True(t, fresh)
-	d, over := r.Fired(ProcessID("s"), 1)
+	d, over, stale := r.Fired(ProcessID("s"), 0, 1)
 	require.True(t, over)
+	require.False(t, stale)
 	require.Equal(t, Death{Place: Place{Topic: "t", TopicID: "id", Group: "g"}, Process: ProcessID("s"), Name: "n", T: testT}, d)
-	_, again := r.Fired(ProcessID("s"), 1)
+	_, again, _ := r.Fired(ProcessID("s"), 0, 1)
 	require.False(t, again, "nobody dies twice")
 	require.Zero(t, r.Members())
 }
@@ -86,14 +87,14 @@ func TestOneRegistrationCoversAllSessions(t *testing.T) {
 func TestAMemberThatReconnectsIsTheSame(t *testing.T) {
 	r := NewRegistry(2)
 	for i := range 1000 {
-		fresh, err := r.Register(registration("s"), sound)
+		fresh, err := r.Register(numbered(i), sound)
 		require.NoError(t, err)
 		require.Equal(t, i == 0, fresh)
 	}
 	require.Equal(t, 1, r.Members(), "and does not count twice")
 	other := sound
 	other.Inode, other.Peer = 8, 8
-	_, err := r.Register(registration("s"), other)
+	_, err := r.Register(numbered(1000), other)
 	require.ErrorIs(t, err, errAnother, "another process with the same id is refused")
 }
 
@@ -115,7 +116,7 @@ func TestNobodyDiesAfterAGoodbye(t *testing.T) {
 	_, err := r.Register(registration("s"), sound)
 	require.NoError(t, err)
 	require.True(t, r.Goodbye(ProcessID("s")))
-	_, over := r.Fired(ProcessID("s"), 1)
+	_, over, _ := r.Fired(ProcessID("s"), 0, 1)
 	require.False(t, over, "it has given back what it held")
 }
 
@@ -123,17 +124,17 @@ func TestNobodyDiesAfterAGoodbye(t *testing.T) {
 func TestACommandMustBeOverToo(t *testing.T) {
 	r := NewRegistry(10)
 	id := ProcessID("s")
-	_, err := r.Guard(id, "s")
+	_, err := r.Guard(guardian{id, "s", 0})
 	require.ErrorIs(t, err, errNoMember)
 	_, err = r.Register(registration("s"), sound)
 	require.NoError(t, err)
-	_, err = r.Guard(id, "another")
+	_, err = r.Guard(guardian{id, "another", 0})
 	require.ErrorIs(t, err, errNotItsSecret)
-	one, err := r.Guard(id, "s")
+	one, err := r.Guard(guardian{id, "s", 0})
 	require.NoError(t, err)
-	two, err := r.Guard(id, "s")
+	two, err := r.Guard(guardian{id, "s", 0})
 	require.NoError(t, err)
-	_, over := r.Fired(id, 1)
+	_, over, _ := r.Fired(id, 0, 1)
 	require.False(t, over, "two commands may run yet")
 	_, over = r.Clear(id, two)
 	require.False(t, over, "one command may run yet")
@@ -150,17 +151,17 @@ func TestACommandWhoseGuardIsUnknownIsNeverOver(t *testing.T) {
 	reg.Running = true
 	_, err := r.Register(reg, sound)
 	require.NoError(t, err)
-	_, over := r.Fired(id, 0)
+	_, over, _ := r.Fired(id, 0, 0)
 	require.False(t, over, "nobody says that nothing is left")
 	require.Zero(t, r.Expire(clock.Mono(29*time.Minute)))
 	require.Equal(t, 1, r.Expire(clock.Mono(31*time.Minute)), "nothing stays for ever")
 
 	_, err = r.Register(reg, sound)
 	require.NoError(t, err)
-	reg.Running = false
+	reg.Running, reg.Number = false, 1
 	_, err = r.Register(reg, sound)
 	require.NoError(t, err)
-	_, over = r.Fired(id, 0)
+	_, over, _ = r.Fired(id, 1, 0)
 	require.True(t, over, "the member had said itself that nothing is left")
 }
 
@@ -168,40 +169,73 @@ func TestACommandWhoseGuardIsUnknownIsNeverOver(t *testing.T) {
 // may run.
 func TestAGuardOfAFormerRegistrationClearsNothing(t *testing.T) {
 	id := ProcessID("s")
-	running := registration("s")
-	running.Running = true
+	again := func(r *Registry, running bool) {
+		reg := numbered(1)
+		reg.Running = running
+		_, err := r.Register(reg, sound)
+		require.NoError(t, err)
+		if !running {
+			_, err = r.Guard(guardian{id, "s", 1})
+			require.NoError(t, err)
+		}
+	}
 	for what, again := range map[string]func(r *Registry){
-		"forgotten and registered anew": func(r *Registry) {
-			r.Goodbye(id)
-			_, err := r.Register(registration("s"), sound)
-			require.NoError(t, err)
-			_, err = r.Guard(id, "s")
-			require.NoError(t, err)
-		},
-		"registered anew": func(r *Registry) {
-			_, err := r.Register(registration("s"), sound)
-			require.NoError(t, err)
-			_, err = r.Guard(id, "s")
-			require.NoError(t, err)
-		},
-		"registered anew with a command": func(r *Registry) {
-			_, err := r.Register(running, sound)
-			require.NoError(t, err)
-		},
+		"forgotten and registered anew":  func(r *Registry) { r.Goodbye(id); again(r, false) },
+		"registered anew":                func(r *Registry) { again(r, false) },
+		"registered anew with a command": func(r *Registry) { again(r, true) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			r := NewRegistry(10)
 			_, err := r.Register(registration("s"), sound)
 			require.NoError(t, err)
-			former, err := r.Guard(id, "s")
+			former, err := r.Guard(guardian{id, "s", 0})
 			require.NoError(t, err)
 			again(r)
 			_, over := r.Clear(id, former)
 			require.False(t, over)
-			_, over = r.Fired(id, 0)
+			_, over, _ = r.Fired(id, 1, 0)
 			require.False(t, over, "the present command may run yet")
 		})
 	}
+}
+
+// A packet of a former registration may be read when the member has registered again.
+func TestWhatAFormerRegistrationSaysHasNoEffect(t *testing.T) {
+	id := ProcessID("s")
+	r := NewRegistry(10)
+	running := numbered(2)
+	running.Running = true
+	_, err := r.Register(running, sound)
+	require.NoError(t, err)
+	for _, late := range []int{1, 2} {
+		_, err = r.Register(numbered(late), sound)
+		require.ErrorIs(t, err, errFormer, "a command may run that the former registration does not know")
+	}
+	_, err = r.Guard(guardian{id, "s", 1})
+	require.ErrorIs(t, err, errNoMember, "nobody would ever clear this command")
+	_, over := r.Settled(id, 1)
+	require.False(t, over)
+	require.True(t, r.members[id].unknown, "a command may run whose guard has not registered")
+	_, over, stale := r.Fired(id, 1, 0)
+	require.False(t, over)
+	require.True(t, stale, "what the member said since has to be read first")
+	require.False(t, r.members[id].fired)
+
+	_, err = r.Guard(guardian{id, "s", 2})
+	require.NoError(t, err)
+	_, over = r.Settled(id, 2)
+	require.False(t, over)
+	_, over, _ = r.Fired(id, 2, 0)
+	require.False(t, over, "the command may run yet")
+	_, over = r.Clear(id, 1)
+	require.True(t, over)
+}
+
+// numbered is the i-th registration of a process.
+func numbered(i int) Registration {
+	reg := registration("s")
+	reg.Number = uint64(i)
+	return reg
 }
 
 func TestAMemberHasSoManyCommandsAtMost(t *testing.T) {
@@ -209,9 +243,9 @@ func TestAMemberHasSoManyCommandsAtMost(t *testing.T) {
 	_, err := r.Register(registration("s"), sound)
 	require.NoError(t, err)
 	for range maxGuards {
-		_, err = r.Guard(ProcessID("s"), "s")
+		_, err = r.Guard(guardian{ProcessID("s"), "s", 0})
 		require.NoError(t, err)
 	}
-	_, err = r.Guard(ProcessID("s"), "s")
+	_, err = r.Guard(guardian{ProcessID("s"), "s", 0})
 	require.ErrorIs(t, err, errFull)
 }

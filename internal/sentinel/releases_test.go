@@ -16,9 +16,12 @@ import (
 func said() map[string]any {
 	return map[string]any{
 		"register": &request{Register: &Registration{Topic: "topic", TopicID: "id", Logs: 3, Group: "g", Process: ProcessID("secret"), Secret: "secret",
-			Name: "X <&>", T: 5 * time.Second, Rho: 0.0005, Running: true}},
+			Name: "X <&>", T: 5 * time.Second, Rho: 0.0005, Running: true, Number: 7}},
 		"register without a broker": &request{Register: &Registration{Group: "g", Process: ProcessID("secret"), Secret: "secret", T: time.Second}},
-		"guard":                     &request{Guard: &guardian{Process: ProcessID("secret"), Secret: "secret"}},
+		"guard":                     &request{Guard: &guardian{Process: ProcessID("secret"), Secret: "secret", Number: 7}},
+		"asked":                     &Answer{State: Asked},
+		"confirm":                   &request{Confirm: true},
+		"settled":                   &request{Settled: true},
 		"clear":                     &request{Clear: true},
 		"goodbye":                   &request{Goodbye: true},
 		"count":                     &request{Count: &query{Topic: "topic", Group: "g"}},

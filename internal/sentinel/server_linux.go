@@ -2,7 +2,6 @@ package sentinel
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,13 +17,11 @@ import (
 const (
 	// network is a kind of socket that keeps packets apart and can pass files.
 	network = "unixpacket"
-	// greetWithin bounds the wait for the first packet of a connection.
+	// greetWithin bounds the wait for the first packet of a connection, and for a member's confirmation.
 	greetWithin = 5 * time.Second
-	// drainWithin bounds the time that the sentinel goes on reading a dead member's connection: a
-	// child that inherited the connection may keep it open.
-	drainWithin = time.Second
-	// writeWithin bounds the time to write an answer: the member may not be reading.
-	writeWithin = time.Second
+	// maxPackets is how many packets of a dead member are read: a child that inherited the connection may
+	// go on writing.
+	maxPackets = 1000
 	// acceptAgain is shorter than the time for which a member waits for an answer.
 	acceptAgain = time.Second
 	// maxConnections leaves room for guards, and for members that connect again.
@@ -35,10 +32,11 @@ const (
 
 // Server takes registrations at a socket.
 type Server struct {
-	hub      *Hub
-	listener *net.UnixListener
-	logger   *slog.Logger
-	work     sync.WaitGroup
+	hub         *Hub
+	listener    *net.UnixListener
+	logger      *slog.Logger
+	greetWithin time.Duration
+	work        sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
 	open    map[*net.UnixConn]bool
@@ -94,7 +92,7 @@ func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 	if err := os.Chmod(socket, 0o666); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	s := &Server{hub: hub, listener: l, logger: logger, open: map[*net.UnixConn]bool{}, members: map[string]registered{}}
+	s := &Server{hub: hub, listener: l, logger: logger, greetWithin: greetWithin, open: map[*net.UnixConn]bool{}, members: map[string]registered{}}
 	hub.forgotten = func(process string) { s.forget(process, nil) }
 	return s, nil
 }
@@ -175,7 +173,7 @@ func (s *Server) drop(c *net.UnixConn) {
 func (s *Server) shut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closing = true
+	s.closing = true // before connections end
 	_ = s.listener.Close()
 	for c := range s.open {
 		_ = c.Close()
@@ -189,22 +187,21 @@ func (s *Server) shut() {
 
 // serve serves one connection of a member, of a guard, or of a process that asks for a count.
 func (s *Server) serve(c *net.UnixConn) {
-	_ = c.SetReadDeadline(time.Now().Add(greetWithin))
+	_ = c.SetReadDeadline(time.Now().Add(s.greetWithin))
 	q, files, err := receive(c)
 	if err != nil {
 		closeAll(files)
 		return
 	}
-	_ = c.SetReadDeadline(time.Time{})
 	switch {
 	case q.Register != nil:
 		s.member(c, *q.Register, files)
 	case q.Guard != nil:
 		closeAll(files)
+		_ = c.SetReadDeadline(time.Time{})
 		s.guard(c, *q.Guard)
 	case q.Count != nil:
 		closeAll(files)
-		_ = c.SetWriteDeadline(time.Now().Add(writeWithin))
 		_ = send(c, s.hub.count(*q.Count), nil) // the process that asked may have gone
 	default:
 		closeAll(files)
@@ -214,59 +211,100 @@ func (s *Server) serve(c *net.UnixConn) {
 // member serves a member's connection until it ends.
 func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 	proof := prove(c, files)
-	tell := &Teller{func(a Answer) { // concurrent calls are safe: the kernel sends each packet whole
-		_ = c.SetWriteDeadline(time.Now().Add(writeWithin))
-		_ = send(c, a.fitting(), nil) // a member that is not told connects again
-	}}
-	a, fresh := s.hub.Register(reg, proof, tell)
-	if a.State == Refused {
+	if a := s.hub.Offer(reg, proof); send(c, a.fitting(), nil) != nil || a.State == Refused || !confirmed(c) {
 		closeAll(files)
-		tell.Tell(a)
 		return
 	}
-	done := make(chan struct{})
-	defer close(done)
-	s.link(reg.Process, link{c, done})
-	if fresh {
-		f := os.NewFile(uintptr(files[0]), "pidfd")
-		if s.watch(reg.Process, f) {
-			s.work.Go(func() { s.await(reg.Process, f) })
+	_ = c.SetReadDeadline(time.Time{})
+	l := link{c: c, number: reg.Number, done: make(chan struct{})}
+	defer close(l.done)
+	tell := &Teller{}
+	tell.Tell = func(a Answer) {
+		// A member that cannot be told what is done for it must not believe something else. If it has ended the
+		// connection it connects again, and if it does not read, it is made to.
+		if errors.Is(send(c, a.fitting(), nil), unix.EAGAIN) {
+			s.end(reg.Process, l, tell)
 		}
-	} else {
-		closeAll(files)
 	}
-	tell.Tell(a)
-	if now := s.hub.state(reg.Place()); now != a {
-		tell.Tell(now) // the state has changed since Register
+	tell.Taken = func(fresh bool) {
+		if fresh {
+			s.keepPidfd(reg.Process, l, files[0])
+			files = nil
+		} else {
+			s.relink(reg.Process, l)
+		}
 	}
+	a, _ := s.hub.Register(reg, proof, tell)
+	closeAll(files)
+	if a.State == Refused {
+		_ = send(c, a.fitting(), nil)
+		return
+	}
+	s.hub.tell(reg.Process, tell)
+	s.listen(reg, l, tell)
+}
+
+// confirmed reports whether a member confirms its registration. Until then it may have given it up, for
+// example because the sentinel was suspended, and it may do what it would not do if it were registered.
+func confirmed(c *net.UnixConn) bool {
+	q, files, err := receive(c)
+	closeAll(files)
+	return err == nil && q.Confirm
+}
+
+// listen reads what a registered member says, until the connection ends.
+func (s *Server) listen(reg Registration, l link, tell *Teller) {
+	get, left := receive, maxPackets
+	dead := false
 	for {
-		q, files, err := receive(c)
+		q, files, err := get(l.c)
 		closeAll(files)
+		if dead {
+			left--
+		}
 		switch {
-		case err != nil:
+		case errors.Is(err, os.ErrDeadlineExceeded) && !dead:
+			// The process is dead, so nothing more comes. But a part may not have been read yet.
+			dead, get = true, receiveNow
+			_ = l.c.SetReadDeadline(time.Time{})
+		case errors.Is(err, net.ErrClosed) || dead && err != nil:
 			if !s.hub.lost(reg.Process, tell) {
-				s.forget(reg.Process, c) // the hub no longer has the member
+				s.forget(reg.Process, l.c) // the hub no longer has the member
 			}
 			return
+		case err != nil || left == 0:
+			s.end(reg.Process, l, tell)
+			return
+		case q.Settled:
+			s.hub.settled(reg.Process, reg.Number)
+			s.hub.tell(reg.Process, tell)
 		case q.Goodbye:
 			if s.hub.left(reg.Process, tell) { // false: it is late, and the member has connected again
-				s.forget(reg.Process, c)
+				s.forget(reg.Process, l.c)
 			}
-			tell.Tell(Answer{State: Gone})
+			_ = send(l.c, Answer{State: Gone}, nil)
 			return
 		}
 	}
 }
 
+// end ends a member's connection. It forgets the member first: once the member sees that its connection
+// has ended, it may start a command that this sentinel is not told of.
+func (s *Server) end(process string, l link, tell *Teller) {
+	if s.hub.left(process, tell) {
+		s.forget(process, l.c)
+	}
+	_ = l.c.Close()
+}
+
 // guard serves a guard's connection until it ends. The end alone clears nothing: the guard must say
 // that nothing is left of its command.
 func (s *Server) guard(c *net.UnixConn, g guardian) {
-	serial, err := s.hub.guard(g.Process, g.Secret)
+	serial, err := s.hub.guard(g)
 	if err != nil {
 		_ = send(c, Answer{State: Refused, Reason: err.Error()}.fitting(), nil)
 		return
 	}
-	_ = c.SetWriteDeadline(time.Now().Add(writeWithin))
 	_ = send(c, Answer{State: Registered}, nil)
 	for {
 		q, files, err := receive(c)
@@ -296,39 +334,58 @@ func (s *Server) await(process string, f *os.File) {
 	if err != nil || !dead {
 		return // forget has closed the pidfd
 	}
-	// First read what the member sent before it died, which may be its goodbye. The deadline is for a
-	// connection that does not end because a child inherited it.
-	if l, ok := s.linked(process); ok {
-		_ = l.c.SetReadDeadline(time.Now().Add(drainWithin))
-		<-l.done
+	// First read what the member sent before it died, which may be its goodbye. listen does so when the
+	// deadline has passed; the connection may not end, because a child inherited it.
+	for {
+		l, open := s.linked(process)
+		if l.c != nil {
+			_ = l.c.SetReadDeadline(time.Unix(1, 0))
+			<-l.done
+		}
+		if !open || !s.hub.Fired(process, l.number) {
+			break
+		}
 	}
-	s.hub.Fired(process)
-	s.forget(process, nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.members[process].pidfd == f { // else there is a later registration, with a pidfd of its own
+		delete(s.members, process)
+	}
 }
 
-// link is a member's newest connection.
+// link is the connection of a member's newest registration.
 type link struct {
-	c    *net.UnixConn
-	done chan struct{} // closed when the connection was read to its end
+	c      *net.UnixConn
+	number uint64        // of the registration
+	done   chan struct{} // closed when the connection was read to its end
 }
 
-func (s *Server) link(process string, l link) {
+// linked returns a member's connection. open is false if the Server is closing: then connections end
+// whose members are alive, and may do what they would not do otherwise.
+func (s *Server) linked(process string) (l link, open bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.members[process].link, !s.closing
+}
+
+// relink replaces a member's connection, and ends the former one, which the member has given up. The
+// hub's mutex is held.
+func (s *Server) relink(process string, l link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.members[process]
+	if m.link.c != nil {
+		_ = m.link.c.Close()
+	}
 	m.link = l
 	s.members[process] = m
 }
 
-func (s *Server) linked(process string) (link, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.members[process].link
-	return l, l.c != nil
-}
-
-// watch keeps the pidfd of a member. It returns false if the Server is closing.
-func (s *Server) watch(process string, f *os.File) bool {
+// keepPidfd keeps the pidfd of a member with its connection, and begins to wait for its death. The hub's
+// mutex is held.
+func (s *Server) keepPidfd(process string, l link, fd int) {
+	f := os.NewFile(uintptr(fd), "pidfd")
+	s.relink(process, l)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.members[process]
@@ -337,11 +394,11 @@ func (s *Server) watch(process string, f *os.File) bool {
 	}
 	if s.closing {
 		_ = f.Close()
-		return false
+		return
 	}
 	m.pidfd = f
 	s.members[process] = m
-	return true
+	s.work.Go(func() { s.await(process, f) })
 }
 
 // forget closes a member's pidfd, which ends await for it. If c is not nil, it does so only while c is the
@@ -373,60 +430,3 @@ func checkDirectory(socket string, owner uint32) error {
 }
 
 var errDirectory = errors.New("others may write to the socket's directory: it must be the sentinel's, with mode 0750 for example")
-
-// send writes a packet, with files.
-func send(c *net.UnixConn, v any, files []int) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	var oob []byte
-	if len(files) > 0 {
-		oob = unix.UnixRights(files...)
-	}
-	_, _, err = c.WriteMsgUnix(b, oob, nil)
-	return err
-}
-
-// receive reads a packet, with the files that came with it.
-func receive(c *net.UnixConn) (q request, files []int, err error) {
-	b, oob := make([]byte, maxMessage+1), make([]byte, unix.CmsgSpace(4*4))
-	n, m, flags, _, err := c.ReadMsgUnix(b, oob)
-	if m > 0 {
-		files = passed(oob[:m])
-	}
-	switch {
-	case err != nil:
-		return q, files, err
-	case n == 0:
-		return q, files, net.ErrClosed // zero bytes: the connection has ended
-	case n > maxMessage || flags&unix.MSG_TRUNC != 0:
-		return q, files, errors.New("a packet is too long")
-	}
-	if flags&unix.MSG_CTRUNC != 0 {
-		files = append(files, -1) // the kernel dropped files: the proof must count too many
-	}
-	return q, files, json.Unmarshal(b[:n], &q)
-}
-
-// passed returns the files of control messages.
-func passed(oob []byte) (files []int) {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil
-	}
-	for _, m := range messages {
-		if fds, err := unix.ParseUnixRights(&m); err == nil {
-			files = append(files, fds...)
-		}
-	}
-	return files
-}
-
-func closeAll(files []int) {
-	for _, fd := range files {
-		if fd >= 0 {
-			_ = unix.Close(fd)
-		}
-	}
-}

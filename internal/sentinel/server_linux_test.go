@@ -65,9 +65,7 @@ func TestNothingButPOLLINIsADeath(t *testing.T) {
 func TestAMemberWhoseConnectionHasEndedStillDies(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	reg := registration(NewSecret())
-	c := dialRaw(t, p)
-	_, err := exchange(c, request{Register: &reg}, []int{own(t)})
-	require.NoError(t, err)
+	c := registers(t, p, reg)
 	require.NoError(t, c.Close())
 	require.Eventually(t, func() bool {
 		p.server.mu.Lock()
@@ -135,8 +133,6 @@ func TestASentinelThatIsRestartedLearnsWhoIsThere(t *testing.T) {
 // The elector of neli run is dead, and its command still runs.
 func TestADeathWaitsForTheGuard(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
-	m := startChild(t, p.socket, "member")
-	m.says("watching")
 	u := &unixConnection{socket: p.socket}
 	// The test acts as the guard of a member in its own process, whose secret it knows.
 	reg := registration(NewSecret())
@@ -144,21 +140,26 @@ func TestADeathWaitsForTheGuard(t *testing.T) {
 	go c.Run(t.Context())
 	c.Opened(reg)
 	require.Eventually(t, func() bool { return c.State() == Watching }, 10*time.Second, time.Millisecond)
-	end, file, err := u.guard(reg.Process, reg.Secret)
+	end, file, err := u.guard(guardian{reg.Process, reg.Secret, 1})
 	require.NoError(t, err)
-	p.hub.Fired(reg.Process) // as if it had died
+	p.hub.Fired(reg.Process, 1) // as if it had died
 	require.False(t, p.isDead(reg.Process), "its command may run yet")
-	require.NoError(t, SayClear(file))
+	_, err = file.WriteString(`{"clear":true}`)
+	require.NoError(t, err)
 	p.dies(reg.Process)
 	end.clear()
 	require.NoError(t, file.Close())
 
-	m.order("guard")
-	m.says("guarded true")
-	m.kill()
-	_ = m.cmd.Wait()
-	require.Eventually(t, func() bool { return fired(p.hub, m.id) }, 10*time.Second, time.Millisecond)
-	require.False(t, p.isDead(m.id), "a guard that ends without a word has not said that nothing is left")
+	other := registration(NewSecret())
+	registers(t, p, other)
+	guard, err := connect(p.socket)
+	require.NoError(t, err)
+	_, err = exchange(guard, request{Guard: &guardian{other.Process, other.Secret, other.Number}}, nil)
+	require.NoError(t, err)
+	require.NoError(t, guard.Close())
+	p.hub.Fired(other.Process, other.Number)
+	require.True(t, fired(p.hub, other.Process))
+	require.False(t, p.isDead(other.Process), "a guard that ends without a word has not said that nothing is left")
 }
 
 func fired(h *Hub, process string) bool {
@@ -173,26 +174,36 @@ func TestACommandThatEndsInTimeHoldsNothingUp(t *testing.T) {
 	m := startChild(t, p.socket, "member")
 	m.says("watching")
 	m.order("guard")
-	m.says("guarded true")
+	m.says("guarded <nil>")
 	m.order("over")
 	m.says("over")
 	m.kill()
 	p.dies(m.id)
 }
 
-// A sentinel that starts while a command runs has no connection to the guard.
-func TestASentinelThatComesLaterHearsOfTheCommand(t *testing.T) {
+// A sentinel that starts while a command runs is told of it, and the command's guard gets a connection to it. This holds
+// for the first sentinel as for the third one.
+func TestTheGuardOfARunningCommandFollowsToTheNextSentinel(t *testing.T) {
 	dir := directory(t)
 	m := startChild(t, socketIn(dir), "member")
 	m.order("guard")
-	m.says("guarded false")
-	p := startPost(t, socketIn(dir), nil)
-	m.says("watching")
-	p.hub.mu.Lock()
-	require.Equal(t, 1, p.hub.registry.members[m.id].guards, "the member has said that a command runs")
-	p.hub.mu.Unlock()
-	m.order("over")
-	m.says("over")
+	m.says("guarded <nil>")
+	var p *post
+	for range 3 {
+		if p != nil {
+			p.stop()
+			m.says("refused")
+		}
+		p = startPost(t, socketIn(dir), nil)
+		m.says("watching")
+		n, err := Ask(p.socket, "t", "g")
+		require.NoError(t, err)
+		require.Equal(t, Count{1, 1}, n)
+		p.hub.mu.Lock()
+		known := p.hub.registry.members[m.id].guards
+		p.hub.mu.Unlock()
+		require.Equal(t, 1, known, "the member has said that a command runs")
+	}
 	m.kill()
 	p.dies(m.id)
 }
@@ -201,10 +212,21 @@ func TestASentinelThatComesLaterHearsOfTheCommand(t *testing.T) {
 func registers(t *testing.T, p *post, reg Registration) *net.UnixConn {
 	t.Helper()
 	c := dialRaw(t, p)
-	a, err := exchange(c, request{Register: &reg}, []int{own(t)})
-	require.NoError(t, err)
+	a := registersOn(t, c, reg, own(t))
 	require.NotEqual(t, Refused, a.State, a.Reason)
 	return c
+}
+
+// registersOn registers a member over a connection, confirms, and returns the answer.
+func registersOn(t *testing.T, c *net.UnixConn, reg Registration, files ...int) Answer {
+	t.Helper()
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(answerWithin)))
+	a, err := exchange(c, request{Register: &reg}, files)
+	if err == nil && a.State == Asked {
+		a, err = exchange(c, request{Confirm: true}, nil)
+	}
+	require.NoError(t, err)
+	return a
 }
 
 // saysGoodbye says goodbye on a member's connection, and returns when the sentinel has heard it.
@@ -226,13 +248,16 @@ func saysGoodbye(t *testing.T, c *net.UnixConn) {
 func TestALateGoodbyeEndsNothing(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	reg := registration(NewSecret())
-	former := registers(t, p, reg)
-	registers(t, p, reg)
-	saysGoodbye(t, former)
-	require.Equal(t, 1, p.members(), "the member has connected again")
-	p.server.mu.Lock()
-	require.NotNil(t, p.server.members[reg.Process].pidfd, "its pidfd was kept")
-	p.server.mu.Unlock()
+	former, present := &Teller{Tell: func(Answer) {}}, &Teller{Tell: func(Answer) {}}
+	for _, tell := range []*Teller{former, present} {
+		reg.Number++
+		a, _ := p.hub.Register(reg, sound, tell)
+		require.NotEqual(t, Refused, a.State, a.Reason)
+	}
+	require.False(t, p.hub.left(reg.Process, former), "the member has connected again")
+	require.Equal(t, 1, p.members())
+	require.True(t, p.hub.left(reg.Process, present))
+	require.Zero(t, p.members())
 }
 
 // A member may register again while the sentinel forgets it, since its group could not be watched.
@@ -253,14 +278,15 @@ func TestAMemberThatRegistersWhileItIsForgottenIsWatched(t *testing.T) {
 		between := p.hub.mu.TryLock()
 		if between {
 			p.hub.mu.Unlock()
+			reg.Number++
 			registers(t, p, reg)
 		}
 		forget(process)
 		forgotten <- between
 	}
 	p.hub.mu.Unlock()
-	_, err := exchange(dialRaw(t, p), request{Register: &reg}, []int{own(t)})
-	require.NoError(t, err)
+	registersOn(t, dialRaw(t, p), reg, own(t))
+	reg.Number++
 	if between := <-forgotten; !between {
 		registers(t, p, reg)
 	}
@@ -276,7 +302,7 @@ func TestALateGuardClearsNoOtherCommand(t *testing.T) {
 	reg := registration(NewSecret())
 	guard := func() *net.UnixConn {
 		c := dialRaw(t, p)
-		a, err := exchange(c, request{Guard: &guardian{reg.Process, reg.Secret}}, nil)
+		a, err := exchange(c, request{Guard: &guardian{reg.Process, reg.Secret, reg.Number}}, nil)
 		require.NoError(t, err)
 		require.Equal(t, Registered, a.State)
 		return c
@@ -284,6 +310,7 @@ func TestALateGuardClearsNoOtherCommand(t *testing.T) {
 	member := registers(t, p, reg)
 	former := guard()
 	saysGoodbye(t, member)
+	reg.Number++
 	registers(t, p, reg)
 	present := guard()
 	commands := func() int {

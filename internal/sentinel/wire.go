@@ -32,11 +32,14 @@ type Registration struct {
 	T       time.Duration `json:"t"`
 	Rho     float64       `json:"rho"`
 	Running bool          `json:"running,omitempty"` // it runs a command that may outlive it (neli run)
+	Number  uint64        `json:"number,omitempty"`  // of the process's registrations: each has a larger one than the former
 }
 
 // request is a packet to the sentinel. Exactly one field is set.
 type request struct {
 	Register *Registration `json:"register,omitempty"`
+	Confirm  bool          `json:"confirm,omitempty"` // from a member that was asked: it has not given the registration up
+	Settled  bool          `json:"settled,omitempty"` // from a member: the guards of all its commands have registered
 	Guard    *guardian     `json:"guard,omitempty"`
 	Clear    bool          `json:"clear,omitempty"`   // from a guard: nothing is left of the command
 	Goodbye  bool          `json:"goodbye,omitempty"` // from a member: forget it
@@ -56,10 +59,11 @@ type Count struct {
 	Watched    int `json:"watched"`
 }
 
-// guardian names the member whose command a guard's connection is for.
+// guardian names the registration of the member whose command a guard's connection is for.
 type guardian struct {
 	Process string `json:"process"`
 	Secret  string `json:"secret"`
+	Number  uint64 `json:"number,omitempty"`
 }
 
 // Answer is a packet from the sentinel: the answer to a request, or a change of state.
@@ -89,7 +93,8 @@ type State string
 // The states.
 const (
 	None       State = "none"       // no sentinel is configured, or it has not answered yet
-	Registered State = "registered" // it knows the member, but not its log yet
+	Asked      State = "asked"      // it waits until the member confirms its registration
+	Registered State = "registered" // it knows the member, but not its log or not all its commands yet
 	Watching   State = "watching"   // it will release the member's roles when the member dies
 	Refused    State = "refused"    // it will not: a crash costs T
 	Gone       State = "gone"       // it has forgotten the member or the guard, as asked

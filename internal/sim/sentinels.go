@@ -35,6 +35,7 @@ type posts struct {
 	born    int
 	living  []*post
 	members map[string]watchedMember // by process; those still alive
+	numbers map[string]uint64        // by process: of its newest registration, at any sentinel
 }
 
 // network has the faults that sentinels may suffer, of the brokers or of the small logs.
@@ -63,7 +64,7 @@ func newPosts(j *journal, opts *Options, at sentinel.Registration, net network) 
 	if opts.Hub == nil {
 		return nil
 	}
-	s := &posts{journal: j, opts: opts, at: at, longer: at.T, net: net, rnd: rand.New(rand.NewPCG(opts.Seed, 43)), members: map[string]watchedMember{}}
+	s := &posts{journal: j, opts: opts, at: at, longer: at.T, net: net, rnd: rand.New(rand.NewPCG(opts.Seed, 43)), members: map[string]watchedMember{}, numbers: map[string]uint64{}}
 	for range 1 + s.rnd.IntN(2) {
 		s.start()
 	}
@@ -123,6 +124,8 @@ func (s *posts) register(p *post, id string) {
 	s.mu.Lock()
 	m, lives := s.members[id]
 	lives = lives && slices.Contains(s.living, p)
+	s.numbers[id]++
+	number := s.numbers[id]
 	s.mu.Unlock()
 	if !lives {
 		return
@@ -133,7 +136,7 @@ func (s *posts) register(p *post, id string) {
 		}
 	}
 	reg := s.at
-	reg.Process, reg.Secret, reg.Name, reg.T = id, m.secret, m.name, m.t
+	reg.Process, reg.Secret, reg.Name, reg.T, reg.Number = id, m.secret, m.name, m.t, number
 	a, _ := p.hub.Register(reg, sentinel.Proof{Files: 1, Pidfd: true}, &sentinel.Teller{Tell: again})
 	again(a)
 }
@@ -158,11 +161,12 @@ func (s *posts) stops(id string, ended bool) {
 
 func (s *posts) tell(p *post, id string) {
 	s.mu.Lock()
-	lives := slices.Contains(s.living, p)
+	lives, newest := slices.Contains(s.living, p), s.numbers[id]
 	s.mu.Unlock()
 	if lives {
 		s.opts.Seen.count("sentinel: told of a death")
-		p.hub.Fired(id)
+		for number := uint64(1); number <= newest && p.hub.Fired(id, number); number++ { // it may have registered elsewhere last
+		}
 	}
 }
 

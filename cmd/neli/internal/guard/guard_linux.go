@@ -64,13 +64,13 @@ func keep(pipe, reports *os.File, command []string) int {
 		return codeOwn
 	}
 	adoptOrphans()
-	told := socket(firstFile + 3)
+	told := sentinel.NewClearance(socket(firstFile + 3))
 
 	g := &guard{orders: newOrders(pipe), reports: reports, cgroup: inherited(firstFile + 2)}
 	go g.orders.listen()
 	first, ok := g.first()
 	if !ok {
-		_ = sentinel.SayClear(told) // nothing was started
+		_ = told.Say() // nothing was started
 		// Without a report the elector would take this guard for killed.
 		_ = Report{Code: codeSignal + int(unix.SIGKILL), Late: true, Ended: true}.write(reports) // fails if the elector is gone
 		return codeOwn
@@ -100,14 +100,14 @@ func keep(pipe, reports *os.File, command []string) int {
 
 // clear tells a sentinel that nothing is left of the command, so that it may release a dead elector's
 // roles. It stays silent if something may be left.
-func (g *guard) clear(told *os.File) {
+func (g *guard) clear(told *sentinel.Clearance) {
 	if told == nil || g.cgroup.Empty() != nil {
 		return
 	}
-	_ = sentinel.SayClear(told) // without it leadership lasts until its lease is over
+	_ = told.Say() // without it leadership lasts until its lease is over
 }
 
-// socket returns the connection that this process was given as an open file; nil: none was given.
+// socket returns the socket that this process was given as an open file; nil: none was given.
 func socket(fd int) *os.File {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {

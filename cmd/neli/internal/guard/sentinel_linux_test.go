@@ -37,7 +37,14 @@ func watchedGuard(t *testing.T, cgroup string, command ...string) (*elector, cle
 		require.NoError(t, err)
 		defer dir.Close()
 	}
-	e := guardedBy(t, func(cmd *exec.Cmd) { cmd.ExtraFiles = append(cmd.ExtraFiles, dir, told) }, command...)
+	// The guard is given a socket, and over that the connection to a sentinel.
+	line, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	its := os.NewFile(uintptr(line[1]), "line")
+	t.Cleanup(func() { _ = unix.Close(line[0]) })
+	e := guardedBy(t, func(cmd *exec.Cmd) { cmd.ExtraFiles = append(cmd.ExtraFiles, dir, its) }, command...)
+	require.NoError(t, its.Close())
+	require.NoError(t, unix.Sendmsg(line[0], []byte{0}, unix.UnixRights(int(told.Fd())), nil, 0))
 	require.NoError(t, told.Close())
 	return e, cleared{t, c}
 }

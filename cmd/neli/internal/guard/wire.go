@@ -11,7 +11,8 @@ import (
 
 // Verb is the argument that makes a process a guard. "--" and the command follow. File 3 has the
 // orders, and file 4 takes the reports. File 5 is optional: the directory of a cgroup for the command.
-// File 6 is optional: the socket of a sentinel, which is told when nothing is left of the command.
+// File 6 is optional: a socket over which the elector passes connections to sentinels. The newest one is told
+// when nothing is left of the command.
 const Verb = "__guard"
 
 // SecondVerb is the argument that makes a process a second guard. Further arguments are ignored. File 3
