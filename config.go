@@ -207,7 +207,8 @@ type Config struct {
 	//
 	// A sentinel that is missing or refuses is never fatal. A crash then costs HeartbeatTimeout,
 	// as Stats.Sentinel and a warning report. Only the sentinel's user and root may be able to
-	// write to the socket's directory. Linux 5.3 or later; refused elsewhere. Exclusive mode only.
+	// write to the socket's directory, and to those above it unless the sentinel is of this
+	// process's user or root. Linux 5.3 or later; refused elsewhere. Exclusive mode only.
 	// Little is gained with Assigned nomination, because the group has to drop the dead process
 	// first. An observer ignores it. docs/sentinel.md says when to use it. Default:
 	// $NELI_SENTINEL, which non-exclusive mode ignores.

@@ -35,7 +35,8 @@ const sentinelVariable = "NELI_SENTINEL"
 //
 // cfg.Sentinel is the path of the unix socket on which members register. It is required here, and
 // $NELI_SENTINEL does not count. Only this process's user and root may be able to write to its
-// directory. A missing directory is made with mode 0750; its mode decides which users can reach the
+// directory. If others may write to one above it, only members of the same user register, or all
+// if this process is root. A missing directory is made with mode 0750; its mode decides which users can reach the
 // socket. A socket left by a killed sentinel is replaced.
 //
 // RunSentinel also uses KafkaConfig (leave it empty with a Provider of small logs), Name, Logger,

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -82,6 +84,23 @@ func killedElector(t *testing.T, restarts int) {
 	require.False(t, alive(child) || alive(grandchild), "nothing of the former command is left when the next one starts")
 }
 
+// children returns the children of a process.
+func children(t *testing.T, pid int) (all []int) {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	require.NoError(t, err)
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		require.NoError(t, err)
+		for _, field := range strings.Fields(string(text)) {
+			child, err := strconv.Atoi(field)
+			require.NoError(t, err)
+			all = append(all, child)
+		}
+	}
+	return all
+}
+
 // watches reports whether a sentinel says that it watches two members.
 func watches(t *testing.T, c *kfake.Cluster, socket string) bool {
 	t.Helper()
@@ -105,15 +124,20 @@ func TestASentinelThatWasSuspendedReleasesNothingWhileACommandRuns(t *testing.T)
 	timer := time.NewTimer(long) // no term is released before it is T old
 	<-timer.C
 
-	guard := parent(t, child)
-	a.signal(unix.SIGSTOP) // it would resume its guard
-	require.NoError(t, unix.Kill(guard, unix.SIGSTOP))
+	a.signal(unix.SIGSTOP) // it would resume its guards
+	guards := children(t, a.cmd.Process.Pid)
+	require.Contains(t, guards, parent(t, child))
+	for _, pid := range guards {
+		require.NoError(t, unix.Kill(pid, unix.SIGSTOP))
+	}
 	a.signal(unix.SIGKILL)
 	sentinel.signal(unix.SIGCONT)
 	b.logs("a sentinel watches this process")
 	require.Never(t, func() bool { return strings.Contains(strings.Join(b.output(), "\n"), "child") }, long/2, 10*time.Millisecond, "the command runs yet")
 	require.True(t, alive(child), "the test's own")
-	require.NoError(t, unix.Kill(guard, unix.SIGCONT))
+	for _, pid := range guards {
+		require.NoError(t, unix.Kill(pid, unix.SIGCONT))
+	}
 	dead(t, soon, child)
 	b.pid("child", 1)
 }

@@ -56,6 +56,9 @@ func connect(socket string) (*net.UnixConn, error) {
 	if err == nil {
 		err = checkDirectory(socket, owner)
 	}
+	if err == nil && owner != 0 && owner != uint32(os.Geteuid()) { // else another user cannot listen in its place
+		err = checkAbove(socket, owner)
+	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

@@ -49,10 +49,20 @@ Release:
  13. It does nothing while it does not know the fold. Several sentinels do no harm. It keeps
     nothing on disk: after a restart, members register again within 15 s.
 
+Commands and late packets:
+
 A command started by neli run outlives the process that elects. The guard of the command registers
 before the command starts. The sentinel then releases the member's roles only when its pidfd has
 fired and the guard has said that nothing of the command is left. When the member registers again, it
-says whether a command runs; a guard that registered before that is not listened to any more.
+says whether a command runs, and gives the guard a connection of the new registration. Until then the
+sentinel does not say that it watches the member: a crash would cost T.
+
+ 14. A sentinel that was suspended reads packets long after they were sent, and those of several
+    connections in any order. So registrations have numbers, and what is said about another than the
+    newest one has no effect. A registration counts once the member has confirmed the sentinel's
+    answer. A member says goodbye on each connection that it gives up. Everything that a dead member
+    sent over its newest connection is read before its death counts. The sentinel forgets a member
+    before it ends the connection itself.
 
 # What it does not promise
 

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -32,6 +31,7 @@ const (
 
 // Server takes registrations at a socket.
 type Server struct {
+	own         error // why only members of this process's user are taken; nil: all are
 	hub         *Hub
 	listener    *net.UnixListener
 	logger      *slog.Logger
@@ -62,7 +62,7 @@ func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 		return nil, fmt.Errorf("%s is too long: a socket's path has at most %d bytes", socket, longestPath)
 	}
 	// Containers that share a folder do not own it. The sentinel creates its own directory in it.
-	if err := makeDirectory(filepath.Dir(socket)); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := makeDirectory(directoryOf(socket)); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
 	if err := checkDirectory(socket, uint32(os.Geteuid())); err != nil {
@@ -92,23 +92,22 @@ func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 	if err := os.Chmod(socket, 0o666); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	s := &Server{hub: hub, listener: l, logger: logger, greetWithin: greetWithin, open: map[*net.UnixConn]bool{}, members: map[string]registered{}}
+	s := &Server{own: ownOnly(socket, logger), hub: hub, listener: l, logger: logger, greetWithin: greetWithin, open: map[*net.UnixConn]bool{}, members: map[string]registered{}}
 	hub.forgotten = func(process string) { s.forget(process, nil) }
 	return s, nil
 }
 
-// makeDirectory makes a directory that the group may enter, whatever the umask is. Others may be able to put a link in its
-// place, which it does not follow.
-func makeDirectory(path string) error {
-	if err := os.Mkdir(path, 0o750); err != nil {
-		return err
+// ownOnly returns why members of other users would refuse this sentinel; nil: they would not. They trust one of
+// root, and one of another user if nobody else could have put its socket there.
+func ownOnly(socket string, logger *slog.Logger) error {
+	if os.Geteuid() == 0 {
+		return nil
 	}
-	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0) //nolint:gosec // the sentinel's own setting
+	err := checkAbove(socket, uint32(os.Geteuid()))
 	if err != nil {
-		return err
+		logger.Info("only members of this user are taken", "reason", err)
 	}
-	defer dir.Close()
-	return dir.Chmod(0o750)
+	return err
 }
 
 // Serve takes registrations until ctx is done. When it returns, all its goroutines have ended.
@@ -210,6 +209,11 @@ func (s *Server) serve(c *net.UnixConn) {
 
 // member serves a member's connection until it ends.
 func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
+	if user, err := peerUser(c); s.own != nil && (err != nil || user != uint32(os.Geteuid())) {
+		closeAll(files)
+		_ = send(c, s.hub.refuse(reg, s.own).fitting(), nil)
+		return
+	}
 	proof := prove(c, files)
 	if a := s.hub.Offer(reg, proof); send(c, a.fitting(), nil) != nil || a.State == Refused || !confirmed(c) {
 		closeAll(files)
@@ -415,18 +419,3 @@ func (s *Server) forget(process string, c *net.UnixConn) {
 	}
 	delete(s.members, process)
 }
-
-// checkDirectory returns an error if anybody but the owner of a socket and root could replace it.
-func checkDirectory(socket string, owner uint32) error {
-	dir := filepath.Dir(socket)
-	var st unix.Stat_t
-	if err := unix.Stat(dir, &st); err != nil {
-		return fmt.Errorf("%s: %w", dir, err)
-	}
-	if st.Uid != 0 && st.Uid != owner || st.Mode&0o022 != 0 {
-		return fmt.Errorf("%s: %w", dir, errDirectory)
-	}
-	return nil
-}
-
-var errDirectory = errors.New("others may write to the socket's directory: it must be the sentinel's, with mode 0750 for example")

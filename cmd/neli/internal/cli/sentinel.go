@@ -20,7 +20,9 @@ of one Kafka cluster. It needs READ and WRITE on their topics, and never leads. 
 run, a crash costs --timeout again.
 
 The socket's directory must belong to the sentinel's user or root, and nobody else may be able to
-write to it; a missing one is made with mode 0750. Whoever may enter it may connect.
+write to it; a missing one is made with mode 0750. Whoever may enter it may connect. Nobody else may
+be able to write to a directory above it either, unless sentinel and members are the same user or the
+sentinel is root.
 The sentinel needs none of the members' --group, --topic, --name and --timeout.
 
 Give fencing tokens to whatever the work changes: requests of a crashed process may still arrive
