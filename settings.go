@@ -19,6 +19,7 @@ import (
 	"github.com/goneli/neli/internal/freeze"
 	"github.com/goneli/neli/internal/kafkalog"
 	"github.com/goneli/neli/internal/login"
+	"github.com/goneli/neli/internal/logqueue"
 	"github.com/goneli/neli/internal/redact"
 	"github.com/goneli/neli/kafka"
 )
@@ -58,9 +59,10 @@ type settings struct {
 	logs               int  // Config.Logs: 3, 5, or 0
 	healthy            func() error
 	requests           func(Request) error // nil: all are refused
-	logger             *slog.Logger
-	provided           bool    // Config.Provider is set
-	watched            watched // by a sentinel
+	logger             *slog.Logger        // queues its lines
+	lines              *logqueue.Queue     // the queue of logger; nil if all lines are discarded
+	provided           bool                // Config.Provider is set
+	watched            watched             // by a sentinel
 	throttling         kafkalog.Throttling
 	contact            kafkalog.Contact
 	refusals           kafkalog.Refusals
@@ -122,14 +124,10 @@ func (c Config) check() (*settings, *faults) {
 		rebalance:   !c.DisableRebalance,
 		healthy:     c.Healthy,
 		requests:    c.Requests,
-		logger:      c.Logger,
 		provided:    c.Provider != nil,
 	}
 	s.topic = or(c.LeaderTopic, s.group+".neli")
 	s.name = or(c.Name, defaultName())
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
 	c.checkNames(s, f)
 	f.check(c.Mode == Exclusive || c.Mode == NonExclusive, "Mode", int(c.Mode), "must be Exclusive or NonExclusive")
 	c.checkLogs(s, f)
@@ -153,7 +151,8 @@ func (c Config) check() (*settings, *faults) {
 	s.kafka = checkProperties(c.KafkaConfig, f)
 	c.checkToken(s, f)
 	s.secrets = redact.Of(s.kafka)
-	s.logger = s.secrets.Logger(s.logger).With("group", s.group, "name", s.name) // so that all lines have these
+	s.logger, s.lines = logqueue.New(s.secrets.Logger(or(c.Logger, slog.New(slog.DiscardHandler))).Handler(),
+		"group", s.group, "name", s.name) // so that all lines have these
 	c.resolveTimes(s, f)
 	if s.logs > 0 {
 		s.topic = kafkalog.SmallTopicName(s.topic, s.logs, s.timeout, s.drift)

@@ -11,8 +11,12 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/goneli/neli/internal/logqueue"
 	"github.com/goneli/neli/peers/internal/wire"
 )
+
+// lastLines is how long ListenAndServe waits at its end for the handler of Config.Logger.
+const lastLines = time.Second
 
 // ListenAndServe hosts the log Config.Self, without a member, until ctx is done, and then returns
 // nil. The log is empty at the start, and is lost when ListenAndServe returns. It asks the other
@@ -21,11 +25,8 @@ import (
 // configuration, with everything that is wrong with it; a list from DNS that is wrong; an address on
 // which it cannot listen; a TopFile that it cannot use; and whatever ended the listening later.
 func ListenAndServe(ctx context.Context, c Config) error {
-	logger := c.Logger
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	logger = logger.With("group", c.Group)
+	logger, lines := logqueue.New(cmp.Or(c.Logger, slog.New(slog.DiscardHandler)).Handler(), "group", c.Group)
+	defer func() { lines.Flush(time.After(lastLines)) }()
 	timeout, drift := cmp.Or(c.HeartbeatTimeout, defaultTimeout), cmp.Or(c.MaxClockDrift, defaultDrift)
 	if err := c.checkAlone(timeout, drift); err != nil {
 		return err
