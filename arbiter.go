@@ -44,29 +44,29 @@ func (s *settings) newTerms(looks func() clock.Instant) *term.Table {
 }
 
 // newExclusive returns the core of exclusive mode on a log.
-func (s *settings) newExclusive(log elector.Log, nom elector.Nominator, clocks clock.Clock, alive func(clock.Instant) bool) core {
+func (s *settings) newExclusive(log elector.Log, nom elector.Nominator, clocks clock.Clock, app application) core {
 	terms := s.newTerms(clocks.Glance)
-	set := s.elector(alive)
+	set := s.elector(app)
 	set.Opened = func(ctx context.Context, id string) { s.opened(ctx, log, id) }
 	e := elector.NewElector(set, log, nom, terms, clocks.Now, s.logger)
 	return core{arbiter: e, terms: terms, elector: e, stats: func() Stats { return exclusiveStats(e.Stats()) }}
 }
 
 // newNonExclusive returns the core of non-exclusive mode.
-func (s *settings) newNonExclusive(w *kafkalog.Clients, clocks clock.Clock, alive func(clock.Instant) bool) (core, error) {
+func (s *settings) newNonExclusive(w *kafkalog.Clients, clocks clock.Clock, app application) (core, error) {
 	topic, producer, member, err := w.Broadcasting()
 	if err != nil {
 		return core{}, err
 	}
 	terms := s.newTerms(clocks.Glance)
 	a := nonexclusive.New(&nonexclusive.Settings{Topic: s.topic, T: s.timeout, Broadcast: s.broadcast, HandoverOverlap: s.handoverOverlap,
-		StarvedAfter: s.starvedAfter, StarvedPause: s.starvedPause, GoneAfter: s.goneAfter, Alive: alive, Now: clocks.Glance, Logger: s.logger},
+		StarvedAfter: s.starvedAfter, StarvedPause: s.starvedPause, GoneAfter: s.goneAfter, Alive: app.alive, Deaf: app.deaf, Now: clocks.Glance, Logger: s.logger},
 		nonexclusive.Clients{Topic: topic, Producer: producer, Member: member}, terms)
 	return core{arbiter: a, terms: terms, stats: func() Stats { return nonExclusiveStats(a.Stats()) }}, nil
 }
 
-// elector returns the elector's settings.
-func (s *settings) elector(alive func(clock.Instant) bool) *elector.Settings {
+// elector returns the elector's settings. app is nil if nobody asks about the application.
+func (s *settings) elector(app application) *elector.Settings {
 	set := &elector.Settings{
 		Process:    s.instance,
 		Name:       s.name,
@@ -86,7 +86,9 @@ func (s *settings) elector(alive func(clock.Instant) bool) *elector.Settings {
 		Rebalance:  s.rebalance,
 		Requests:   s.requests != nil,
 		Random:     s.random,
-		Alive:      alive,
+	}
+	if app != nil {
+		set.Alive, set.Deaf = app.alive, app.deaf
 	}
 	if s.preference != nil {
 		set.Preference = func(m elector.Member, role int) int {

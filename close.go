@@ -13,7 +13,11 @@ const (
 	closeTail = 6 * time.Second
 	// closeClients limits how long the Kafka clients may take to stop.
 	closeClients = 10 * time.Second
+	// lastLines is how long the last log lines may take at least, whatever came before.
+	lastLines = time.Second
 )
+
+var closingCall = "Close"
 
 // Close gives up leadership in an orderly way and stops everything.
 //
@@ -36,9 +40,9 @@ const (
 // HeartbeatInterval if that is longer; with Assigned nomination 3 s and two group heartbeats, 4 s
 // by default), plus 12 s if the broker cannot be reached, or 16 s if this process is still reading
 // far behind the log's end. Close waits for a task, a function of Lead, a barrier on another
-// goroutine, Config.Healthy, Config.Requests, Config.Token and the clients for no longer than
-// DrainTimeout, that wait (in non-exclusive mode the time above) and 16 s; then the error says
-// which has not returned. Close has no limit for a barrier that it runs itself. It must not be
+// goroutine, Config.Healthy, Config.Requests, Config.Preference, Config.Token, the clients and the handler of
+// Config.Logger for no longer than DrainTimeout, that wait (in non-exclusive mode the time above) and
+// 16 s; then the error says which has not returned. Close has no limit for a barrier that it runs itself. It must not be
 // called from a barrier, a task or a function of Lead: it would wait for itself up to that limit.
 func (n *Neli) Close() error {
 	n.closeOnce.Do(func() {
@@ -55,10 +59,11 @@ func (n *Neli) Close() error {
 		wait = max(wait, n.set.handoverOverlap)
 	}
 	bound := n.set.drain + wait + closeTail + closeClients
-	timer := time.NewTimer(bound)
+	began, timer := time.Now(), time.NewTimer(bound)
 	defer timer.Stop()
 	select {
 	case n.driver <- struct{}{}:
+		n.turnOf.Store(&closingCall)
 	case <-timer.C:
 		return fmt.Errorf("neli: Close: the task, the function of Lead or the barrier has not returned within %v", bound)
 	}
@@ -71,15 +76,14 @@ func (n *Neli) Close() error {
 	}
 	n.deliver()
 	n.state.CompareAndSwap(int32(StateClosing), int32(StateClosed))
+	timer.Reset(max(lastLines, bound-time.Since(began))) // the barrier may have taken longer than bound
 	select {
 	case <-n.idle:
-		return nil // also if the barrier has taken longer than bound
-	default:
-	}
-	select {
-	case <-n.idle:
-		return nil
 	case <-timer.C:
-		return fmt.Errorf("neli: Close: Config.Requests, Config.Token or Config.Healthy has not returned within %v", bound)
+		return fmt.Errorf("neli: Close: Config.Preference, Config.Requests, Config.Token or Config.Healthy has not returned within %v", bound)
 	}
+	if !n.set.lines.Flush(timer.C) {
+		return fmt.Errorf("neli: Close: the handler of Config.Logger has not returned within %v", bound)
+	}
+	return nil
 }

@@ -61,9 +61,10 @@ type Config struct {
 	//
 	// All members should use the same function, and its result should depend on its arguments
 	// only. If two members disagree, roles may move back and forth (each at most once in 30 s);
-	// safety is not affected. The library calls it once for each role and member, when the member
-	// is first heard, on the goroutine that sends beats: it must return at once. Open nomination
-	// only. Default: none.
+	// safety is not affected. The library calls it once for each role and member, when the member is
+	// first heard, on a goroutine of its own. Until it has returned, the member is not preferred; after
+	// five seconds a warning is logged. Close waits for a call in progress. Open nomination only.
+	// Default: none.
 	Preference func(m Member, role int) int
 
 	// DisableRebalance lets a leader keep its roles for as long as it lives and is healthy. By
@@ -89,8 +90,9 @@ type Config struct {
 	// The library calls it only for roles that this process leads, for one request at a time, at
 	// most once a second on average and in bursts of at most four, on a goroutine of its own. That
 	// goroutine carries out an accepted request before it takes the next one. Excess requests are
-	// dropped; requesters retry for 30 s and then report that there was no answer. Close waits for
-	// a call in progress.
+	// dropped; requesters retry for 30 s and then report that there was no answer, and so they do while
+	// a call has not returned, which is logged at two thirds of MaxPulseInterval. Close waits for a call
+	// in progress.
 	//
 	// Nothing in a request is authenticated, including the requester's name: accept only what any
 	// principal that can write to the topic may ask. Exclusive mode only. Default: none; all
@@ -172,7 +174,9 @@ type Config struct {
 
 	// MaxPulseInterval is how long the application may go without calling Pulse before it counts
 	// as hung. A hung process stops beating and leaves the group, so that another process takes
-	// over. A pending Pulse and a running Lead count as pulses. At most 24 h. Default: 30 s.
+	// over. A pending Pulse, a running Lead and a barrier that has not returned count as pulses: give
+	// Healthy a limit for the barrier and the functions of Lead if they may hang. At two thirds of
+	// this time a warning is logged. At most 24 h. Default: 30 s.
 	MaxPulseInterval time.Duration
 
 	// DrainTimeout limits how long the application may take to finish after LeaderRevoked while
@@ -217,7 +221,13 @@ type Config struct {
 	// Logger receives changes of leadership at Info, trouble at Warn, the error that ends this Neli
 	// and contradictions between members at Error, and protocol detail at Debug. Messages are
 	// constant; the data is in attributes, and every line has group and name (docs/runbook.md lists
-	// them). Default: discard everything, including the warning that no broker was reached.
+	// them).
+	//
+	// The handler is called on a goroutine of its own, one line at a time, in order: nothing in this
+	// library waits for it but Close. If it blocks, up to 1,024 lines wait for it and later ones are
+	// dropped; if it panics, the line is lost. Stats counts both, and a line reports them. Lines have
+	// the time of what they report. Those of the last instant are lost if the process ends without
+	// Close. Default: discard everything, including the warning that no broker was reached.
 	Logger *slog.Logger
 
 	// Token supplies tokens for SASL/OAUTHBEARER where the properties sasl.oauthbearer.* cannot

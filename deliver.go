@@ -98,16 +98,18 @@ func (n *Neli) tellNext(l listener) {
 	}
 }
 
-// call runs the barrier. For LeaderRevoked, which has its own deadline, the application counts as
-// alive until that deadline without pulses.
+// call runs the barrier. The application counts as alive meanwhile, however long that takes: what it
+// does there it was asked to do.
 func (n *Neli) call(e Event, l listener) {
 	if n.barrier == nil {
 		return
 	}
-	if _, ok := e.(LeaderRevoked); ok {
-		n.drainingTo.Store(int64(n.now().Mono.Add(n.set.drain)))
-		defer n.drainingTo.Store(0)
-	}
+	defer n.slow("the barrier has not returned", append([]any{"event", e.kind()}, e.change().attrs()...)...)()
+	n.barrierAt.Store(int64(n.now().Mono))
+	defer func() {
+		n.heard() // before the call is over: nothing is silent in between
+		n.barrierAt.Store(never64)
+	}()
 	defer l.meanwhile()()
 	n.barrier(e)
 }

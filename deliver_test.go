@@ -67,38 +67,36 @@ func TestRevokedDeadlineIsTheEarliest(t *testing.T) {
 	})
 }
 
-// The barrier of a revocation has until its Deadline, however long that is; an
-// application that hangs in it is not alive for ever.
-func TestAliveInTheBarrierOfARevocation(t *testing.T) {
-	for _, c := range []struct {
-		name         string
-		drain, until time.Duration
-		event        Event
-	}{
-		{"revoked", 10 * time.Second, 30 * time.Second, LeaderRevoked{}},
-		{"revoked, a long drain", 2 * time.Minute, 2 * time.Minute, LeaderRevoked{}},
-		{"acquired", 2 * time.Minute, 30 * time.Second, LeaderAcquired{}},
-		{"fenced", 2 * time.Minute, 30 * time.Second, LeaderFenced{}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+// The application counts as alive while the barrier is at work, and for MaxPulseInterval afterwards.
+func TestAliveInTheBarrier(t *testing.T) {
+	for _, e := range []Event{LeaderAcquired{}, LeaderRevoked{}, LeaderFenced{}} {
+		t.Run(e.kind(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, _ := onRoles(t, 1, 1)
-				n.set.drain = c.drain
 				require.Equal(t, 30*time.Second, n.set.maxPulse)
+				n.set.timeout = 5 * time.Second
 				hang, returned := make(chan struct{}), make(chan struct{})
 				n.barrier = func(Event) { <-hang }
 				n.heard()
 				go func() {
 					defer close(returned)
-					n.call(c.event, pulses{n})
+					n.call(e, pulses{n})
 				}()
 				synctest.Wait()
-				time.Sleep(c.until - 1)
+				time.Sleep(5*time.Second - 1)
+				require.False(t, n.deaf(clock.Glance()))
+				time.Sleep(1)
+				require.True(t, n.deaf(clock.Glance()))
+				time.Sleep(time.Hour)
 				require.True(t, n.alive(clock.Glance()))
-				time.Sleep(1 * time.Nanosecond)
-				require.False(t, n.alive(clock.Glance()), "alive for ever")
+				require.Equal(t, time.Hour+5*time.Second, n.inBarrier(clock.Glance()))
 				close(hang)
 				<-returned
+				require.False(t, n.deaf(clock.Glance()))
+				time.Sleep(30*time.Second - 1)
+				require.True(t, n.alive(clock.Glance()))
+				time.Sleep(1)
+				require.False(t, n.alive(clock.Glance()))
 			})
 		})
 	}

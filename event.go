@@ -24,6 +24,13 @@ type Event interface {
 // or with the task of Background. It must not call Pulse, PulseCtx, Lead, Background, Close,
 // Transfer, StepDown or Ask of the same Neli. It may call IsLeader, Token and the other methods
 // that only look.
+//
+// While the barrier is at work, the application counts as alive, without a limit: the library cannot
+// tell a barrier that loads for long from one that hangs. Config.Healthy can, and takes the roles away
+// when it returns an error. At two thirds of MaxPulseInterval, and whenever that time has doubled, a
+// warning is logged, and Stats.Barrier says how long it has lasted. No further event can be delivered
+// meanwhile. So after HeartbeatTimeout this process claims nothing and gives back what the application
+// was not told of, and each role that it is to give up is released by the Deadline.
 type Barrier func(Event)
 
 // Term is one uninterrupted leadership of roles that share a partition and a token. A partition
@@ -99,14 +106,15 @@ func (c Change) attrs() []any {
 }
 
 // LeaderAcquired: this process now leads. IsLeader turns true when the barrier is called, not
-// before. The application may initialise here what it needs to lead; Pulse does not return until
-// the barrier does.
+// before. The application may initialise here what it needs to lead, however long that takes: it
+// counts as alive and keeps its roles meanwhile. Pulse does not return until the barrier does.
 type LeaderAcquired struct{ Change }
 
 // LeaderRevoked: this process is to give up its leadership in an orderly way.
 //
 // Exclusive mode: finish the work in hand. The lease is renewed, and no successor is elected,
-// until the barrier returns or Deadline has passed. Deadline has a monotonic reading, so
+// until the barrier returns or Deadline has passed. The process's other roles are not affected, even
+// if the barrier goes on beyond that. Deadline has a monotonic reading, so
 // time.Until is right even if the wall clock is set. Work that goes on beyond Deadline may overlap
 // with the successor's; fencing tokens guard against that.
 //
@@ -154,7 +162,8 @@ const (
 	// or suspended, or the broker was down.
 	ReasonLapsed
 	// ReasonNotPulsed: the lease lapsed because the application did not call Pulse for
-	// MaxPulseInterval.
+	// MaxPulseInterval; or the role was given back before the application was told of it, since the
+	// barrier was at work on a former event for HeartbeatTimeout.
 	ReasonNotPulsed
 	// ReasonSuperseded: this process has read a later claim by another process.
 	ReasonSuperseded

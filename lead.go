@@ -279,10 +279,22 @@ func (l *lead) start(unit int, u *leadUnit, role int) {
 			l.results <- leadResult{unit, role, run, fenced, err}
 		}()
 		err = l.fn(ctx, arg)
-		if err != nil && ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
-			err = nil // fn only reports the end of its context
+		if err != nil && ctx.Err() != nil {
+			l.afterTheEnd(ctx, arg, err)
+			err = nil
 		}
 	}()
+}
+
+// afterTheEnd logs an error that fn returned after its context had ended. Most often it says that in
+// words of its own: "signal: killed", "rpc error: code = Canceled", "i/o timeout". Whether it does
+// cannot be told from the error, so Lead goes on whatever it is.
+func (l *lead) afterTheEnd(ctx context.Context, of Leadership, err error) {
+	why := context.Cause(ctx)
+	if errors.Is(err, ctx.Err()) || errors.Is(err, why) {
+		return
+	}
+	l.n.set.logger.Info("a function returned an error after its context had ended", "role", of.Role, "error", err, "cause", why)
 }
 
 // returned handles the result of a function, and all further results that are ready, so that units

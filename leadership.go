@@ -32,11 +32,13 @@ import (
 // clock that is set forward and back does that. Once fn has returned, it runs again with the same
 // Token.
 //
-// If fn returns an error that does not stem from the end of its context, Lead ends and returns
-// that error. It also ends with an error if fn ends its goroutine (runtime.Goexit). Otherwise Lead
-// returns nil once ctx is done, ErrClosed after Close, or the error that ended this Neli; for an
-// observer it returns ErrObserver at once. Before Lead returns, all functions have returned and all
-// roles are given up. The process contends again at the next Pulse, Background or Lead.
+// If fn returns an error before its context has ended, Lead ends and returns that error. An error
+// that fn returns afterwards is only logged, whatever it is, and Lead goes on: many libraries report
+// the end of a context in words of their own. To end Lead from there, end ctx. Lead also ends with an
+// error if fn ends its goroutine (runtime.Goexit). Otherwise it returns nil once ctx is done, ErrClosed
+// after Close, or the error that ended this Neli; for an observer it returns ErrObserver at once.
+// Before Lead returns, all functions have returned and all roles are given up. The process contends
+// again at the next Pulse, Background or Lead.
 //
 // In non-exclusive mode Lead leaves the group at once when it ends, and the process leads on for
 // the time that Close documents, but no function runs then. To keep somebody at work throughout,
@@ -45,7 +47,8 @@ import (
 // The barrier, if there is one, runs on the goroutine that calls Lead. Functions start after the
 // barrier has returned from LeaderAcquired, and their contexts end before LeaderRevoked and
 // LeaderFenced are delivered. Only one of Pulse, Background and Lead works at a time; Lead waits
-// for its turn.
+// for its turn, and logs after a second which call it waits for. One Lead runs fn for all roles: let
+// fn switch on Leadership.Role.
 func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) error) error {
 	if fn == nil {
 		return errors.New("neli: Lead: fn is nil")
@@ -56,7 +59,7 @@ func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) er
 	if n.set.observer {
 		return ErrObserver
 	}
-	if !n.takeTurn(nil, ctx.Done(), n.done) {
+	if !n.takeTurn(calledAt("Lead"), nil, ctx.Done(), n.done) {
 		return n.ended()
 	}
 	l := &lead{n: n, fn: fn, ctx: ctx, roles: int(n.roles.Load()), results: make(chan leadResult),

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
@@ -26,9 +27,12 @@ type Neli struct {
 
 	roles      atomic.Int64 // R
 	lastPulse  atomic.Int64 // monotonic; the application's last sign of life
-	drainingTo atomic.Int64 // monotonic; in LeaderRevoked's barrier it counts as alive until then
+	barrierAt  atomic.Int64 // monotonic; since when the barrier has been at work; never64: it is not
 	waiting    atomic.Int32 // drivers that wait for news; they are alive however long that takes
+	inTask     atomic.Bool  // the driver is in the task of Background
 	state      atomic.Int32
+	turnOf     atomic.Pointer[string] // the call that last became the driver
+	pulseWaits atomic.Bool            // it was logged that a Pulse waits for another call
 
 	driver  chan struct{} // a lock: its owner, the driver, may run the barrier and the task
 	told    int           // used by the driver: units that the application was told it leads
@@ -82,7 +86,7 @@ func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	}
 	n := newNeli(set, clock.Glance, barrier...)
 	var err error
-	if n.core, err = newCore(cfg.Provider, set, clock.System(), n.alive); err != nil {
+	if n.core, err = newCore(cfg.Provider, set, clock.System(), n); err != nil {
 		set.endTokensSoon()
 		f.properties(cfg.Provider, set)
 		return nil, set.secrets.Err(or(f.err(), err))
@@ -105,6 +109,7 @@ func newNeli(set *settings, now func() clock.Instant, barrier ...Barrier) *Neli 
 	if len(barrier) == 1 {
 		n.barrier = barrier[0]
 	}
+	n.barrierAt.Store(never64)
 	n.roles.Store(int64(set.roles))
 	n.began = now()
 	n.heard()
@@ -118,11 +123,12 @@ func (n *Neli) start() {
 	n.core.Set(n.desired)
 	goodbye := n.set.watched.run()
 	go func() {
-		health, stopRequests, stopLeaders := n.watchHealth(), n.serveRequests(), n.sayLeaders()
+		health, stopRequests, stopLeaders, stopSilence := n.watchHealth(), n.serveRequests(), n.sayLeaders(), n.watchSilence()
 		n.err = n.set.secrets.Err(own(n.core.Run(ctx)))
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
 			n.set.logger.Error("leadership is not possible any more", "error", n.err)
+			n.set.lines.Flush(time.After(lastLines)) // before the application ends the program because of it
 		} else {
 			n.err = nil
 		}
@@ -133,6 +139,10 @@ func (n *Neli) start() {
 		health.stop() // after done is closed: this waits for the user's code, which may hang
 		stopRequests()
 		stopLeaders()
+		stopSilence()
+		if n.core.elector != nil {
+			n.core.elector.Wait() // for Config.Preference
+		}
 		n.set.endTokens(context.Background())
 		goodbye() // last: until the roles are released the sentinel must watch
 		close(n.idle)
@@ -276,13 +286,6 @@ func (n *Neli) resign() {
 
 // heard records that the application is alive.
 func (n *Neli) heard() { n.lastPulse.Store(int64(n.now().Mono)) }
-
-// alive reports whether beats may be sent. A hung application must be replaced, so its process
-// stops beating.
-func (n *Neli) alive(now clock.Instant) bool {
-	return n.waiting.Load() > 0 || int64(now.Mono) < n.drainingTo.Load() ||
-		now.Mono.Sub(clock.Mono(n.lastPulse.Load())) < n.set.maxPulse
-}
 
 // ended returns the error with which this Neli has ended, or nil if it has not.
 func (n *Neli) ended() error {

@@ -3,6 +3,9 @@ package neli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -12,7 +15,8 @@ import (
 // once. Any other process waits for up to timeout to become leader. Pulse uses no network. True
 // holds for that instant: after a wait or long work, check IsLeader again before you act.
 //
-// Call Pulse again before MaxPulseInterval has passed. The error is not nil only when this Neli is
+// Call Pulse again before MaxPulseInterval has passed; at two thirds of it a warning is logged. The
+// time that the barrier takes in Pulse does not count. The error is not nil only when this Neli is
 // closed (ErrClosed), has failed permanently, or is an observer (ErrObserver).
 //
 // While another goroutine is in Pulse, Background or Lead, Pulse waits for its turn, but no longer
@@ -59,7 +63,7 @@ func (n *Neli) pulse(timeout <-chan time.Time, stop <-chan struct{}) (bool, erro
 	if n.set.observer {
 		return false, ErrObserver
 	}
-	if !n.takeTurn(timeout, stop, nil) {
+	if !n.takeTurn(pulsing, timeout, stop, nil) {
 		n.awake()
 		return n.IsLeader(), n.ended()
 	}
@@ -72,14 +76,17 @@ func (n *Neli) pulse(timeout <-chan time.Time, stop <-chan struct{}) (bool, erro
 // takeTurn makes the caller the driver. It takes a free turn even when time is up, so that
 // Pulse(0) delivers pending events, and a Lead or Pulser that ends before a free turn gives up all
 // roles. done is nil if the caller waits for its turn even when this Neli has ended.
-func (n *Neli) takeTurn(timeout <-chan time.Time, stop, done <-chan struct{}) bool {
+func (n *Neli) takeTurn(call string, timeout <-chan time.Time, stop, done <-chan struct{}) bool {
 	select {
 	case n.driver <- struct{}{}:
+		n.turnOf.Store(&call)
 		return true
 	default:
 	}
+	defer n.waitsForTurn(call)()
 	select {
 	case n.driver <- struct{}{}:
+		n.turnOf.Store(&call)
 		return true
 	case <-timeout:
 	case <-stop:
@@ -87,6 +94,36 @@ func (n *Neli) takeTurn(timeout <-chan time.Time, stop, done <-chan struct{}) bo
 	}
 	return false
 }
+
+// waitsForTurn has a line logged if the caller waits for its turn for long: only one call works at a
+// time, and others would do nothing for as long as it lasts. A Pulse beside another one is not
+// reported, as goroutines may pulse in turn. The returned function ends the wait.
+func (n *Neli) waitsForTurn(call string) (over func()) {
+	timer := time.AfterFunc(longTurn, func() {
+		of := n.turnOf.Load()
+		if of == nil || call == pulsing && (*of == pulsing || n.pulseWaits.Swap(true)) {
+			return
+		}
+		n.set.logger.Warn("a call waits for another one to end: only one of Lead, Background and Pulse works at a time",
+			"call", call, "waits_for", *of)
+	})
+	return func() { timer.Stop() }
+}
+
+// pulsing is the name of a call of Pulse or PulseCtx.
+const pulsing = "Pulse"
+
+// calledAt adds to the name of a method where the application has called it: calledAt's caller is the
+// method.
+func calledAt(method string) string {
+	if _, file, line, ok := runtime.Caller(2); ok {
+		return fmt.Sprintf("%s (%s:%d)", method, filepath.Base(file), line)
+	}
+	return method
+}
+
+// longTurn is how long a call waits for its turn before that is logged.
+const longTurn = time.Second
 
 // turn delivers events and waits, as the driver, until this process leads or the wait is over.
 func (n *Neli) turn(timeout <-chan time.Time, stop <-chan struct{}) (bool, error) {
@@ -167,7 +204,8 @@ func (p *pulser) Close() error {
 // Background pulses on a goroutine of its own, and calls task there again and again while this
 // process leads at least one role. The task should do a small piece of work and return: leadership
 // is checked before each call, and no event is delivered while it runs. A task that does not
-// return for MaxPulseInterval costs the leadership.
+// return for MaxPulseInterval costs the leadership (ReasonNotPulsed), after a warning in the log at
+// two thirds of that time: for longer work take Lead.
 //
 // The check holds for the instant of the call. If the task waits before it acts, the process may
 // have been suspended meanwhile and another one may lead: check IsLeader or IsLeaderOf after each
@@ -176,7 +214,8 @@ func (p *pulser) Close() error {
 // The goroutine ends with Close of the Pulser or of this Neli, or when this Neli fails. If the
 // task ends the goroutine (runtime.Goexit), leadership is given up in an orderly way and Await
 // returns an error. Background returns ErrClosed, or the error that ended this Neli, if it has
-// ended, and ErrObserver for an observer.
+// ended, and ErrObserver for an observer. While another Pulser or Lead is at work, the goroutine waits
+// for its turn, and logs after a second which call it waits for.
 func (n *Neli) Background(task func()) (Pulser, error) {
 	if task == nil {
 		return nil, errors.New("neli: Background: task is nil")
@@ -190,17 +229,17 @@ func (n *Neli) Background(task func()) (Pulser, error) {
 	if n.State() != StateLive {
 		return nil, ErrClosed
 	}
-	stop := make(chan struct{})
+	stop, call := make(chan struct{}), calledAt("Background")
 	p := &pulser{done: make(chan struct{}), stop: sync.OnceFunc(func() { close(stop) }), err: errTaskGoexit}
 	go func() {
 		defer close(p.done)
-		p.err = n.background(task, stop)
+		p.err = n.background(call, task, stop)
 	}()
 	return p, nil
 }
 
-func (n *Neli) background(task func(), stop <-chan struct{}) error {
-	if !n.takeTurn(nil, stop, n.done) {
+func (n *Neli) background(call string, task func(), stop <-chan struct{}) error {
+	if !n.takeTurn(call, nil, stop, n.done) {
 		return n.ended()
 	}
 	defer func() { <-n.driver }()
@@ -236,9 +275,16 @@ func (n *Neli) work(task func(), stop <-chan struct{}) error {
 			return err
 		}
 		if leads {
-			task()
+			n.task(task)
 		}
 	}
+}
+
+// task calls the task of Background.
+func (n *Neli) task(task func()) {
+	n.inTask.Store(true)
+	defer n.inTask.Store(false)
+	task()
 }
 
 // stepDown gives up all roles, as the driver, and returns when none is left. The arbiter limits
@@ -253,7 +299,7 @@ func (n *Neli) stepDown(task func()) {
 			return
 		case task != nil && n.set.mode == NonExclusive && n.IsLeader():
 			n.heard()
-			task()
+			n.task(task)
 		default:
 			n.wait(nil, nil)
 		}

@@ -121,6 +121,7 @@ var errRequestsGoexit = errors.New("Config.Requests ended its goroutine")
 func (n *Neli) decide(r Request) error {
 	err := errRequestsGoexit
 	var call sync.WaitGroup
+	defer n.slow("Config.Requests has not returned: other requests wait", "role", r.Role)()
 	call.Go(func() { err = n.set.requests(r) })
 	call.Wait()
 	return err

@@ -13,6 +13,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/kafkalog"
+	"github.com/goneli/neli/internal/logqueue"
 	"github.com/goneli/neli/internal/redact"
 	"github.com/goneli/neli/internal/sentinel"
 	"github.com/goneli/neli/kafka"
@@ -50,9 +51,9 @@ func RunSentinel(ctx context.Context, cfg Config, allow ...string) error {
 	if ctx == nil {
 		return errors.New("neli: RunSentinel: ctx is nil")
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	logger, lines := logqueue.New(or(cfg.Logger, slog.New(slog.DiscardHandler)).Handler())
+	cfg.Logger = logger
+	defer func() { lines.Flush(time.After(lastLines)) }()
 	cfg.Name = or(cfg.Name, defaultName())
 	p := &post{cfg, allow}
 	if err := p.check(); err != nil {

@@ -49,6 +49,12 @@ type Stats struct {
 	// token once.
 	TokenFailures uint64 `json:"token_failures"`
 
+	// LogLinesWaiting is how many lines Config.Logger's handler has not returned from: if it stays
+	// above 0, the handler is blocked. LogLinesLost is how many it never got, since 1,024 waited (of
+	// debug lines 512), or did not take: it panicked or returned an error.
+	LogLinesWaiting int    `json:"log_lines_waiting"`
+	LogLinesLost    uint64 `json:"log_lines_lost"`
+
 	// RefusedSettings are the settings that the cluster refused when this process created the
 	// leader topic: for each setting's name, what its absence means. Other processes log the
 	// settings of the topic that they find, and do not know what was refused.
@@ -120,8 +126,13 @@ type Stats struct {
 	// none.
 	LastRecord time.Duration `json:"last_record"`
 	// LastPulse is how long ago the application last gave a sign of life, or called New. It is 0
-	// while the application waits in Pulse, Background or Lead, and for an observer.
+	// while the application waits in Pulse, Background or Lead, or is in the barrier, and for an
+	// observer.
 	LastPulse time.Duration `json:"last_pulse"`
+	// Barrier is how long the barrier has been at work on an event, 0 if it is not. From
+	// HeartbeatTimeout on, this process claims nothing. A barrier that never returns keeps the roles
+	// that it was told of, unless Config.Healthy objects.
+	Barrier time.Duration `json:"barrier"`
 	// Reached is whether a broker, or the host of a small log, has answered this process since
 	// New. If it stays false, check bootstrap.servers and the network. LastRecord shows whether a
 	// broker still answers.
@@ -145,14 +156,15 @@ func (n *Neli) Stats() Stats {
 	s.TokenFailures, s.RefusedSettings = n.set.tokenFailures.Load(), n.set.refusals.Meaning()
 	s.ReadersReplaced, s.Sentinel = n.set.replaced.Load(), n.set.watched.state()
 	s.Throttled = n.set.throttling.Total()
+	s.LogLinesWaiting, s.LogLinesLost = n.set.lines.Waiting(), n.set.lines.Lost()
 	if n.core.elector == nil {
 		s.Roles = int(n.roles.Load())
 	}
 	if s.LastRecord < 0 {
 		s.LastRecord = now.Age(n.began)
 	}
-	if n.waiting.Load() == 0 && !n.set.observer {
-		s.LastPulse = max(0, now.Mono.Sub(clock.Mono(n.lastPulse.Load())))
+	if !n.set.observer {
+		s.LastPulse, s.Barrier = n.silent(now), n.inBarrier(now)
 	}
 	n.mu.Lock()
 	s.Healthy = !n.desired.Unhealthy
@@ -225,5 +237,6 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 		OldestEvidence seconds `json:"oldest_evidence"`
 		LastRecord     seconds `json:"last_record"`
 		LastPulse      seconds `json:"last_pulse"`
-	}{plain(s), seconds(s.Throttled), seconds(s.Silence), seconds(s.CutOff), seconds(s.OldestEvidence), seconds(s.LastRecord), seconds(s.LastPulse)})
+		Barrier        seconds `json:"barrier"`
+	}{plain(s), seconds(s.Throttled), seconds(s.Silence), seconds(s.CutOff), seconds(s.OldestEvidence), seconds(s.LastRecord), seconds(s.LastPulse), seconds(s.Barrier)})
 }

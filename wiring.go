@@ -19,7 +19,7 @@ import (
 )
 
 // newCore makes the Kafka clients and assembles the arbiter on them.
-func newCore(p kafka.Provider, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (core, error) {
+func newCore(p kafka.Provider, set *settings, clocks clock.Clock, app application) (core, error) {
 	if f, can := p.(freeze.Freezer); can {
 		set.frozen = f.Frozen()
 	}
@@ -28,7 +28,7 @@ func newCore(p kafka.Provider, set *settings, clocks clock.Clock, alive func(clo
 		if err != nil {
 			return core{}, fmt.Errorf("neli: New: %w", err)
 		}
-		return set.newExclusive(log, nil, clocks, alive), nil
+		return set.newExclusive(log, nil, clocks, app), nil
 	}
 	if p == nil {
 		var err error
@@ -41,7 +41,7 @@ func newCore(p kafka.Provider, set *settings, clocks clock.Clock, alive func(clo
 		return core{}, fmt.Errorf("neli: New: %w", err)
 	}
 	w := set.kafkaClients(p)
-	c, err := set.kafkaCore(w, clocks, alive)
+	c, err := set.kafkaCore(w, clocks, app)
 	if err != nil {
 		w.Undo()
 		return core{}, fmt.Errorf("neli: New: the Kafka client refuses its configuration: %w", err)
@@ -58,15 +58,15 @@ func (s *settings) kafkaClients(p kafka.Provider) *kafkalog.Clients {
 }
 
 // kafkaCore is newCore for logs that are partitions of a topic.
-func (s *settings) kafkaCore(w *kafkalog.Clients, clocks clock.Clock, alive func(clock.Instant) bool) (core, error) {
+func (s *settings) kafkaCore(w *kafkalog.Clients, clocks clock.Clock, app application) (core, error) {
 	if s.mode == NonExclusive {
-		return s.newNonExclusive(w, clocks, alive)
+		return s.newNonExclusive(w, clocks, app)
 	}
 	log, nom, err := s.openLogs(w, s.nomination == Assigned && !s.observer)
 	if err != nil {
 		return core{}, err
 	}
-	return s.newExclusive(log, nom, clocks, alive), nil
+	return s.newExclusive(log, nom, clocks, app), nil
 }
 
 // openLogs opens the leader topic, or the logs of Config.Logs.

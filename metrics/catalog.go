@@ -160,8 +160,17 @@ var catalog = []metric{
 			}
 		}},
 	{name: "neli_pulse_age_seconds", kind: gauge,
-		help:   "Time since the application last pulsed; 0 while it waits in Pulse, Background or Lead.",
+		help:   "Time since the application last pulsed; 0 while it waits in Pulse, Background or Lead, or is in the barrier.",
 		values: one(func(s *sample) float64 { return s.LastPulse.Seconds() })},
+	{name: "neli_barrier_seconds", kind: gauge,
+		help:   "How long the barrier has been at work on an event, else 0.",
+		values: one(func(s *sample) float64 { return s.Barrier.Seconds() })},
+	{name: "neli_log_lines_waiting", kind: gauge,
+		help:   "Log lines that Config.Logger's handler has not returned from.",
+		values: one(func(s *sample) float64 { return float64(s.LogLinesWaiting) })},
+	{name: "neli_log_lines_lost_total", kind: counter,
+		help:   "Log lines that were dropped because Config.Logger's handler was busy, or that it did not take.",
+		values: one(func(s *sample) float64 { return float64(s.LogLinesLost) })},
 	{name: "neli_role_leader", kind: gauge, labels: []string{"role"}, detail: true,
 		help: "1 if this process leads the role at this instant, else 0.",
 		values: eachRole(func(s *sample, role int, emit func(float64)) {

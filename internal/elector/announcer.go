@@ -111,7 +111,7 @@ func (k *common) wants(now clock.Instant) []int {
 	switch {
 	case k.desired.Closing:
 	case !k.set.Nominated:
-		if k.desired.Willing(now) && k.set.Alive(now) {
+		if k.able(now) {
 			return nil
 		}
 	default:

@@ -39,6 +39,7 @@ type Elector struct {
 	watchers  map[chan struct{}]struct{}
 
 	surveyed surveyed
+	opinions opinions
 }
 
 // NewElector returns an Elector that Run starts. now reads all clocks.
@@ -258,37 +259,4 @@ func (e *Elector) append(a Append) {
 	if err := e.log.Append(to, e.node.Codec(a.ID).Encode(&a.Record), report); err != nil {
 		report(err)
 	}
-}
-
-// consult calls the user's Preference for members for which it was not called yet, without the
-// lock.
-func (e *Elector) consult() {
-	e.mu.Lock()
-	ask, roles := e.node.Unasked()
-	prefer := e.node.set.Preference
-	e.mu.Unlock()
-	for _, m := range ask {
-		prefs := e.preferences(prefer, m, roles)
-		e.mu.Lock()
-		e.node.planner.preferred(m.Process, prefs)
-		e.mu.Unlock()
-	}
-}
-
-// preferences returns the user's Preference of a member for each role. If Preference ends its
-// goroutine, as t.FailNow does, the member is not preferred for the roles that are left, and the
-// clock of this process goes on.
-func (e *Elector) preferences(prefer func(Member, int) int, m Member, roles int) []int32 {
-	prefs, done := make([]int32, roles), 0
-	var call sync.WaitGroup
-	call.Go(func() {
-		for ; done < roles; done++ {
-			prefs[done] = int32(min(max(prefer(m, done), -1<<31), 1<<31-1))
-		}
-	})
-	call.Wait()
-	if done < roles {
-		e.logger.Error("Config.Preference ended its goroutine", "role", done, "member", m.Process)
-	}
-	return prefs
 }

@@ -281,7 +281,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 // preferred.
 func (n *Node) rebalance(now clock.Instant) {
 	m := &n.mover
-	willing := !n.set.Nominated && !n.set.Observer && n.desired.Willing(now) && n.set.Alive(now)
+	willing := !n.set.Nominated && !n.set.Observer && n.able(now)
 	m.contend(willing, now)
 	n.resolveMoves(now)
 	if !m.looks(willing && n.set.Rebalance, now) {

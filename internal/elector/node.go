@@ -187,7 +187,7 @@ func (n *Node) Tick(now clock.Instant) {
 // revive reviews all vacant roles when this process becomes willing again: after it had stepped
 // down, or when its application has come back to life.
 func (n *Node) revive(now clock.Instant) {
-	willing := n.desired.Willing(now) && n.set.Alive(now)
+	willing := n.able(now)
 	if willing && !n.eager {
 		n.reviewAll(now)
 	}

@@ -105,9 +105,14 @@ func (n *Node) Nominate(partitions []int, lost bool, now clock.Instant) {
 }
 
 // joins reports whether this process takes part in the group: only while it could lead. A hung
-// application must make room for others.
+// application must make room for others, and so must one that leads nothing and cannot be told of a
+// term. One that leads would lose that with the group.
 func (n *Node) joins(now clock.Instant) bool {
-	return n.set.Nominated && !n.set.Observer && n.desired.Willing(now) && n.set.Alive(now) && !n.absent(now)
+	if !n.set.Nominated || n.set.Observer || !n.desired.Willing(now) || !n.set.Alive(now) || n.absent(now) {
+		return false
+	}
+	_, leads := n.terms.LeadsAny(n.desired.Roles)
+	return leads || !n.deaf(now)
 }
 
 // absent reports whether this process stays out of the group because of partitions that it cannot

@@ -182,7 +182,7 @@ func (k *common) plan(expected bool, now clock.Instant) (plan *placement.Plan, m
 	steady := k.mover.willing != 0 && now.Mono.Sub(k.mover.willing) >= steadyAfter
 	return k.planner.plan(census{members: &k.members, quiet: silentHolders(k.shards, now), cool: k.mover.cool,
 		self:    placement.Candidate{ID: k.set.Process, Priority: k.set.Priority, Roles: k.desired.Roles, Steady: steady, Soon: !steady},
-		willing: k.desired.Willing(now) && !k.set.Observer && k.set.Alive(now)}, expected, now)
+		willing: k.able(now) && !k.set.Observer}, expected, now)
 }
 
 // silentHolders returns the holders from which nothing was read for half of their lease although

@@ -31,6 +31,7 @@ type Settings struct {
 	Requests   bool                              // the application decides on requests; else all are refused
 	Random     func(time.Duration) time.Duration // in [0, d)
 	Alive      func(clock.Instant) bool          // the application does something; must not block
+	Deaf       func(clock.Instant) bool          // the application cannot be told of a new term for long; must not block. nil: it can
 	Opened     func(context.Context, string)     // called once, beside all else, with the id of the logs; returns when ctx is done. nil: nobody asks
 }
 

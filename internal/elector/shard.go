@@ -31,6 +31,7 @@ type shard struct {
 	vacancies  vacancyCount // for counters
 
 	dueAt    clock.Mono // when time alone has an effect
+	untoldAt clock.Mono // when roles of which the application was not told are looked for again
 	sweepAt  clock.Mono // when all vacant roles are reviewed
 	wanted   bool       // no further role is to be given up below `below`
 	below    int32      // the bound for which wanted is true
@@ -272,6 +273,7 @@ func (s *shard) step(now clock.Instant) {
 // lapse ends what no longer leads, because of the clock or because the application was told so.
 func (s *shard) lapse(now clock.Instant) {
 	s.giveBack(s.holds.takeOver(), nil, term.Lapsed, now)
+	s.giveBackUntold(now)
 	below := int32(0)
 	if s.willing(now) {
 		below = s.localRoles()

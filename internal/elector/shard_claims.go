@@ -11,7 +11,7 @@ import (
 
 // willing reports whether this process would lead roles of the shard now.
 func (s *shard) willing(now clock.Instant) bool {
-	return !s.set.Observer && s.nomination.nominated && s.desired.Willing(now) && s.set.Alive(now)
+	return !s.set.Observer && s.nomination.nominated && s.able(now)
 }
 
 // claim claims all roles that are due, together.
@@ -134,7 +134,7 @@ func (s *shard) vacate(roles []int32, now clock.Instant) {
 		return
 	}
 	if !s.willing(now) {
-		s.eager = s.eager && s.desired.Willing(now) && s.set.Alive(now)
+		s.eager = s.eager && s.able(now)
 		return
 	}
 	if s.set.Nominated {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/kafkalog"
 )
 
@@ -66,6 +67,10 @@ func (a *Arbiter) attend() bool {
 	return broadcasts
 }
 
+// deaf reports whether the application cannot be told of a new term for long. If this process leads
+// nothing either, it leaves the group, so that others get its partitions.
+func (a *Arbiter) deaf(now clock.Instant) bool { return a.set.Deaf != nil && a.set.Deaf(now) }
+
 // decide reports whether to broadcast. It also returns the partition that this process has just
 // found to receive no records, or −1.
 func (a *Arbiter) decide() (broadcasts bool, starved int) {
@@ -83,6 +88,7 @@ func (a *Arbiter) decide() (broadcasts bool, starved int) {
 			a.stalled = p // the log may stand still for all members
 		}
 	}
-	a.clients.Member.Join(alive && !a.leaving() && !a.desired.Unhealthy && now.Mono >= a.away)
+	_, leads := a.table.LeadsAny(a.desired.Roles)
+	a.clients.Member.Join(alive && !a.leaving() && !a.desired.Unhealthy && now.Mono >= a.away && (leads || !a.deaf(now)))
 	return alive && (a.desired.Contend || now.Mono.Sub(a.leaveAt.Mono) < 0), starved
 }

@@ -1,0 +1,35 @@
+package elector
+
+import (
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/term"
+)
+
+// deaf reports whether the application cannot be told of a new term for long: it is still at work on
+// a former event.
+func (k *common) deaf(now clock.Instant) bool { return k.set.Deaf != nil && k.set.Deaf(now) }
+
+// able reports whether this process would lead a role that it won now.
+func (k *common) able(now clock.Instant) bool {
+	return k.desired.Willing(now) && k.set.Alive(now) && !k.deaf(now)
+}
+
+// giveBackUntold gives back the roles of which the application was not told, if it cannot be told for
+// long: nobody would work for them, and nobody else could lead them. It looks at all held roles, so it
+// does that once in lookEvery.
+func (s *shard) giveBackUntold(now clock.Instant) {
+	if now.Mono < s.untoldAt || !s.deaf(now) {
+		return
+	}
+	s.untoldAt = now.Mono.Add(lookEvery)
+	var untold []int32
+	for role := range s.holds.from(0) {
+		if len(untold) == stepRoles {
+			break
+		}
+		if !s.terms.Told(s.role(role)) {
+			untold = append(untold, role)
+		}
+	}
+	s.giveBack(untold, nil, term.NotPulsed, now)
+}
