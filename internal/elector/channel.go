@@ -126,18 +126,18 @@ func (c *channel) pong(o int64, r *lease.Record, now clock.Instant) {
 
 // pinged notes that an own Ping was read back at offset o, and ponged that it was answered. Other
 // records of that member do not count, since it writes them without having read anything.
-func (c *channel) pinged(o int64, to string) {
+func (c *channel) pinged(o int64, to string, now clock.Instant) {
 	for _, h := range c.shard.hands.all {
 		if h.to == to && h.pinged && h.ping < 0 && h.on == c.index {
-			h.ping = o
+			h.ping, h.pingAt = o, now.Mono
 		}
 	}
 }
 
-func (c *channel) ponged(ping int64, by string) {
+func (c *channel) ponged(ping int64, by string, now clock.Instant) {
 	for _, h := range c.shard.hands.all {
-		if h.to == by && h.ping >= 0 && ping >= h.ping && h.on == c.index {
-			h.answered = true
+		if h.to == by && h.ping >= 0 && ping >= h.ping && h.on == c.index && !h.answered {
+			h.answered, h.took = true, now.Mono.Sub(h.pingAt)
 		}
 	}
 }

@@ -46,6 +46,7 @@ func (c *claims) causeOf(role int32, self string) cause {
 type successor struct {
 	process string
 	cause   cause
+	wait    time.Duration // Record.Wait
 }
 
 // designate notes in whose favour roles were released by a record that changed their holders,
@@ -61,7 +62,7 @@ func (c *claims) designate(changed []int32, r *lease.Record, self string) {
 		if r.Pinned {
 			why = transferred
 		}
-		next := &successor{r.To, why}
+		next := &successor{r.To, why, r.Wait}
 		for _, role := range changed {
 			c.successors.set(role, next)
 		}
@@ -92,6 +93,16 @@ func (c *claims) bySuccessor(roles []int32, self string, mayTake func(process st
 		}
 	}
 	return ours, theirs, open
+}
+
+// waits groups roles that have successors by how long they are left to them, at most limit.
+func (c *claims) waits(roles []int32, limit time.Duration) map[time.Duration][]int32 {
+	by := map[time.Duration][]int32{}
+	for _, role := range roles {
+		wait := min(c.successors.at(role).wait, limit)
+		by[wait] = append(by[wait], role)
+	}
+	return by
 }
 
 // promised reports whether a role that nobody holds was released in favour of a process that takes
@@ -324,8 +335,20 @@ func (c *claims) overdue(at clock.Mono) bool {
 // take removes and returns the roles below limit that are to be claimed now, ascending.
 func (c *claims) take(now clock.Instant, limit int32) []int32 { return c.due(toClaim, now, limit) }
 
-// headStart is how long others leave a role to the process in whose favour it was released.
+// headStart is how long others leave a role at least to the process in whose favour it was released.
 func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
+
+// answeredIn returns the Wait of a Release in favour of a process that has answered a Ping after
+// took, read by read. Its Claim comes as long after the Release, by the clock of every reader, since
+// a reader's own distance delays both records. A process that does not trust its log sends a Hello
+// first, which takes as long again. Twice that allows for delays that vary. It is at most T/2, as
+// every wait for others.
+func answeredIn(took, t time.Duration) time.Duration {
+	if took <= 0 {
+		return 0
+	}
+	return min(4*took+10*time.Millisecond, clock.Patience(t))
+}
 
 // settleFor is how long a starting process waits for Hellos before it claims its share of several
 // roles: this long after each newcomer, at most three times.

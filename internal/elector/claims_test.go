@@ -26,27 +26,41 @@ func TestClaimsRememberWhomARoleWasReleasedFor(t *testing.T) {
 		r    *lease.Record
 		want map[int32]successor
 	}{
-		"by one who leaves":           {release("a", false, false), map[int32]successor{1: {"a", claimed}, 2: {"z", claimed}}},
-		"for balance":                 {release("c", true, false), map[int32]successor{1: {"c", rebalanced}, 2: {"z", claimed}}},
-		"for good":                    {release("c", true, true), map[int32]successor{1: {"c", transferred}, 2: {"z", claimed}}},
-		"for nobody":                  {release("", false, false), map[int32]successor{2: {"z", claimed}}},
-		"and then claimed":            {&lease.Record{Kind: lease.Claim, Session: session("b")}, map[int32]successor{2: {"z", claimed}}},
-		"until it has taken its role": {&lease.Record{Kind: lease.Claim, Session: session("a")}, map[int32]successor{1: {"y", rebalanced}, 2: {"z", claimed}}},
-		"what no record says":         {nil, map[int32]successor{1: {"y", rebalanced}, 2: {"z", claimed}}},
-		"a Beat":                      {&lease.Record{Kind: lease.Beat, Session: session("b")}, map[int32]successor{1: {"y", rebalanced}, 2: {"z", claimed}}},
+		"by one who leaves":           {release("a", false, false), map[int32]successor{1: {process: "a", cause: claimed}, 2: {process: "z", cause: claimed}}},
+		"for balance":                 {release("c", true, false), map[int32]successor{1: {process: "c", cause: rebalanced}, 2: {process: "z", cause: claimed}}},
+		"for good":                    {release("c", true, true), map[int32]successor{1: {process: "c", cause: transferred}, 2: {process: "z", cause: claimed}}},
+		"with a wait":                 {&lease.Record{Kind: lease.Release, To: "a", Wait: 7, Session: session("b")}, map[int32]successor{1: {"a", claimed, 7}, 2: {process: "z", cause: claimed}}},
+		"for nobody":                  {release("", false, false), map[int32]successor{2: {process: "z", cause: claimed}}},
+		"and then claimed":            {&lease.Record{Kind: lease.Claim, Session: session("b")}, map[int32]successor{2: {process: "z", cause: claimed}}},
+		"until it has taken its role": {&lease.Record{Kind: lease.Claim, Session: session("a")}, map[int32]successor{1: {process: "y", cause: rebalanced}, 2: {process: "z", cause: claimed}}},
+		"what no record says":         {nil, map[int32]successor{1: {process: "y", cause: rebalanced}, 2: {process: "z", cause: claimed}}},
+		"a Beat":                      {&lease.Record{Kind: lease.Beat, Session: session("b")}, map[int32]successor{1: {process: "y", cause: rebalanced}, 2: {process: "z", cause: claimed}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl := newClaims()
-			cl.successors = released(map[int32]successor{1: {"y", rebalanced}, 2: {"z", claimed}})
+			cl.successors = released(map[int32]successor{1: {process: "y", cause: rebalanced}, 2: {process: "z", cause: claimed}})
 			cl.designate([]int32{1}, c.r, "a")
 			require.Equal(t, released(c.want), cl.successors)
 		})
 	}
 }
 
+func TestClaimsKnowHowLongARoleIsLeftToItsSuccessor(t *testing.T) {
+	c := newClaims()
+	c.successors = released(map[int32]successor{1: {"a", claimed, 7}, 2: {"a", rebalanced, 90}, 3: {"b", claimed, 7}, 4: {"b", claimed, 0}})
+	require.Equal(t, map[time.Duration][]int32{0: {4}, 7: {1, 3}, 50: {2}}, c.waits([]int32{1, 2, 3, 4}, 50), "50 at most")
+
+	const T = 2 * time.Second
+	for took, want := range map[time.Duration]time.Duration{
+		-time.Second: 0, 0: 0, 2 * time.Millisecond: 18 * time.Millisecond, 80 * time.Millisecond: 330 * time.Millisecond, time.Second: T / 2,
+	} {
+		require.Equal(t, want, answeredIn(took, T), "answered in %v", took)
+	}
+}
+
 func TestClaimsKnowHowARoleWasWon(t *testing.T) {
 	c := newClaims()
-	c.successors = released(map[int32]successor{1: {"a", transferred}, 2: {"b", rebalanced}})
+	c.successors = released(map[int32]successor{1: {process: "a", cause: transferred}, 2: {process: "b", cause: rebalanced}})
 	require.Equal(t, transferred, c.causeOf(1, "a"))
 	require.Equal(t, claimed, c.causeOf(2, "a"), "it was meant for another")
 	require.Equal(t, claimed, c.causeOf(3, "a"), "it was vacant")
@@ -55,7 +69,7 @@ func TestClaimsKnowHowARoleWasWon(t *testing.T) {
 
 func TestClaimsComeAfterTheSuccessor(t *testing.T) {
 	c := newClaims()
-	c.successors = released(map[int32]successor{1: {"a", claimed}, 2: {"b", claimed}, 3: {"gone", claimed}})
+	c.successors = released(map[int32]successor{1: {process: "a", cause: claimed}, 2: {process: "b", cause: claimed}, 3: {process: "gone", cause: claimed}})
 	ours, theirs, open := c.bySuccessor([]int32{1, 2, 3, 4}, "a", func(process string) bool { return process == "b" })
 	require.Equal(t, []int32{1}, ours)
 	require.Equal(t, []int32{2}, theirs)

@@ -144,10 +144,12 @@ type handover struct {
 	named  bool         // whether the successor was decided
 	pinned bool         // the successor is to keep them
 
-	pinged   bool  // the successor was asked
-	on       int   // in this log
-	ping     int64 // at this offset; −1: not read back yet
+	pinged   bool       // the successor was asked
+	on       int        // in this log
+	ping     int64      // at this offset; −1: not read back yet
+	pingAt   clock.Mono // when it was read back
 	answered bool
+	took     time.Duration // from pingAt until the answer was read
 
 	asked    bool          // the application was asked to finish, by deadline
 	deadline clock.Instant // leases are kept at most until then

@@ -129,6 +129,26 @@ func TestSuccessorThatHasGone(t *testing.T) {
 	require.Equal(t, []Outcome{{1, ErrNotTransferred}}, a.ends)
 }
 
+// The wait in a Release is another process's claim: members leave a role to a lost successor for T/2
+// at most.
+func TestAnExcessiveWaitIsLimited(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, stays)
+	w.pass(6 * time.Second)
+	w.start("b", 1, stays)
+	c := w.start("c", 1, stays)
+	w.pass(6 * time.Second)
+	w.drop = func(r *lease.Record) bool {
+		r.Wait = map[lease.Kind]time.Duration{lease.Release: clock.Tmax}[r.Kind]
+		return r.Kind == lease.Claim && r.Session.Process == "b"
+	}
+	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
+	w.pass(a.set.T/2 - 100*time.Millisecond)
+	require.Empty(t, append(a.leads(1), c.leads(1)...), "before T/2")
+	w.pass(200 * time.Millisecond)
+	require.Equal(t, 1, len(a.leads(1))+len(c.leads(1)), "after T/2")
+}
+
 // A role can be transferred to a process that has just come: it does not wait for others
 // that start with it.
 func TestTransferToOneThatHasJustCome(t *testing.T) {

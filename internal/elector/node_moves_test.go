@@ -21,7 +21,7 @@ func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3}, a.leads(4))
 	a.do(func(now clock.Instant) {
 		p := a.shards[0]
-		p.claims.successors.set(5, &successor{"b", rebalanced}) // of a role that only others know
+		p.claims.successors.set(5, &successor{process: "b", cause: rebalanced}) // of a role that only others know
 		plan, me := a.plan(false, now)
 		b := int32(plan.Find("b"))
 		require.Equal(t, []int32{int32(me), int32(me), int32(me), int32(me)}, a.expected(plan, now))
@@ -30,7 +30,7 @@ func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
 		require.Equal(t, int32(placement.Nobody), a.holders(plan, now)[5])
 		require.Equal(t, []int32{int32(placement.Nobody), b}, a.expected(plan, now)[4:])
 
-		p.claims.successors.set(4, &successor{"gone", rebalanced})
+		p.claims.successors.set(4, &successor{process: "gone", cause: rebalanced})
 		require.Equal(t, int32(placement.Nobody), a.expected(plan, now)[4], "who is not there gets nothing")
 		a.Node.desired.Roles = 4
 	})

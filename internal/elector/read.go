@@ -227,7 +227,7 @@ func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
 		case r.To == lease.Everyone || r.Request != nil:
 			n.requests.back(p.index, o, r)
 		default:
-			p.pinged(o, r.To)
+			p.pinged(o, r.To, now)
 		}
 		if r.Kind == lease.Snapshot {
 			p.announcements.told(now)
@@ -254,7 +254,7 @@ func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
 		}
 	case lease.Pong:
 		if r.To == n.set.Process && !n.requests.replied(p.index, r, now) {
-			p.ponged(r.Ping, r.Session.Process)
+			p.ponged(r.Ping, r.Session.Process, now)
 		}
 	case lease.Snapshot:
 		p.announcements.told(now)

@@ -202,8 +202,10 @@ func (s *shard) giveBack(roles []int32, h *handover, why term.Reason, now clock.
 	for _, log := range s.logs {
 		out := s.lease.ReleaseOn(log.index, roles, now)
 		if h != nil && s.members.takes(h.to) {
+			wait := answeredIn(h.took, s.set.T)
+			s.timing.heirs = max(s.timing.heirs, wait)
 			for i := range out {
-				out[i].To, out[i].Pinned, out[i].Moved = h.to, h.pinned, h.why == term.Rebalanced
+				out[i].To, out[i].Wait, out[i].Pinned, out[i].Moved = h.to, wait, h.pinned, h.why == term.Rebalanced
 			}
 		}
 		log.announcements.releasedHere = true

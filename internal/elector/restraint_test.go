@@ -275,17 +275,17 @@ func TestAnAnswerToAnEarlierPingDoesNotCount(t *testing.T) {
 	h := &handover{to: "b", pinged: true, on: 2, ping: -1}
 	s := &shard{hands: handovers{all: []*handover{h}}}
 	one, two := &channel{index: 1, shard: s}, &channel{index: 2, shard: s}
-	two.ponged(4, "b")
+	two.ponged(4, "b", at(0))
 	require.False(t, h.answered, "the Ping was not read back yet")
-	one.pinged(7, "b")
-	two.ponged(7, "b")
+	one.pinged(7, "b", at(0))
+	two.ponged(7, "b", at(0))
 	require.False(t, h.answered, "in another log")
-	two.pinged(7, "b")
-	two.ponged(4, "b")
+	two.pinged(7, "b", at(0))
+	two.ponged(4, "b", at(0))
 	require.False(t, h.answered, "to an earlier one")
-	two.ponged(7, "c")
+	two.ponged(7, "c", at(0))
 	require.False(t, h.answered, "another's")
-	two.ponged(7, "b")
+	two.ponged(7, "b", at(0))
 	require.True(t, h.answered)
 }
 

@@ -155,7 +155,10 @@ func (s *shard) place(roles []int32, now clock.Instant) {
 	if len(theirs) > 0 {
 		// They are shared out only if the other process has not claimed them: usually none is
 		// left by then, and sharing out many roles takes long.
-		s.claims.list(&vacancy{at: now.Mono.Add(headStart(2*s.timing.roundTrip()) + s.lease.Reading()), roles: theirs, what: toShare})
+		least := headStart(2 * s.timing.roundTrip())
+		for wait, some := range s.claims.waits(theirs, clock.Patience(s.set.T)) {
+			s.claims.list(&vacancy{at: now.Mono.Add(max(least, wait) + s.lease.Reading()), roles: some, what: toShare})
+		}
 	}
 	if len(open) > 0 {
 		s.share(open, now)

@@ -187,8 +187,12 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 			s.step(k.now)
 			require.Empty(t, k.out(), "it is asked once")
 			if answers {
-				s.main.pinged(77, "b")
-				s.main.ponged(77, "b")
+				k.now = k.now.Add(100 * time.Millisecond) // this process's own distance does not count
+				s.main.pinged(77, "b", k.now)
+				k.now = k.now.Add(30 * time.Millisecond)
+				s.main.ponged(77, "b", k.now)
+				k.now = k.now.Add(time.Millisecond)
+				s.main.ponged(78, "b", k.now) // nor does a second answer
 			} else {
 				k.now = k.now.Add(k.set.AnswerWait)
 			}
@@ -206,6 +210,11 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 			}
 			require.Len(t, releases, 1)
 			require.Equal(t, answers, releases[0].To == "b")
+			wait := map[bool]time.Duration{true: 130 * time.Millisecond}[answers]
+			require.Equal(t, wait, releases[0].Wait, "four times the answer's time, and 10 ms")
+			k.timing.freeAt = k.now.Mono
+			require.Equal(t, k.now.Mono.Add(max(wait, headStart(2*k.timing.roundTrip()))), (&Node{common: k.common}).succeedBy(),
+				"nor is a Snapshot written before that")
 			require.Zero(t, s.holds.len())
 			require.Equal(t, uint64(1), k.counts.Drains.Count)
 		})

@@ -43,11 +43,12 @@ type timing struct {
 
 	settleAt  clock.Mono // after a start, the first claims wait for other members until then
 	settles   int
-	settling  bool       // and are then reconsidered
-	awaits    bool       // settleAt is the latest end: the own Hello's return ends that wait earlier
-	farewells int        // Releases, Snapshots and last Hellos in flight
-	parted    clock.Mono // when something was last released
-	freeAt    clock.Mono // closing: since when nothing is held
+	settling  bool          // and are then reconsidered
+	awaits    bool          // settleAt is the latest end: the own Hello's return ends that wait earlier
+	farewells int           // Releases, Snapshots and last Hellos in flight
+	parted    clock.Mono    // when something was last released
+	heirs     time.Duration // the longest Wait of a Release so far
+	freeAt    clock.Mono    // closing: since when nothing is held
 }
 
 func newTiming(t time.Duration) timing { return timing{t: t, rtt: maxRoundTrip} }
@@ -202,7 +203,7 @@ func (n *Node) waited(owing bool, now clock.Instant) bool {
 
 // succeedBy is the time by which most successors have claimed.
 func (n *Node) succeedBy() clock.Mono {
-	return n.timing.freeAt.Add(headStart(2 * n.timing.roundTrip()))
+	return n.timing.freeAt.Add(max(headStart(2*n.timing.roundTrip()), n.timing.heirs))
 }
 
 // Busy reports whether this process holds, claims or releases anything. It ends closeTail after

@@ -72,7 +72,9 @@ type wire struct {
 	State  *wireState  `json:"state,omitempty"`
 	Hello  *wireHello  `json:"hello,omitempty"`
 
-	// Raw JSON, so that a stray request or answer of any form does not make a record malformed.
+	// Raw JSON, so that a stray wait, request or answer of any form does not make a record malformed:
+	// members that do not know the field fold the record all the same.
+	Wait    json.RawMessage `json:"wait,omitempty"`
 	Request json.RawMessage `json:"request,omitempty"`
 	Answer  json.RawMessage `json:"answer,omitempty"`
 }
@@ -113,7 +115,7 @@ type wireHello struct {
 func (c Codec) Encode(r *Record) []byte {
 	w := wire{Version: Version, Group: c.Group, Log: c.Log, Ballot: r.Ballot, Kind: r.Kind, Process: r.Session.Process, Session: r.Session.N,
 		Read: &r.Read, Seq: r.Seq, T: r.T, Roles: packRoles(r.Roles), Fresh: r.Fresh, Ended: packGrants(r.Ended),
-		To: r.To, Pinned: r.Pinned, Moved: r.Moved, Request: packRequest(r.Request), Answer: packAnswer(r.Answer)}
+		To: r.To, Pinned: r.Pinned, Moved: r.Moved, Wait: packWait(r.Wait), Request: packRequest(r.Request), Answer: packAnswer(r.Answer)}
 	if r.Kind != Beat && r.Kind != Release {
 		w.Name = r.Name // a reader knows a holder's name from its Claim
 	}
@@ -260,6 +262,9 @@ func (w *wire) record() (*Record, error) {
 	if w.Longest != nil {
 		r.Longest = *w.Longest
 	}
+	if w.Kind == Release {
+		r.Wait = unpackWait(w.Wait)
+	}
 	if w.Ping != nil {
 		r.Ping = *w.Ping
 	}
@@ -284,6 +289,22 @@ func (w *wire) record() (*Record, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+func packWait(d time.Duration) json.RawMessage {
+	if d == 0 {
+		return nil
+	}
+	return strconv.AppendInt(nil, int64(d), 10)
+}
+
+// unpackWait reads a wait of at most Tmax. Anything but a positive number counts as not said.
+func unpackWait(raw json.RawMessage) time.Duration {
+	var d time.Duration
+	if len(raw) == 0 || json.Unmarshal(raw, &d) != nil {
+		return 0
+	}
+	return min(max(d, 0), clock.Tmax)
 }
 
 // unpackGrants reads grants whose tokens are offsets up to read.

@@ -35,6 +35,7 @@ func examples() []Record {
 		{Kind: Beat, Session: x, Read: 7, Seq: 10, Ballot: MaxBallot, T: time.Second, Longest: 0},
 		{Kind: Ping, Session: x, Name: "X", Read: 7, Seq: 11, Longest: 0, To: "y", Request: &Request{ID: 3, Role: 5, Verb: Transfer, To: "Z <&>"}},
 		{Kind: Pong, Session: x, Name: "X", Read: 7, Seq: 12, Longest: 0, To: "y", Ping: 6, Hello: &Announcement{}, Answer: &Answer{3, Refused, "no"}},
+		{Kind: Release, Session: x, Read: 7, Seq: 13, Longest: time.Second, Ended: []Grant{{Token: 7, Roles: []int32{1}}}, To: "y", Wait: 90 * time.Millisecond},
 	}
 }
 
@@ -119,6 +120,26 @@ func TestMalformedFieldsAreRefused(t *testing.T) {
 			require.ErrorIs(t, err, c.want, "%s", value)
 			require.Nil(t, got)
 		})
+	}
+}
+
+// Members that do not know the field fold a Release with any wait. If others refused it, their folds
+// would differ.
+func TestAWaitOfAnyFormIsNoReasonToRefuseARecord(t *testing.T) {
+	for value, want := range map[string]time.Duration{
+		`90000000`: 90 * time.Millisecond, `0`: 0, `-1`: 0, `60000000000`: clock.Tmax, `60000000001`: clock.Tmax, `1.5`: 0,
+		`99999999999999999999`: 0, `null`: 0, `true`: 0, `"90000000"`: 0, `"x"`: 0, `[1]`: 0, `{"x":[]}`: 0,
+	} {
+		for i, r := range examples() {
+			r.Wait = 0
+			whole := testCodec.Encode(&r)
+			got, err := testCodec.Decode(append(whole[:len(whole)-1], []byte(`,"wait":`+value+`}`)...))
+			require.NoError(t, err, "%d: %s", i, value)
+			if r.Kind == Release {
+				r.Wait = want
+			}
+			require.Equal(t, &r, got, value)
+		}
 	}
 }
 

@@ -44,6 +44,10 @@ type Record struct {
 	Pinned bool    // Release: the next holder is to keep the roles
 	Moved  bool    // Release: they move for the sake of balance or preference
 
+	// Release: how long others leave the roles to To at least, by how long To took to answer a Ping.
+	// 0: not said, as in records of older versions.
+	Wait time.Duration
+
 	State *State        // Snapshot
 	Hello *Announcement // Hello, Pong
 	Ping  int64         // Pong: the offset of the Ping that it answers

@@ -1,0 +1,174 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// far is a group of which some members are farther from the log than the others, whose round trips
+// take 2 ms.
+type far struct {
+	small     bool // three small logs instead of one
+	lease     time.Duration
+	near, far int
+	appends   time.Duration // how much longer the far members' records take to the log,
+	reads     time.Duration // and the log's to them
+}
+
+func (f far) String() string {
+	logs := map[bool]string{true: "small logs, "}[f.small]
+	return fmt.Sprintf("%sT=%v, %d near, %d far, appends +%v, reads +%v", logs, f.lease, f.near, f.far, f.appends, f.reads)
+}
+
+// short reports whether the short tests include a group.
+func (f far) short() bool {
+	return f.near == 1 && f.lease <= defaultT && f.appends+f.reads >= 100*time.Millisecond
+}
+
+func distances() (groups []far) {
+	const ms = time.Millisecond
+	for _, small := range []bool{false, true} {
+		for _, f := range []far{
+			{lease: defaultT, near: 1, far: 1, appends: 10 * ms, reads: 10 * ms},
+			{lease: defaultT, near: 1, far: 1, appends: 40 * ms},
+			{lease: defaultT, near: 1, far: 1, reads: 40 * ms},
+			{lease: defaultT, near: 1, far: 1, appends: 200 * ms},
+			{lease: defaultT, near: 1, far: 1, reads: 200 * ms},
+			{lease: defaultT, near: 3, far: 1, appends: 40 * ms, reads: 40 * ms},
+			{lease: defaultT, near: 2, far: 2, appends: 200 * ms, reads: 200 * ms},
+			{lease: time.Minute, near: 2, far: 1, appends: 20 * ms, reads: 20 * ms},
+			{lease: time.Minute, near: 2, far: 2, appends: 200 * ms, reads: 200 * ms},
+			{lease: 500 * ms, near: 1, far: 1, appends: 20 * ms},
+			{lease: 500 * ms, near: 1, far: 1, reads: 80 * ms},
+			{lease: 500 * ms, near: 1, far: 1, appends: 50 * ms, reads: 50 * ms},
+		} {
+			f.small = small
+			groups = append(groups, f)
+		}
+	}
+	return groups
+}
+
+// run starts the near members and then the far ones, with n roles, and lets ten minutes pass.
+func (f far) run(t *testing.T, n int, test func(c *Cluster, near, far []*Member)) {
+	Simulate(t, nelitest.Options{AppendLatency: time.Millisecond, ReadLatency: time.Millisecond}, func(c *Cluster) {
+		c.Roles, c.Period = n, time.Second
+		if f.small {
+			c.Logs = nelitest.NewSmallLogs(3, 2*time.Millisecond)
+		}
+	}, func(c *Cluster) {
+		var near, far []*Member
+		for i := range f.near {
+			near = append(near, c.Work(fmt.Sprint("near", i), many(n, leaseOf(f.lease))))
+		}
+		c.Eventually(3*f.lease+time.Second, "the near members lead all", c.allLed(n))
+		for i := range f.far {
+			m := c.Work(fmt.Sprint("far", i), many(n, leaseOf(f.lease)))
+			c.away(m.As, f.appends, f.reads)
+			far = append(far, m)
+		}
+		c.Pass(10 * time.Minute)
+		test(c, near, far)
+	})
+}
+
+// away makes a member's records take longer to the log, and the log's to it.
+func (c *Cluster) away(name string, appends, reads time.Duration) {
+	if c.Logs != nil {
+		c.Logs.Slow(name, appends, reads)
+		return
+	}
+	c.Broker.Delay(name, appends)
+	c.Broker.SlowReads(name, reads)
+}
+
+// Members at mixed distances all lead their shares, balance comes to rest, and a role can be handed
+// to any of them.
+func TestFarMembersLeadTheirShares(t *testing.T) {
+	for _, f := range distances() {
+		if testing.Short() && !f.short() {
+			continue
+		}
+		t.Run(f.String(), func(t *testing.T) {
+			n := 2 * (f.near + f.far)
+			f.run(t, n, func(c *Cluster, near, far []*Member) {
+				shares := map[string]int{}
+				for _, m := range append(near, far...) {
+					shares[m.As] = 2
+				}
+				require.Equal(c, shares, c.shares(n))
+				before := c.terms()
+				c.Pass(5 * time.Minute)
+				require.Equal(c, before, c.terms(), "terms begun in five minutes")
+				c.orderly()
+				at := slices.IndexFunc(near, func(m *Member) bool { return m.IsLeaderOf(0) })
+				from, to := near[max(0, at)], far[0]
+				if at < 0 {
+					from = c.Leader(0, time.Second)
+					to = near[0]
+				}
+				for i := range 20 {
+					require.NoError(c, from.Transfer(c.atMost(time.Hour), 0, to.As), "transfer %d from %s to %s", i, from.As, to.As)
+					c.Eventually(time.Second, "it is told", func() bool { return to.IsLeaderOf(0) })
+					c.Pass(time.Second)
+					from, to = to, from
+				}
+			})
+		})
+	}
+}
+
+// A successor that is lost before it has claimed costs little where all are near. A far one costs
+// what its answer took, four times: others cannot know that it is lost.
+func TestASuccessorIsLostBeforeItClaims(t *testing.T) {
+	for _, far := range []time.Duration{0, 40 * time.Millisecond, 200 * time.Millisecond} {
+		limit := 100 * time.Millisecond
+		if far > 0 {
+			limit = 4*(far+5*time.Millisecond) + 50*time.Millisecond
+		}
+		for after := range 3 { // thirds of the way to the successor
+			t.Run(fmt.Sprintf("%v away, after %d thirds", far, after), func(t *testing.T) {
+				Simulate(t, nelitest.Options{}, nil, func(c *Cluster) {
+					var ms []*Member
+					for i, name := range []string{"a", "b", "d"} {
+						ms = append(ms, c.Work(name, func(cfg *neli.Config) { Open(cfg); cfg.Priority = -i; rebalanceOff(cfg) }))
+						c.Leader(0, 2*silence)
+					}
+					c.away("b", far/2, far/2)
+					c.Pass(20 * time.Second)
+					closed := make(chan error, 1)
+					go func() { closed <- ms[0].Close() }()
+					c.Eventually(5*time.Second, "a has released", func() bool { return !ms[0].IsLeader() })
+					c.Gap()
+					c.Pass((far/2 + time.Millisecond) * time.Duration(after) / 3)
+					c.Crash(ms[1])
+					c.Eventually(limit, "d leads", ms[2].IsLeader)
+					require.LessOrEqual(c, c.Gap(), limit)
+					require.NoError(c, <-closed)
+				})
+			})
+		}
+	}
+}
+
+// A leader that closes beside one far member leaves no Snapshot of nobody before that one has claimed.
+func TestCloseWaitsForAFarSuccessor(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		a := c.Work("a", Open)
+		c.Leader(0, 2*silence)
+		b := c.Work("b", Open)
+		c.away("b", 200*time.Millisecond, 200*time.Millisecond)
+		c.Pass(20 * time.Second)
+		before := len(c.Records(0, lease.Snapshot))
+		require.NoError(c, a.Close())
+		c.Eventually(500*time.Millisecond, "b leads", b.IsLeader)
+		require.Len(c, c.Records(0, lease.Snapshot), before)
+	})
+}
