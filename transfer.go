@@ -24,8 +24,9 @@ import (
 //   - ErrLeadsAlready: the member is this process;
 //   - ErrNoMember: there is no such member, or several have this name;
 //   - ErrNoAnswer: the member did not answer within a second (within a HeartbeatInterval of up to fifteen
-//     seconds if that is longer), because it is dead, cut off or unhealthy. This process leads on, and the
-//     application receives no event;
+//     seconds if that is longer), because it is dead, cut off or unhealthy; or its answer took a quarter of
+//     HeartbeatTimeout, on small logs a half, so it is too far away to claim in time. This
+//     process leads on, and the application receives no event;
 //   - ErrNotDone: the member did not claim the released role in time. Another process or this one
 //     leads, or none does yet;
 //   - ErrClosed, or the error that ended this Neli; the cause of ctx, whose end does not stop the hand-over.

@@ -121,14 +121,14 @@ func (hs *handovers) unite(h *handover) {
 }
 
 // due is when time alone has an effect: successors are named from nameAt on, and awaited for at
-// most wait.
-func (hs *handovers) due(nameAt clock.Mono, wait, roundTrip time.Duration) clock.Mono {
+// most their patience.
+func (hs *handovers) due(nameAt clock.Mono, wait, reach, roundTrip time.Duration) clock.Mono {
 	next := clock.Mono(clock.Never)
 	for _, h := range hs.all {
 		if !h.named {
 			next = min(next, nameAt)
 		}
-		next = min(next, h.due(wait), h.releaseAt(roundTrip))
+		next = min(next, h.due(h.patience(wait, reach)), h.releaseAt(roundTrip))
 	}
 	return next
 }
@@ -170,6 +170,15 @@ func (h *handover) begun(partition int) []Note {
 // deliberate reports whether this process could keep the roles: such a handover is called off if
 // there is no successor.
 func (h *handover) deliberate() bool { return h.why == term.Transferred || h.why == term.Rebalanced }
+
+// patience is how long the successor's answer is awaited: for balance until reach at least, since this
+// process leads meanwhile and nobody waits for the outcome.
+func (h *handover) patience(wait, reach time.Duration) time.Duration {
+	if h.why == term.Rebalanced {
+		return max(wait, reach)
+	}
+	return wait
+}
 
 // conditions is the input of decide.
 type conditions struct {

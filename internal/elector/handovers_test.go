@@ -130,20 +130,20 @@ func TestHandoversUniteWhatIsForNobody(t *testing.T) {
 func TestHandoversAreDue(t *testing.T) {
 	const wait, trip = 4 * time.Second, 10 * time.Millisecond
 	var hs handovers
-	require.Equal(t, clock.Mono(clock.Never), hs.due(at(0).Mono, wait, trip), "nothing is under way")
+	require.Equal(t, clock.Mono(clock.Never), hs.due(at(0).Mono, wait, wait, trip), "nothing is under way")
 	unnamed := newHandover(term.Closing, at(0), "", false)
 	hs.begin(unnamed, 1)
-	require.Equal(t, at(time.Second).Mono, hs.due(at(time.Second).Mono, wait, trip), "successors are named")
+	require.Equal(t, at(time.Second).Mono, hs.due(at(time.Second).Mono, wait, wait, trip), "successors are named")
 	unnamed.named = true
-	require.Equal(t, at(wait).Mono, hs.due(at(time.Second).Mono, wait, trip), "no successor is waited for any more")
+	require.Equal(t, at(wait).Mono, hs.due(at(time.Second).Mono, wait, wait, trip), "no successor is waited for any more")
 	asked := newHandover(term.Closing, at(0), "", true)
 	asked.asked, asked.deadline = true, at(3*time.Second)
 	hs.begin(asked, 2, 3)
-	require.Equal(t, at(3*time.Second).Mono, hs.due(0, wait, trip), "the application's time is over")
+	require.Equal(t, at(3*time.Second).Mono, hs.due(0, wait, wait, trip), "the application's time is over")
 	asked.finish(2, at(time.Second).Mono)
-	require.Equal(t, at(time.Second+trip).Mono, hs.due(0, wait, trip), "more may be finished by then")
+	require.Equal(t, at(time.Second+trip).Mono, hs.due(0, wait, wait, trip), "more may be finished by then")
 	asked.finish(3, at(time.Second+trip/2).Mono)
-	require.Equal(t, at(time.Second).Mono, hs.due(0, wait, trip), "that is all")
+	require.Equal(t, at(time.Second).Mono, hs.due(0, wait, wait, trip), "that is all")
 }
 
 // Whatever is begun, split, finished, released and called off: each role is in one handover at

@@ -3,6 +3,7 @@ package elector
 import (
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/placement"
@@ -174,7 +175,7 @@ func (s *shard) conditions(h *handover, now clock.Instant) conditions {
 	on := conditions{
 		wanted: top < below,
 		idle:   !s.desired.Contend,
-		over:   now.Age(h.since) >= s.set.AnswerWait,
+		over:   now.Age(h.since) >= h.patience(s.set.AnswerWait, s.reach()),
 	}
 	switch {
 	case h.why == term.Roles:
@@ -182,11 +183,21 @@ func (s *shard) conditions(h *handover, now clock.Instant) conditions {
 	case s.set.Nominated:
 		on.ready = s.members.wantedBy(s.index, s.nomination.since)
 	case h.named:
-		takes := s.members.takes(h.to) && s.members.wanting(h.to, s.role(top))
+		takes := s.members.takes(h.to) && s.members.wanting(h.to, s.role(top)) && h.took < s.reach()
 		on.ready = h.to == "" || h.answered && takes
 		on.refused = !on.ready && !takes
 	}
 	return on
+}
+
+// reach is within how long a member must answer to become a successor. A log whose records take T/4 is
+// stalled by that member's own measure, so it would not claim in time. Small logs are claimed without
+// such a check, but no role is left to a successor for longer than T/2.
+func (s *shard) reach() time.Duration {
+	if len(s.logs) > 1 {
+		return clock.Patience(s.set.T)
+	}
+	return clock.Stalled(s.set.T)
 }
 
 // giveBack ends leadership of roles, and then releases them.

@@ -173,7 +173,7 @@ func (s *shard) due(now clock.Instant) clock.Mono {
 	if s.unwanted && s.holds.len() > 0 {
 		mono(now.Mono)
 	}
-	mono(s.hands.due(s.nameAt(), s.set.AnswerWait, s.timing.roundTrip()))
+	mono(s.hands.due(s.nameAt(), s.set.AnswerWait, s.reach(), s.timing.roundTrip()))
 	if at, ok := s.claimDue(now); ok {
 		mono(at)
 	}

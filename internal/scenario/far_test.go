@@ -52,6 +52,9 @@ func distances() (groups []far) {
 			f.small = small
 			groups = append(groups, f)
 		}
+		if small {
+			groups = append(groups, far{small: true, lease: 500 * ms, near: 1, far: 1, appends: 90 * ms, reads: 90 * ms})
+		}
 	}
 	return groups
 }
@@ -125,6 +128,33 @@ func TestFarMembersLeadTheirShares(t *testing.T) {
 	}
 }
 
+// A member whose answer takes longer than Transfer waits, but less than T/4, gets its share by balance.
+func TestBalanceAwaitsALateAnswer(t *testing.T) {
+	f := far{lease: defaultT, near: 1, far: 1, reads: 1100 * time.Millisecond}
+	f.run(t, 4, func(c *Cluster, near, far []*Member) {
+		require.Equal(c, map[string]int{"near0": 2, "far0": 2}, c.shares(4))
+		require.Equal(c, 6, c.terms())
+	})
+}
+
+// A leader that closes does not leave its role to a member that is too far, though it is preferred: that
+// would cost the others T/2.
+func TestCloseBesideAMemberThatIsTooFar(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		short := func(cfg *neli.Config) { Open(cfg); rebalanceOff(cfg); leaseOf(500 * time.Millisecond)(cfg) }
+		a := c.Work("a", short)
+		c.Leader(0, 2*silence)
+		d := c.Work("d", short)
+		c.Work("b", func(cfg *neli.Config) { short(cfg); cfg.Priority = 10 })
+		c.away("b", 100*time.Millisecond, 100*time.Millisecond)
+		c.Pass(20 * time.Second)
+		c.Gap()
+		require.NoError(c, a.Close())
+		c.Eventually(200*time.Millisecond, "d leads", d.IsLeader)
+		require.LessOrEqual(c, c.Gap(), 100*time.Millisecond, "without a leader")
+	})
+}
+
 // A successor that is lost before it has claimed costs little where all are near. A far one costs
 // what its answer took, four times: others cannot know that it is lost.
 func TestASuccessorIsLostBeforeItClaims(t *testing.T) {
@@ -171,4 +201,24 @@ func TestCloseWaitsForAFarSuccessor(t *testing.T) {
 		c.Eventually(500*time.Millisecond, "b leads", b.IsLeader)
 		require.Len(c, c.Records(0, lease.Snapshot), before)
 	})
+}
+
+// Nothing is handed to a member whose log is stalled by its own measure: it would not claim in time. No
+// term ends for it, and whoever asks for that learns it at once.
+func TestNothingIsHandedToAMemberThatIsTooFar(t *testing.T) {
+	for _, f := range []far{
+		{lease: 500 * time.Millisecond, near: 1, far: 1, reads: 130 * time.Millisecond},
+		{lease: 500 * time.Millisecond, near: 1, far: 1, appends: 200 * time.Millisecond, reads: 200 * time.Millisecond},
+		{lease: 2 * time.Second, near: 1, far: 1, appends: 700 * time.Millisecond},
+		{small: true, lease: 500 * time.Millisecond, near: 1, far: 1, appends: 130 * time.Millisecond, reads: 130 * time.Millisecond},
+	} {
+		t.Run(f.String(), func(t *testing.T) {
+			f.run(t, 4, func(c *Cluster, near, far []*Member) {
+				require.Equal(c, map[string]int{"near0": 4}, c.shares(4))
+				require.Equal(c, 4, c.terms(), "terms begun so far")
+				require.ErrorIs(c, near[0].Transfer(c.atMost(f.appends+f.reads+10*time.Millisecond), 0, "far0"), neli.ErrNoAnswer)
+				require.Equal(c, 4, c.terms())
+			})
+		})
+	}
 }
