@@ -172,7 +172,9 @@ func (m *mover) resolve(of func(move) fate, limit time.Duration, now clock.Insta
 			if m.cool == nil {
 				m.cool = cooldowns{}
 			}
-			failed = append(failed, untaken{v, m.cool.failed(v.to, now.Mono)})
+			failed = append(failed, untaken{v, m.cool.failed(v.to, err != ErrNoAnswer, now.Mono)})
+		default:
+			delete(m.cool, v.to)
 		}
 		m.level = false // a failure puts a member in cooldown
 		return true
@@ -214,6 +216,9 @@ const (
 	// answer, and others lead more than their share meanwhile.
 	cooldown    = 5 * time.Second
 	maxCooldown = time.Minute
+	// maxRestraint is maxCooldown for a process that answered and did not claim. That has ended a
+	// term, which silence does not.
+	maxRestraint = time.Hour
 )
 
 // cooldowns are the processes that did not claim what they were given.
@@ -231,17 +236,27 @@ func (c cooldowns) leaves(id string, now clock.Mono) bool {
 	return failed && now < f.until
 }
 
+// doubts reports whether a process did not claim what it was last given. The next handover to it is a
+// trial with one role.
+func (c cooldowns) doubts(id string) bool {
+	_, failed := c[id]
+	return failed
+}
+
 // failed begins the cooldown of a process that did not claim what it was given, and returns how
-// long it lasts. An old failure does not count.
-func (c cooldowns) failed(id string, now clock.Mono) time.Duration {
+// long it lasts; ended reports whether a term was ended for that. An old failure does not count.
+func (c cooldowns) failed(id string, ended bool, now clock.Mono) time.Duration {
 	for other, f := range c {
-		if now >= f.until.Add(maxCooldown) {
+		if now >= f.until.Add(max(f.long, maxCooldown)) {
 			delete(c, other)
 		}
 	}
-	long := cooldown
+	long, limit := cooldown, maxCooldown
+	if ended {
+		limit = maxRestraint
+	}
 	if f, before := c[id]; before {
-		long = min(2*f.long, maxCooldown)
+		long = max(f.long, min(2*f.long, limit))
 	}
 	c[id] = failure{long, now.Add(long)}
 	return long
@@ -303,7 +318,11 @@ func (n *Node) rebalance(now clock.Instant) {
 		}, maxBatch)
 	}
 	for _, v := range m.weigh(todo, func() bool { return tenured(n.shards, now) }, now) {
-		n.move(plan.Candidate(v.To).ID, v.Roles, now)
+		to, roles := plan.Candidate(v.To).ID, v.Roles
+		if m.cool.doubts(to) {
+			roles = roles[:1]
+		}
+		n.move(to, roles, now)
 	}
 }
 

@@ -194,7 +194,7 @@ func TestCandidates(t *testing.T) {
 			from := censusOf(c.m)
 			if c.cool {
 				from.cool = cooldowns{}
-				from.cool.failed("b", now.Mono)
+				from.cool.failed("b", false, now.Mono)
 			}
 			who := (&planner{}).candidates(from, c.expected, now)
 			require.Equal(t, "self", who[len(who)-1].ID)
@@ -266,15 +266,33 @@ func TestCooling(t *testing.T) {
 	now := clock.Mono(time.Hour)
 	for _, long := range []time.Duration{5, 10, 20, 40, 60, 60} {
 		require.False(t, c.leaves("a", now))
-		require.Equal(t, long*time.Second, c.failed("a", now))
+		require.Equal(t, long*time.Second, c.failed("a", false, now))
 		require.True(t, c.leaves("a", now.Add(long*time.Second-1)))
 		require.False(t, c.leaves("b", now))
 		now = now.Add(long * time.Second)
 	}
 	now = now.Add(time.Minute - 1)
-	require.Equal(t, 5*time.Second, c.failed("b", now))
+	require.Equal(t, 5*time.Second, c.failed("b", false, now))
 	require.Len(t, c, 2)
-	require.Equal(t, 5*time.Second, c.failed("a", now.Add(1)), "long ago")
-	require.Equal(t, 5*time.Second, c.failed("c", now.Add(time.Hour)))
+	require.Equal(t, 5*time.Second, c.failed("a", false, now.Add(1)), "long ago")
+	require.Equal(t, 5*time.Second, c.failed("c", false, now.Add(time.Hour)))
 	require.Len(t, c, 1)
+}
+
+// Each failure that has ended a term doubles the cooldown, up to an hour. One that has ended none neither
+// lengthens it beyond a minute nor shortens it.
+func TestCoolingAfterTermsThatEndedInVain(t *testing.T) {
+	c := cooldowns{}
+	now := clock.Mono(time.Hour)
+	for _, long := range []time.Duration{5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600} {
+		require.Equal(t, long*time.Second, c.failed("a", true, now))
+		now = now.Add(long * time.Second)
+	}
+	require.Equal(t, time.Hour, c.failed("a", false, now))
+	require.Equal(t, 5*time.Second, c.failed("b", false, now))
+	require.True(t, c.doubts("a"))
+	c.failed("c", true, now.Add(2*time.Hour-1))
+	require.True(t, c.doubts("a"))
+	c.failed("c", true, now.Add(2*time.Hour))
+	require.False(t, c.doubts("a"), "long ago")
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/term"
 	"github.com/stretchr/testify/require"
@@ -51,4 +52,36 @@ func TestAHandoverBeyondRIsNoRoom(t *testing.T) {
 		b := int32(plan.Find("b"))
 		require.Equal(t, []int32{int32(me), int32(me), int32(me), b}, a.holders(plan, now))
 	})
+}
+
+// A member that answers and never claims costs few terms: one role is tried at a time, more and more
+// rarely. Once it has claimed that one, it gets the rest of its share.
+func TestAMemberThatDoesNotClaimCostsFewTerms(t *testing.T) {
+	w := newWorld(1)
+	w.mute = true
+	a := w.start("a", 8, nil)
+	w.pass(8 * time.Second)
+	deaf := true
+	w.drop = func(r *lease.Record) bool { return deaf && r.Kind == lease.Claim && r.Session.Process == "b" }
+	b := w.start("b", 8, nil)
+	w.pass(2 * time.Hour)
+	moved := func() (roles []int) {
+		for _, r := range w.sent(0, "a", lease.Release) {
+			if r.Moved {
+				n := 0
+				for _, g := range r.Ended {
+					n += len(g.Roles)
+				}
+				roles = append(roles, n)
+			}
+		}
+		return roles
+	}
+	vain := moved()
+	require.Equal(t, []int{4, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, vain, "roles handed over in vain")
+	require.Len(t, a.leads(8), 8)
+	deaf = false
+	w.pass(time.Hour + 30*time.Second)
+	require.Len(t, b.leads(8), 4)
+	require.Equal(t, []int{1, 3}, moved()[len(vain):], "the rest at once")
 }
