@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goneli/neli/internal/kafkalog"
 	"github.com/goneli/neli/internal/redact"
 )
 
@@ -44,6 +45,32 @@ func (s *settings) timeouts() map[string]string {
 var readerDefaults = map[string]string{
 	"fetch.error.backoff.ms":            "50",
 	"topic.metadata.propagation.max.ms": "5000",
+}
+
+// most has the sizes that a consumer takes, unless the user sets one of them: one depends on the others.
+// A client buffers an answer of a broker, and unpacks a batch, up to receive.message.max.bytes; records
+// are below 64 KiB.
+var most = map[string]string{
+	"receive.message.max.bytes": "16777216", // 16 MiB
+	"fetch.max.bytes":           "8388608",  // 8 MiB
+}
+
+func (s *settings) sizes() map[string]string {
+	for _, name := range []string{"receive.message.max.bytes", "fetch.max.bytes", "message.max.bytes", "fetch.message.max.bytes", "max.partition.fetch.bytes"} {
+		if _, set := s.kafka[name]; set {
+			return nil
+		}
+	}
+	return most
+}
+
+// largestBatch returns the size of the largest batch that a producer writes: what the topic takes, or
+// less if the user says so.
+func (s *settings) largestBatch() string {
+	if n, err := strconv.Atoi(s.kafka["message.max.bytes"]); err == nil && n < kafkalog.LargestBatch {
+		return s.kafka["message.max.bytes"]
+	}
+	return strconv.Itoa(kafkalog.LargestBatch)
 }
 
 // longPoll is how long a broker delays the answer to a fetch when there are no records. The first
@@ -279,7 +306,7 @@ func (s *settings) producerProperties() map[string]string {
 	}
 	timeout := s.timeout
 	// A producer's question about a deleted topic must not create one with the brokers' defaults.
-	fixed := map[string]string{"acks": "all", "allow.auto.create.topics": "false"}
+	fixed := map[string]string{"acks": "all", "allow.auto.create.topics": "false", "message.max.bytes": s.largestBatch()}
 	if s.logs > 0 {
 		// Records queued for a broker that is down should not arrive when it returns: late
 		// records are harmless, but cost waits. librdkafka's resolution is a second.
@@ -312,6 +339,7 @@ func (s *settings) readerProperties() map[string]string {
 	fixed["group.id"] = s.group // librdkafka requires one; the reader does not join it
 	defaults := maps.Clone(readerDefaults)
 	defaults["fetch.wait.max.ms"] = s.fetchWait()
+	maps.Copy(defaults, s.sizes())
 	return s.properties([][]string{groupOnly, writeOnly}, defaults, fixed)
 }
 
@@ -332,6 +360,7 @@ func (s *settings) groupProperties() map[string]string {
 		// twice a second, and finds that a shorter session is over.
 		defaults["statistics.interval.ms"] = strconv.FormatInt(max(every, 10*time.Millisecond).Milliseconds(), 10)
 	}
+	maps.Copy(defaults, s.sizes())
 	fixed := following("latest")
 	fixed["group.id"] = s.group
 	return s.properties([][]string{writeOnly}, defaults, fixed)

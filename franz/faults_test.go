@@ -1,6 +1,7 @@
 package franz_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli/kafka"
@@ -193,6 +195,35 @@ func TestDeletionOfATopicThatWasReadIsReportedAtOnce(t *testing.T) {
 			pollError(t, r, kafka.ErrUnknownTopic)
 		})
 	}
+}
+
+// A batch that unpacks to more than the client takes, or that is damaged, is an error that says where reading can go on.
+func TestUnreadableBatches(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	b := newBed(t, c, "receive.message.max.bytes", "1000000", "fetch.max.bytes", "100000")
+	b.append(b.producer(), "log", "0")
+	for _, codec := range []kgo.CompressionCodec{kgo.ZstdCompression(), kgo.GzipCompression(), kgo.Lz4Compression(), kgo.SnappyCompression()} {
+		bomb, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(20<<20))
+		require.NoError(t, err)
+		require.NoError(t, bomb.ProduceSync(t.Context(), &kgo.Record{Topic: "log", Value: make([]byte, 10<<20)}).FirstErr())
+		bomb.Close()
+	}
+	b.append(b.producer(), "log", "5")
+	r := b.reader()
+	require.NoError(t, r.Assign("log", []int64{0}))
+	require.Equal(t, []string{"0"}, read(t, r, 1))
+	for next := int64(2); next <= 5; next++ {
+		err := pollError(t, r, kafka.ErrUnreadable)
+		at, ok := errors.AsType[*kafka.UnreadableError](err)
+		require.True(t, ok)
+		require.Equal(t, 0, at.Partition)
+		require.Equal(t, next, at.Next)
+		_, ok, err = r.Poll(50 * time.Millisecond)
+		require.NoError(t, err, "it is said once")
+		require.False(t, ok)
+		require.NoError(t, r.Assign("log", []int64{next}))
+	}
+	require.Equal(t, []string{"5"}, read(t, r, 1))
 }
 
 // A topic that some brokers do not know yet does not count as unknown.

@@ -189,6 +189,9 @@ func (s *settings) sizes() (opts []kgo.Opt) {
 			kgo.FetchMaxBytes(cmp.Or(s.fetchMax, min(fetch, s.readMax))),
 			kgo.BrokerMaxReadBytes(cmp.Or(s.readMax, max(connection, s.fetchMax))))
 	}
+	if s.readMax > 0 { // librdkafka, too, bounds by it what it unpacks
+		opts = append(opts, kgo.MaxDecompressBatchBytes(int(s.readMax)))
+	}
 	if s.batchMax > 0 {
 		opts = append(opts, kgo.ProducerBatchMaxBytes(s.batchMax), kgo.BrokerMaxWriteBytes(max(connection, s.batchMax)))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -141,11 +142,25 @@ func (r *reader) failed(partition int32, err error) {
 		if r.known || r.unknown.lasts(r.settings.propagation) {
 			r.errs = append(r.errs, out)
 		}
+	case unreadable(partition, err):
+		at := &kafka.UnreadableError{Partition: int(partition), Err: out}
+		if large, ok := errors.AsType[*kgo.ErrDecompressTooLarge](err); ok {
+			at.Next = large.NextOffset
+		}
+		r.pause(partition, at) // franz-go would ask for the same batch again
 	case kerr.IsRetriable(err):
 		r.log.Debug("reading is retried", "error", out)
 	default:
 		r.errs = append(r.errs, out)
 	}
+}
+
+// unreadable reports whether an error is that of a batch of a partition. franz-go exports hardly any
+// of these; the other errors of a partition are a broker's, or come from the metadata.
+func unreadable(partition int32, err error) bool {
+	_, brokers := errors.AsType[*kerr.Error](err)
+	return partition >= 0 && (errors.Is(err, kerr.CorruptMessage) || !brokers && kindOf(err) == nil && !ended(err) &&
+		!strings.HasPrefix(err.Error(), "metadata update"))
 }
 
 // pause stops reading a partition until the next Assign, and lets Poll return err once.

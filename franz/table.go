@@ -72,7 +72,7 @@ var table = []property{
 	{[]string{"fetch.min.bytes"}, "`kgo.FetchMinBytes`", size(1, kgo.FetchMinBytes)},
 	{[]string{"fetch.max.bytes"}, "`kgo.FetchMaxBytes`", number(1, 1<<30, func(s *settings, n int64) { s.fetchMax = int32(n) })},
 	{[]string{"max.partition.fetch.bytes", "fetch.message.max.bytes"}, "`kgo.FetchMaxPartitionBytes`", size(1, kgo.FetchMaxPartitionBytes)},
-	{[]string{"receive.message.max.bytes"}, "`kgo.BrokerMaxReadBytes`", number(1<<10, 1<<30, func(s *settings, n int64) { s.readMax = int32(n) })},
+	{[]string{"receive.message.max.bytes"}, "`kgo.BrokerMaxReadBytes`, and `kgo.MaxDecompressBatchBytes`", number(1<<10, 1<<30, func(s *settings, n int64) { s.readMax = int32(n) })},
 	{[]string{"message.max.bytes"}, "`kgo.ProducerBatchMaxBytes`", number(1000, 1<<30, func(s *settings, n int64) { s.batchMax = int32(n) })},
 	{[]string{"queue.buffering.max.messages"}, "`kgo.MaxBufferedRecords`", number(1, 10_000_000, func(s *settings, n int64) { s.base = append(s.base, kgo.MaxBufferedRecords(int(n))) })},
 	{[]string{"queue.buffering.max.kbytes"}, "`kgo.MaxBufferedBytes`", number(1, math.MaxInt32, func(s *settings, n int64) { s.base = append(s.base, kgo.MaxBufferedBytes(int(n)<<10)) })},

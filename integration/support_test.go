@@ -211,7 +211,8 @@ func (l *hostileLog) tail(n int) string {
 // hostileWrite appends values to partition 0 of a topic, in their order, and waits until the broker has them.
 func hostileWrite(t *testing.T, bootstrap, topic string, values ...[]byte) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchMaxBytes(128<<10)) // the library's topics take no larger ones
 	require.NoError(t, err)
 	defer client.Close()
 	records := make([]*kgo.Record, len(values))

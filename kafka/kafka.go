@@ -79,10 +79,10 @@ type LogReader interface {
 	// Poll returns the next record, or false after timeout. Within a partition records come in
 	// log order, each once; offsets need not be consecutive. Errors: ErrOutOfRange if a position
 	// lies outside its log (the error does not name the partition), ErrTruncated,
-	// ErrUnknownTopic, ErrTopicAuthorization, ErrAuthentication, ErrClientFatal. Any other error
-	// is temporary, and reading continues where it was. After ErrOutOfRange or ErrTruncated no
-	// record of that partition may come until the next Assign, whatever the client does by
-	// itself; records of other partitions may.
+	// ErrUnreadable, ErrUnknownTopic, ErrTopicAuthorization, ErrAuthentication, ErrClientFatal.
+	// Any other error is temporary, and reading continues where it was. After ErrOutOfRange,
+	// ErrTruncated or ErrUnreadable no record of that partition may come until the next Assign,
+	// whatever the client does by itself; records of other partitions may.
 	Poll(timeout time.Duration) (Record, bool, error)
 	// Throttled is as for Producer.
 	Throttled() time.Duration
@@ -257,6 +257,11 @@ var (
 	// client that cannot detect it never returns this error; a lease then depends on unclean
 	// leader election being off.
 	ErrTruncated = errors.New("log truncated")
+	// ErrUnreadable: a record that this client cannot unpack, or only to more than it takes
+	// (receive.message.max.bytes), or that is damaged. The error is an UnreadableError, which says
+	// where. Only from Poll of a LogReader. The library begins to read again behind the record, as
+	// after a start.
+	ErrUnreadable = errors.New("unreadable record")
 	// ErrAuthentication: the broker refused the credentials, or one side refused the other's
 	// certificate. A lost connection must not be reported like that, because refused
 	// credentials that have never worked end a Neli (ErrAccess).
@@ -282,3 +287,19 @@ var (
 	// the Neli. Every later call returns it too, and Close works.
 	ErrClientFatal = errors.New("client failed for good")
 )
+
+// UnreadableError is an ErrUnreadable. Records are packed into batches, so that more than one may be
+// concerned.
+type UnreadableError struct {
+	Partition int   // −1: the client does not know
+	Next      int64 // where records may be readable again; 0: the client does not know
+	Err       error // the client's own
+}
+
+// Error implements error.
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("%v: %v", ErrUnreadable, e.Err)
+}
+
+// Unwrap returns ErrUnreadable and Err.
+func (e *UnreadableError) Unwrap() []error { return []error{ErrUnreadable, e.Err} }

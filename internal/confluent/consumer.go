@@ -3,9 +3,12 @@
 package confluent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -177,13 +180,33 @@ func (r *confluentReader) Poll(timeout time.Duration) (kafka.Record, bool, error
 			// The client looks for the coordinator of its group, although it does not join. A user
 			// without access to the group may read nevertheless.
 			if ev.Code() != ck.ErrGroupAuthorizationFailed {
-				return kafka.Record{}, false, r.classify("read", ev)
+				err := r.classify("read", ev)
+				return kafka.Record{}, false, cmp.Or(confluentUnreadable(ev, err), err)
 			}
 		}
 		if confluentOver(deadline) {
 			return kafka.Record{}, false, nil
 		}
 	}
+}
+
+var confluentAt = regexp.MustCompile(`message at (\d+) of`)
+
+// confluentUnreadable finds the error of a record that the client cannot read, or returns nil. The client
+// repeats its request after that, with the same result. Only the text says where the record's batch
+// begins, and nothing says in which partition.
+func confluentUnreadable(e ck.Error, err error) error {
+	at := confluentAt.FindStringSubmatch(e.String())
+	if at == nil && e.Code() != ck.ErrBadCompression {
+		return nil
+	}
+	out := &kafka.UnreadableError{Partition: -1, Err: err}
+	if at != nil {
+		if first, err := strconv.ParseInt(at[1], 10, 64); err == nil {
+			out.Next = first + 1
+		}
+	}
+	return out
 }
 
 // asked reports whether a record belongs to the present assignment. The client itself drops what

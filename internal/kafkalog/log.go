@@ -24,17 +24,18 @@ type kafkaLog struct {
 	newReader func() (kafka.LogReader, error)
 	log       *slog.Logger
 
-	reader    kafka.LogReader
-	position  []int64         // the next offset to read, by partition
-	ready     []elector.Entry // to be returned before the next read
-	untouched untouched
-	back      lookBack
-	reading   AccessGuard
-	writing   AccessGuard
-	fatal     chan error // refused writes, for Watch
-	unread    Trouble
-	unwritten Trouble
-	sealed    atomic.Bool // nothing is appended any more
+	reader     kafka.LogReader
+	position   []int64         // the next offset to read, by partition
+	ready      []elector.Entry // to be returned before the next read
+	untouched  untouched
+	back       lookBack
+	unreadable unreadable
+	reading    AccessGuard
+	writing    AccessGuard
+	fatal      chan error // refused writes, for Watch
+	unread     Trouble
+	unwritten  Trouble
+	sealed     atomic.Bool // nothing is appended any more
 
 	lease    time.Duration  // T
 	still    *stillness     // nil before Open
@@ -81,8 +82,9 @@ func (k *kafkaLog) ends(ctx context.Context, m int) ([]kafka.OffsetRange, error)
 
 // jump begins to read p a little before its end.
 func (k *kafkaLog) jump(p int, e kafka.OffsetRange) {
-	offset := max(e.Start, e.End-reaches[0])
-	k.back.begin(p, offset, e)
+	from := k.unreadable.from(p)
+	offset := max(e.Start, e.End-reaches[0], min(from, e.End))
+	k.back.begin(p, offset, kafka.OffsetRange{Start: max(e.Start, from), End: e.End})
 	k.begin(p, offset, e)
 }
 
@@ -163,6 +165,7 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 	k.unread.Over(k.log, "reading the leader topic again", "topic", k.topic.name)
 	k.still.got(r.Partition, r.Offset, time.Now())
 	k.position[r.Partition] = r.Offset + 1
+	k.unreadable.read(r.Partition)
 	e := elector.Entry{Partition: r.Partition, Offset: r.Offset, Value: r.Value}
 	if jump, ok := k.untouched.release(r.Partition); ok {
 		k.ready = append(k.ready, e)
@@ -174,7 +177,7 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 // saysWhy reports whether an error explains why reading fails, so that another client would fail
 // in the same way.
 func saysWhy(err error) bool {
-	for _, kind := range []error{kafka.ErrClientFatal, kafka.ErrTruncated, kafka.ErrOutOfRange, kafka.ErrUnknownTopic, kafka.ErrAuthorization, kafka.ErrAuthentication} {
+	for _, kind := range []error{kafka.ErrClientFatal, kafka.ErrTruncated, kafka.ErrOutOfRange, kafka.ErrUnreadable, kafka.ErrUnknownTopic, kafka.ErrAuthorization, kafka.ErrAuthentication} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -215,6 +218,10 @@ func (k *kafkaLog) look(ctx context.Context, waited time.Duration) error {
 
 // recover handles a read error. An error that it returns is final.
 func (k *kafkaLog) recover(ctx context.Context, err error) error {
+	var at *kafka.UnreadableError
+	if errors.As(err, &at) {
+		return k.skip(ctx, at)
+	}
 	right := "READ topic " + k.topic.name
 	if fatal := k.reading.Check(right, err); fatal != nil {
 		return fatal

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,8 +27,9 @@ type smallPartition struct {
 	log       *slog.Logger
 
 	// Used by follow's goroutine.
-	reader   kafka.LogReader // nil: another one is needed
-	position int64           // the next offset to read
+	reader     kafka.LogReader // nil: another one is needed
+	position   int64           // the next offset to read
+	unreadable unreadable
 
 	still    *stillness     // of one partition
 	replaced *atomic.Uint64 // counts replaced readers; nil: not counted
@@ -177,7 +179,7 @@ func (l *smallPartition) begin(ctx context.Context) error {
 	if info.Epoch < 0 {
 		return fmt.Errorf("%w: partition %d of topic %s", ErrNoLeaderEpoch, l.index, l.topic.name)
 	}
-	l.position = max(info.Start, info.End-history)
+	l.position = max(info.Start, info.End-history, min(l.unreadable.from(0), info.End))
 	l.still.begin(0, l.position, time.Now())
 	if err := l.assign(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -241,6 +243,7 @@ func (l *smallPartition) take(ctx context.Context, r kafka.Record) {
 	l.unread.Over(l.log, "reading the leader topic again", "topic", l.topic.name, "partition", l.index)
 	l.still.got(0, r.Offset, time.Now())
 	l.position = r.Offset + 1
+	l.unreadable.read(0)
 	e := kafka.LogEntry{Log: l.index, Kind: kafka.LogRecord, ID: l.id(epoch), Offset: r.Offset, Value: r.Value}
 	if r.Epoch < epoch {
 		e.Value = ofNobody
@@ -251,6 +254,13 @@ func (l *smallPartition) take(ctx context.Context, r kafka.Record) {
 
 // recover handles a read error. An error that it returns is final.
 func (l *smallPartition) recover(ctx context.Context, err error) error {
+	var at *kafka.UnreadableError
+	if errors.As(err, &at) {
+		next := l.unreadable.after(0, l.position, at, math.MaxInt64) // begin asks where the log ends
+		l.unreadable.say(l.log, l.topic.name, l.index, next, err)
+		l.at.doubt()
+		return nil
+	}
 	right := "READ topic " + l.topic.name
 	if fatal := l.reading.Check(right, err); fatal != nil {
 		return fatal

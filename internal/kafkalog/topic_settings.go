@@ -32,6 +32,11 @@ func topicSettings(replicas int) []topicSetting {
 			"an acknowledged record may be lost with one broker, unless the cluster's default is " + strconv.Itoa(max(1, replicas-1))})
 	}
 	return append(all,
+		// Otherwise clients unpack what others write: some KiB may be hundreds of MiB.
+		topicSetting{"compression.type", []string{"uncompressed"},
+			"a record that somebody writes may take much more memory at all members than at the brokers"},
+		topicSetting{"max.message.bytes", []string{strconv.Itoa(LargestBatch)},
+			"members must read records of others that are larger than any of their own"},
 		topicSetting{"unclean.leader.election.enable", []string{"false"},
 			"a broker that lacks records may become the partition's leader, unless the cluster's default is false"},
 		topicSetting{"cleanup.policy", []string{"delete"},
@@ -50,6 +55,13 @@ func topicSettings(replicas int) []topicSetting {
 			"records stay longer than they need, as brokers delete whole segments only"},
 	)
 }
+
+// LargestBatch is the size of the largest batch of records that members write: one record, or several
+// small ones. (One record is below 64 KiB.)
+const LargestBatch = 128 << 10
+
+// largestUsual is Kafka's own default of max.message.bytes.
+const largestUsual = 1_048_588
 
 // differences lists the settings of a topic that differ from those with which it would be created,
 // with their consequences, except those that unsafeSettings reports.
@@ -129,6 +141,9 @@ func unsafeSettings(s map[string]string, replicas int) []string {
 	if ms, err := strconv.ParseInt(s["retention.ms"], 10, 64); err == nil && ms >= 0 && ms < 60_000 {
 		out = append(out, fmt.Sprintf("retention.ms=%d: records may be deleted before they are read; set it to 604800000 (7 days)", ms))
 	}
+	if w := growing(s); w != "" {
+		out = append(out, w)
+	}
 	if s["write.caching"] == "true" { // Redpanda's
 		out = append(out, "write.caching=true: brokers acknowledge a record before it is on a disk, so a power cut may take back a claim; set it to false")
 	}
@@ -141,4 +156,21 @@ func unsafeSettings(s map[string]string, replicas int) []string {
 			"has its records refused and never leads; set it to LogAppendTime")
 	}
 	return out
+}
+
+// growing describes settings by which whoever may write to the topic can make its readers use very much
+// memory. It is one sentence for both.
+func growing(s map[string]string) string {
+	var set []string
+	if c := s["compression.type"]; c != "" && c != "uncompressed" {
+		set = append(set, "compression.type="+c)
+	}
+	if n, err := strconv.Atoi(s["max.message.bytes"]); err == nil && (n > largestUsual || set != nil && n > LargestBatch) {
+		set = append(set, "max.message.bytes="+s["max.message.bytes"])
+	}
+	if set == nil {
+		return ""
+	}
+	return strings.Join(set, " and ") + ": a record of somebody who may write to the topic can take members very much memory; " +
+		"set compression.type=uncompressed and max.message.bytes=" + strconv.Itoa(LargestBatch)
 }

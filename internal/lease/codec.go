@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -164,7 +165,12 @@ func (c Codec) Ballot(value []byte) int64 {
 		Log    string `json:"log"`
 		Ballot int64  `json:"ballot"`
 	}
-	_ = json.Unmarshal(value, &w) // a record that is only partly readable may still have its ballot
+	if len(value) > MaxRecord {
+		of := headerOf(value)
+		w.Group, w.Log, w.Ballot = of.group, of.log, of.ballot
+	} else {
+		_ = json.Unmarshal(value, &w) // a record that is only partly readable may still have its ballot
+	}
 	if w.Group != c.Group || w.Log != c.Log || w.Ballot < 0 || w.Ballot > MaxBallot {
 		return 0
 	}
@@ -201,16 +207,52 @@ func (c Codec) Decode(value []byte) (*Record, error) {
 // oversize classifies a record that is too large for this version. A newer version may write
 // larger ones, and these must not be skipped as foreign.
 func (c Codec) oversize(value []byte) error {
-	var w struct {
-		Version int    `json:"neli"`
-		Group   string `json:"group"`
-	}
-	if err := json.Unmarshal(value, &w); w.Version > Version && w.Group == c.Group {
+	of := headerOf(value)
+	switch {
+	case of.version > Version && of.group == c.Group:
 		return ErrNewer
-	} else if err == nil && w.Group != c.Group {
+	case of.named && of.group != c.Group:
 		return ErrForeign
 	}
 	return fmt.Errorf("%w: %d bytes", ErrMalformed, len(value))
+}
+
+// header is what records of all versions have.
+type header struct {
+	version    int
+	group, log string
+	named      bool // it has a group
+	ballot     int64
+}
+
+// headerOf reads the header in the first MaxRecord bytes of a record that may be very large: it must not
+// cost more than a record of this version does.
+func headerOf(value []byte) (h header) {
+	d := json.NewDecoder(bytes.NewReader(value[:min(len(value), MaxRecord)]))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return h
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return h
+		}
+		var field json.RawMessage
+		if d.Decode(&field) != nil { // it is cut off
+			return h
+		}
+		switch name {
+		case "neli":
+			_ = json.Unmarshal(field, &h.version)
+		case "group":
+			h.named = json.Unmarshal(field, &h.group) == nil
+		case "log":
+			_ = json.Unmarshal(field, &h.log)
+		case "ballot":
+			_ = json.Unmarshal(field, &h.ballot)
+		}
+	}
+	return h
 }
 
 // check checks the fields that every kind has, and that no kind has the fields of another.

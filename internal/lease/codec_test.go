@@ -167,9 +167,23 @@ func TestARecordTenTimesTooLarge(t *testing.T) {
 		`{"neli":1,"group":"h","pad":"` + padding + `"}`: ErrForeign,
 		`{"neli":2,"group":"g","pad":"` + padding + `"}`: ErrNewer,
 		padding: ErrMalformed,
+		`{"pad":"` + padding + `","neli":2,"group":"g"}`: ErrMalformed, // a reader looks no farther than MaxRecord
 	} {
 		_, err := testCodec.Decode([]byte(value))
 		require.ErrorIs(t, err, want)
+	}
+	require.EqualValues(t, 7, testCodec.Ballot([]byte(`{"neli":2,"group":"g","log":"log","ballot":7,"pad":"`+padding+`"}`)))
+}
+
+// A record of any size costs no more than one of MaxRecord does.
+func TestLargeRecordsAreNotParsed(t *testing.T) {
+	for _, begins := range []string{`{"neli":1,"group":"h","pad":"`, `{"neli":2,"group":"g","log":"log","pad":"`, `[`, `{"pad":[`, "x"} {
+		value := []byte(begins + strings.Repeat(`"1",`, 8<<20))
+		began := time.Now()
+		_, err := testCodec.Decode(value)
+		require.Error(t, err)
+		_ = testCodec.Ballot(value)
+		require.Less(t, time.Since(began), 100*time.Millisecond, "32 MiB take a second to parse: %s", begins)
 	}
 }
 

@@ -1,0 +1,162 @@
+package kafkalog
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/kafka"
+)
+
+// brokenReader reads the offsets of one partition, but for a batch from first to last that it can only read as a whole.
+type brokenReader struct {
+	scriptedReader
+	first, last, end int64
+	says             int64 // what its error gives as Next
+	at               int64
+	failed           int
+}
+
+func (r *brokenReader) Assign(topic string, offsets []int64) error {
+	r.at = offsets[0]
+	return r.scriptedReader.Assign(topic, offsets)
+}
+
+func (r *brokenReader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
+	switch {
+	case r.at >= r.first && r.at <= r.last:
+		r.failed++
+		return kafka.Record{}, false, &kafka.UnreadableError{Next: r.says, Err: errors.New("it is broken")}
+	case r.at < r.end:
+		r.at++
+		return kafka.Record{Offset: r.at - 1}, true, nil
+	}
+	time.Sleep(timeout)
+	return kafka.Record{}, false, nil
+}
+
+// A record that cannot be read voids the state, and reading goes on behind its batch, whether or not the client knows where that
+// ends. Nothing leads back before it.
+func TestReadingGoesOnBehindAnUnreadableRecord(t *testing.T) {
+	for _, c := range []struct {
+		name                   string
+		first, last, end, says int64
+		goesOn                 int64 // the first offset that is read behind the batch; end: none
+		failed                 int
+	}{
+		{"one record", 4900, 4900, 5000, 0, 4901, 1},
+		{"a batch whose end the client knows", 4900, 4950, 5000, 4951, 4951, 1},
+		{"a batch whose beginning the client knows", 4900, 4950, 5000, 4901, 4963, 6},
+		{"the last record", 4999, 4999, 5000, 0, 5000, 1},
+		{"the batch at the end", 4900, 4999, 5000, 0, 5000, 7},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: c.end}}, func(t *testing.T, k *kafkaLog, e *extents, _ *scriptedReader) {
+				r := &brokenReader{first: c.first, last: c.last, end: c.end, says: c.says}
+				k.reader = r
+				require.NoError(t, r.Assign("log", k.position))
+				read := func() (resets []elector.Entry, newest int64) {
+					newest = -1
+					for _, e := range entries(t, k, 10*time.Second) {
+						if e.Reset {
+							resets = append(resets, e)
+						} else {
+							newest = e.Offset
+						}
+					}
+					return resets, newest
+				}
+				resets, newest := read()
+				require.Equal(t, c.failed, r.failed)
+				require.Equal(t, c.goesOn, resets[len(resets)-1].Offset)
+				if c.goesOn < c.end {
+					require.Equal(t, c.end-1, newest)
+				} else {
+					require.Equal(t, c.first-1, newest)
+				}
+
+				wanted := func() bool { return true }
+				k.Back(0, wanted)
+				resets, _ = read()
+				require.Empty(t, resets, "nothing readable lies before")
+				require.NoError(t, k.reposition(t.Context(), readAgain, nil))
+				require.Equal(t, []int64{c.goesOn}, r.assigned)
+				require.Equal(t, c.failed, r.failed)
+			})
+		})
+	}
+}
+
+// If the client does not name the partition, reading goes on behind the record where it may be, and nowhere else.
+func TestUnreadableRecordOfSomePartition(t *testing.T) {
+	logs := []kafka.OffsetRange{{End: 100}, {End: 10}, {End: 10}, {End: 20}}
+	for _, c := range []struct {
+		name string
+		err  kafka.UnreadableError
+		want []int // partitions that begin anew
+	}{
+		{"named", kafka.UnreadableError{Partition: 2}, []int{2}},
+		{"which the topic does not have", kafka.UnreadableError{Partition: 4}, nil},
+		{"read up to the record", kafka.UnreadableError{Partition: -1, Next: 4}, []int{0}},
+		{"none is read up to the record", kafka.UnreadableError{Partition: -1, Next: 8}, []int{0, 2, 3}},
+		{"where is not known", kafka.UnreadableError{Partition: -1}, []int{0, 2, 3}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
+				require.Len(t, entries(t, k, time.Second), 4)
+				for p, read := range []int64{3, 10, 5, 5} {
+					k.position[p] = read
+				}
+				c.err.Err = errReported
+				r.polls = []polled{{err: &c.err}}
+				var anew []int
+				for _, e := range entries(t, k, time.Second) {
+					require.True(t, e.Reset)
+					anew = append(anew, e.Partition)
+				}
+				require.Equal(t, c.want, anew)
+			})
+		})
+	}
+}
+
+func TestSmallLogGoesOnBehindAnUnreadableRecord(t *testing.T) {
+	onSmallLog(t, func(b *smallBed) {
+		b.resets(5000-history, 5000, 5)
+		for _, next := range []int64{5000 - history + 1, 5000 - history + 3, 5000 - history + 7} {
+			b.polls <- polled{err: &kafka.UnreadableError{Partition: 1, Err: errReported}}
+			b.resets(next, 5000, 5)
+		}
+		b.reads(4999, 5, "on")
+		require.EqualValues(b, 4999, b.next().Offset)
+		b.polls <- polled{err: &kafka.UnreadableError{Partition: 1, Next: 5005, Err: errReported}}
+		b.resets(5000, 5000, 5)
+		b.admin.tell(0, 10, 7, nil) // shorter than what was skipped
+		b.polls <- polled{err: kafka.ErrTruncated}
+		b.resets(10, 10, 7)
+	})
+}
+
+// Settings that let a record grow are one warning.
+func TestSettingsThatLetRecordsGrow(t *testing.T) {
+	for _, c := range []struct{ compression, size, want string }{
+		{"uncompressed", "131072", ""},
+		{"uncompressed", "1048588", ""},
+		{"", "", ""},
+		{"producer", "1048588", "compression.type=producer and max.message.bytes=1048588: "},
+		{"zstd", "131072", "compression.type=zstd: "},
+		{"uncompressed", "104857600", "max.message.bytes=104857600: "},
+	} {
+		got := unsafeSettings(map[string]string{"compression.type": c.compression, "max.message.bytes": c.size}, 1)
+		if c.want == "" {
+			require.Empty(t, got)
+			continue
+		}
+		require.Len(t, got, 1)
+		require.Contains(t, got[0], c.want)
+		require.Contains(t, got[0], "set compression.type=uncompressed and max.message.bytes=131072")
+	}
+}
