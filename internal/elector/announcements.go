@@ -21,6 +21,7 @@ type announcements struct {
 	snapshotAt clock.Mono // when a Snapshot is due; 0: none is
 	patience   clock.Mono // put off until then, since this process is behind; 0: not put off
 	toldAt     clock.Mono // when a Snapshot was last read
+	toldBefore clock.Mono // and when the one before was
 	since      int        // records since then
 	voice      bool       // it is for comparison: another process's Snapshot does not cancel it
 	remindAt   clock.Mono // when another one for comparison is due, if the comparison is not decided by then; 0: none is
@@ -57,7 +58,7 @@ func (a *announcements) heard(enough int) bool {
 
 // told notes that a Snapshot was read, so that every process knows who holds what.
 func (a *announcements) told(now clock.Instant) {
-	a.since, a.toldAt = 0, now.Mono
+	a.since, a.toldBefore, a.toldAt = 0, a.toldAt, now.Mono
 	if !a.voice {
 		a.snapshotAt, a.patience = 0, 0
 	}
@@ -71,16 +72,21 @@ func (a *announcements) speak(after time.Duration, now clock.Instant) {
 
 // offer schedules a Snapshot after a while. Another process's Snapshot cancels it. There is none
 // within pause after the newest one. The while is different at each process, and begins after the
-// pause: otherwise all whom the pause holds back would write at its end.
-func (a *announcements) offer(after, pause time.Duration, now clock.Instant) {
+// pause: otherwise all whom the pause holds back would write at its end. A crowd of newcomers
+// makes the pause longer with each Snapshot: twice the time between the last two, as long as that
+// is at most limit.
+func (a *announcements) offer(after func() time.Duration, pause, limit time.Duration, now clock.Instant) {
 	if a.snapshotAt != 0 {
-		return
+		return // for a crowd after is called once: it looks at all members
 	}
 	from := now.Mono
 	if a.toldAt != 0 {
+		if longer := 2 * a.toldAt.Sub(a.toldBefore); a.toldBefore != 0 && longer <= limit {
+			pause = max(pause, longer)
+		}
 		from = max(from, a.toldAt.Add(pause))
 	}
-	a.snapshotAt = max(1, from.Add(after))
+	a.snapshotAt = max(1, from.Add(after()))
 }
 
 // answer reports whether to write a Snapshot now. A Snapshot for comparison is needed only as long
@@ -195,7 +201,7 @@ func (c *channel) catchUp(now clock.Instant) {
 		c.shard.review(now)
 	}
 	if c.announcements.again {
-		c.offerSnapshot(c.turn(uint64(c.index), now), now) // others look for one too
+		c.offerSnapshot(func() time.Duration { return c.turn(uint64(c.index), now) }, now) // others look for one too
 	}
 }
 
@@ -220,9 +226,9 @@ func caughtUp(logs []*channel) bool {
 }
 
 // offerSnapshot schedules a Snapshot, which another process's Snapshot cancels.
-func (c *channel) offerSnapshot(after time.Duration, now clock.Instant) {
+func (c *channel) offerSnapshot(after func() time.Duration, now clock.Instant) {
 	if c.log.Known() && !c.set.Observer {
-		c.announcements.offer(after, snapshotPause(c.log.Roles(), c.members.size(), c.set.T), now)
+		c.announcements.offer(after, snapshotPause(c.log.Roles(), c.members.size(), c.set.T), clock.Patience(c.set.T), now)
 	}
 }
 

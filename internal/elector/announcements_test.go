@@ -163,16 +163,16 @@ func TestWhoWritesASnapshot(t *testing.T) {
 	c := k.channels[0]
 	k.begin()
 	c.log.Begin(5, false, k.now) // records before this are not known
-	c.offerSnapshot(0, k.now)
+	c.offerSnapshot(after(0), k.now)
 	require.Zero(t, c.announcements.snapshotAt, "it knows nothing itself")
 
 	k, s := leading(t, 2, nil)
 	c = s.main
 	k.set.Observer = true
-	c.offerSnapshot(0, k.now)
+	c.offerSnapshot(after(0), k.now)
 	require.Zero(t, c.announcements.snapshotAt)
 	k.set.Observer = false
-	c.offerSnapshot(30*time.Millisecond, k.now)
+	c.offerSnapshot(after(30*time.Millisecond), k.now)
 	later := k.now.Add(30 * time.Millisecond)
 	c.answer(later.Add(-1))
 	require.Empty(t, k.out())
@@ -184,12 +184,12 @@ func TestWhoWritesASnapshot(t *testing.T) {
 	c.answer(later)
 	require.Empty(t, k.out())
 
-	c.offerSnapshot(30*time.Millisecond, later)
+	c.offerSnapshot(after(30*time.Millisecond), later)
 	c.announcements.told(later)
 	c.answer(later.Add(time.Second))
 	require.Empty(t, k.out(), "another one has written it")
 	k.joined("b", 2)
-	c.offerSnapshot(0, later)
+	c.offerSnapshot(after(0), later)
 	require.Equal(t, later.Mono.Add(snapshotPause(2, 2, k.set.T)), c.announcements.snapshotAt, "not at once after that")
 }
 
@@ -231,7 +231,7 @@ func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
 		"a newcomer": func(k *rooms, c *channel) {
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
 			k.desired.Unhealthy = true
-			c.announcements.offer(170*time.Millisecond, 0, k.now)
+			c.announcements.offer(after(170*time.Millisecond), 0, 5*time.Second, k.now)
 		},
 		"a holder": func(k *rooms, _ *channel) {
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))

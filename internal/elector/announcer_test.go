@@ -123,16 +123,16 @@ func TestSnapshotsAreOffered(t *testing.T) {
 	const lease = 20 * time.Second
 	a := newAnnouncements()
 	require.False(t, a.answer(no, no, lease, at(time.Hour)), "nobody has asked for one")
-	a.offer(time.Second, 0, at(0))
-	a.offer(0, 0, at(0))
+	a.offer(after(time.Second), 0, lease, at(0))
+	a.offer(after(0), 0, lease, at(0))
 	require.False(t, a.answer(no, no, lease, at(time.Second-1)))
 	require.True(t, a.answer(no, no, lease, at(time.Second)))
 	require.False(t, a.answer(no, no, lease, at(time.Second)), "one is enough")
 
-	a.offer(time.Second, 0, at(2*time.Second))
+	a.offer(after(time.Second), 0, lease, at(2*time.Second))
 	a.told(at(2 * time.Second))
 	require.False(t, a.answer(no, no, lease, at(time.Minute)), "another process has written one")
-	a.offer(time.Second, time.Minute, at(3*time.Second))
+	a.offer(after(time.Second), time.Minute, lease, at(3*time.Second))
 	require.False(t, a.answer(no, no, lease, at(3*time.Second+time.Minute-1)), "that would be too soon after it")
 	require.True(t, a.answer(no, no, lease, at(3*time.Second+time.Minute)))
 }
@@ -144,7 +144,7 @@ func TestOneAnswersAfterThePause(t *testing.T) {
 	first, second := newAnnouncements(), newAnnouncements()
 	for i, a := range []*announcements{first, second} {
 		a.told(at(time.Second))
-		a.offer(time.Duration(i)*100*time.Millisecond, pause, at(2*time.Second))
+		a.offer(after(time.Duration(i)*100*time.Millisecond), pause, lease, at(2*time.Second))
 	}
 	now := at(time.Second + pause)
 	require.True(t, first.answer(no, no, lease, now))
@@ -158,13 +158,13 @@ func TestOneAnswersAfterThePause(t *testing.T) {
 func TestALaggingProcessAnswersLater(t *testing.T) {
 	const lease = 20 * time.Second
 	a := newAnnouncements()
-	a.offer(0, 0, at(0))
+	a.offer(after(0), 0, lease, at(0))
 	for d := time.Duration(0); d < lease/2; d += lease / 20 {
 		require.False(t, a.answer(no, yes, lease, at(d)))
 		require.Equal(t, at(d+lease/20).Mono, a.snapshotAt)
 	}
 	require.True(t, a.answer(no, yes, lease, at(lease/2)), "everyone may be behind")
-	a.offer(0, 0, at(lease))
+	a.offer(after(0), 0, lease, at(lease))
 	require.False(t, a.answer(no, yes, lease, at(lease)))
 	require.True(t, a.answer(no, no, lease, at(lease+lease/20)), "it has caught up")
 }
@@ -266,3 +266,5 @@ func TestTurnsDiffer(t *testing.T) {
 		}
 	})
 }
+
+func after(d time.Duration) func() time.Duration { return func() time.Duration { return d } }

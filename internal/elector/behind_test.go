@@ -45,7 +45,7 @@ func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
 	before := len(w.sent(0, "a", lease.Snapshot))
 	a.do(func(now clock.Instant) {
 		a.late(now)
-		a.channels[0].offerSnapshot(0, now)
+		a.channels[0].offerSnapshot(after(0), now)
 	})
 	w.pass(a.set.T / 4)
 	require.Len(t, w.sent(0, "a", lease.Snapshot), before, "others may have answered")

@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -65,4 +67,61 @@ func TestDrainedInSlices(t *testing.T) {
 	require.Empty(t, a.leads(roles))
 	require.Zero(t, a.shards[0].holds.len(), "all are released together, after the last slice")
 	require.EqualValues(t, roles, e.node.terms.Counts().Ended[term.Closing])
+}
+
+// crowd lets a number of processes that nobody knew say Hello, one each gap, and returns how many Snapshots they are answered
+// with.
+func (w *world) crowd(n int, gap time.Duration, leave bool) (snapshots int) {
+	before := 0
+	for _, a := range w.actors {
+		before += len(w.sent(0, a.set.Process, lease.Snapshot))
+	}
+	for i := range n {
+		name := fmt.Sprintf("stranger%05d", i)
+		w.put(lease.Record{Kind: lease.Hello, Session: lease.Session{Process: name}, Name: name, Longest: lease.Unsaid,
+			Hello: &lease.Announcement{Roles: 1, Period: time.Minute}})
+		w.pass(gap)
+		if leave {
+			w.put(lease.Record{Kind: lease.Hello, Session: lease.Session{Process: name}, Name: name, Longest: lease.Unsaid,
+				Hello: &lease.Announcement{Roles: 1, Period: time.Minute, Leaving: true}})
+		}
+	}
+	w.pass(10 * time.Second)
+	for _, a := range w.actors {
+		snapshots += len(w.sent(0, a.set.Process, lease.Snapshot))
+	}
+	return snapshots - before
+}
+
+// Very many processes start at once, or somebody fills the topic with Hellos. Each costs the same work, however many members
+// are known.
+func TestStrangersCostLinearWork(t *testing.T) {
+	for _, leave := range []bool{false, true} {
+		w := newWorld(1)
+		w.mute = true
+		a := w.start("a", 1, nil)
+		w.pass(8 * time.Second)
+		require.Len(t, a.leads(1), 1)
+		before := a.members.scans
+		w.crowd(1000, 0, leave)
+		require.Less(t, a.members.scans-before, 50, "it looked at all members again and again")
+	}
+	h := newMembers()
+	for i := range 2 * maxMembers {
+		h.announced(fmt.Sprint(i), "", &wantsAll, true, at(time.Duration(i)))
+	}
+	require.LessOrEqual(t, h.scans, 100, "it looked for the one that was silent longest again and again")
+}
+
+// Processes that start one soon after another, or that only come and go, are answered by few Snapshots.
+func TestACrowdIsAnsweredByFewSnapshots(t *testing.T) {
+	for _, gap := range []time.Duration{0, 2 * time.Millisecond, 10 * time.Millisecond} {
+		for _, leave := range []bool{false, true} {
+			w := newWorld(1)
+			w.mute = true
+			w.start("a", 1, nil)
+			w.pass(8 * time.Second)
+			require.Less(t, w.crowd(500, gap, leave), 25, "500 of them, one each %v, that leave at once: %v", gap, leave)
+		}
+	}
 }

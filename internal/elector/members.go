@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -29,6 +30,7 @@ type members struct {
 	by    map[string]*member
 	left  map[string]clock.Mono // processes that have left, and when that was read; none comes back
 	wants []wish                // by partition: the last process that announced that it may claim there
+	scans int                   // how often a record made this process look at all members; for tests
 	turns uint64                // how often what Node.Members returns has changed, beside when a member was last heard
 }
 
@@ -196,15 +198,20 @@ func (ms *members) forget(id string) {
 	}
 }
 
-// evict forgets the process that has been silent longest.
+// evict forgets the hundredth of the processes that has been silent longest. It looks at all of
+// them, so it makes room for more than one.
 func (ms *members) evict() {
-	oldest := ""
+	ms.scans++
+	silent := make([]wish, 0, len(ms.by))
 	for id, m := range ms.by {
-		if oldest == "" || m.heard.Mono < ms.by[oldest].heard.Mono {
-			oldest = id
-		}
+		silent = append(silent, wish{id, m.heard})
 	}
-	ms.forget(oldest)
+	slices.SortFunc(silent, func(a, b wish) int {
+		return cmp.Or(cmp.Compare(a.heard.Mono, b.heard.Mono), cmp.Compare(a.process, b.process))
+	})
+	for _, w := range silent[:max(1, len(silent)/100)] {
+		ms.forget(w.process)
+	}
 }
 
 // expire forgets processes that have been silent for three of the periods that they announced, and
@@ -297,6 +304,7 @@ func (ms *members) wantedBy(p int, since clock.Instant) bool {
 // members close together, each would otherwise consider itself the only one left, and all would
 // answer.
 func (ms *members) turn(self string, key uint64, closing bool, t, roundTrip time.Duration, now clock.Instant) time.Duration {
+	ms.scans++
 	mine, before := hash(self, key), 0
 	for id, m := range ms.by {
 		if m.present && !m.suspect && hash(id, key) < mine {

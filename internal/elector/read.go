@@ -213,7 +213,7 @@ func (s *shard) learned(anew bool, now clock.Instant) {
 func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
 	id, live := r.Session.Process, o >= p.end
 	if p.announcements.heard(snapshotEvery(p.log.Roles())) && r.Kind != lease.Snapshot {
-		p.offerSnapshot(4*n.turn(uint64(o), now), now) // no process waits for it
+		p.offerSnapshot(func() time.Duration { return 4 * n.turn(uint64(o), now) }, now) // no process waits for it
 	}
 	if r.Kind == lease.Hello && r.Hello.Leaving {
 		n.announcer.parted(now)
@@ -269,8 +269,8 @@ func (n *Node) greeted(p *channel, o int64, r *lease.Record, live bool, now cloc
 	if changed {
 		n.planner.forget()
 	}
-	if r.Longest == lease.Unsaid && live {
-		p.offerSnapshot(n.turn(uint64(o), now), now)
+	if r.Longest == lease.Unsaid && live && !r.Hello.Leaving {
+		p.offerSnapshot(func() time.Duration { return n.turn(uint64(o), now) }, now)
 	}
 	if !live {
 		return

@@ -119,7 +119,7 @@ var mutants = []mutation.Mutant{
 		Old: "	if !s.desired.Willing(now) || !s.nomination", New: "	if !s.nomination",
 		Guard: "TestClaimThatComesBackUnwanted", Want: `what is not wanted any more is not led|it gives back`},
 	{Rule: "a Hello of one that knows nothing brings a Snapshot", File: "read.go",
-		Old: "if r.Longest == lease.Unsaid && live {", New: "if r.Longest == lease.Unsaid && live && o < 0 {",
+		Old: "if r.Longest == lease.Unsaid && live &&", New: "if r.Longest == lease.Unsaid && live && o < 0 &&",
 		Guard: "TestNewcomerIsToldByASnapshot", Want: `the newcomer knows what a Snapshot says`},
 	{Rule: "of one of all", File: "members.go",
 		Old: "wait := 2 * roundTrip * time.Duration(before)", New: "wait := 0 * time.Duration(before)",
@@ -237,6 +237,16 @@ var mutants = []mutation.Mutant{
 		Old: "	ms.left[id] = now.Mono\n", New: "",
 		Guard: "TestMemberThatLeftStaysAway", Want: `what it said before it left counts for nothing`},
 
+	{Rule: "a crowd of newcomers is answered by few Snapshots", File: "announcements.go",
+		Old: "longer <= limit {", New: "longer < 0 {",
+		Guard: "TestACrowdIsAnsweredByFewSnapshots", Want: `is not less than "25"`},
+	{Rule: "a goodbye asks for no Snapshot", File: "read.go",
+		Old: "live && !r.Hello.Leaving {", New: "live {",
+		Guard: "TestACrowdIsAnsweredByFewSnapshots", Want: `is not less than "25"`},
+	{Rule: "the turn is looked up once for a crowd", File: "announcements.go",
+		Old: "		return // for a crowd after is", New: "		after()\n		return // for a crowd after is",
+		Guard: "TestStrangersCostLinearWork", Want: `again and again`},
+
 	// Times, by bounds of the guards' own.
 	{Rule: "the wait is not longer than T′", File: "../lease/lease.go",
 		Old: "at = h.freeAt(l.rules.Rho)", New: "at = h.heard.Raw.Add(2 * clock.Wait(h.T, l.rules.Rho))",
@@ -279,7 +289,7 @@ var mutants = []mutation.Mutant{
 		Guard: "TestWhoClosesLastLeavesASnapshot", Want: `within round trips`},
 
 	{Rule: "whom the pause after a Snapshot holds back answer one after the other", File: "announcements.go",
-		Old: "a.snapshotAt = max(1, from.Add(after))", New: "a.snapshotAt = max(1, now.Mono.Add(after), from)",
+		Old: "a.snapshotAt = max(1, from.Add(after()))", New: "a.snapshotAt = max(1, now.Mono.Add(after()), from)",
 		Guard: "TestOneAnswersAfterThePause", Want: `it has its turn after the pause, too`},
 	{Rule: "others that read a long history have time to claim their shares", File: "shard_claims.go",
 		Old: "	late := s.main.othersRead(now)\n", New: "	late := time.Duration(0)\n",
