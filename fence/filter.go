@@ -92,7 +92,7 @@ func (f *Filter) Restore(topic string, partition int32, state string) error {
 	var entries []entry
 	if state != "" {
 		if err := json.Unmarshal([]byte(state), &entries); err != nil {
-			return fmt.Errorf("fence: state of %s/%d is %.100q: %w", topic, partition, state, err)
+			return fmt.Errorf("fence: state of %s/%d is %.100q (%d bytes): %.200v", topic, partition, state, len(state), err)
 		}
 	}
 	at := placeOf(topic, partition)

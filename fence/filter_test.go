@@ -2,6 +2,7 @@ package fence_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +56,21 @@ func TestHeadersThatStampDidNotMakeAreErrors(t *testing.T) {
 		require.ErrorContains(t, err, fence.Header, "%q", header)
 	}
 	require.Equal(t, "[]", f.State("a", 0))
+}
+
+// A writer may put a megabyte into a header, and a group's coordinator keeps what it is given. A line of a log shows a part.
+func TestErrorsShowAPartOfALongValue(t *testing.T) {
+	var f fence.Filter
+	for _, long := range []string{strings.Repeat("x", 1<<20), strings.Repeat("\xff", 1<<20)} {
+		_, err := f.Admit("a", 0, []byte(long))
+		require.Less(t, len(err.Error()), 1000)
+		require.ErrorContains(t, err, "1048576 bytes")
+	}
+	for _, long := range []string{strings.Repeat("x", 1<<20), `[{"t":` + strings.Repeat("1", 1<<20) + "}]"} {
+		err := f.Restore("a", 0, long)
+		require.Error(t, err)
+		require.Less(t, len(err.Error()), 1000)
+	}
 }
 
 // A role takes so many bytes of the state at most, and its group's name. Who keeps it as an offset's metadata counts them.

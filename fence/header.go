@@ -41,5 +41,5 @@ func read(header []byte) (int64, source, error) {
 			return token, s, nil
 		}
 	}
-	return 0, source{}, fmt.Errorf("fence: header %s is %q, must be \"<token> <role> <group>\"", Header, header)
+	return 0, source{}, fmt.Errorf("fence: header %s is %.100q (%d bytes), must be \"<token> <role> <group>\"", Header, header, len(header))
 }
