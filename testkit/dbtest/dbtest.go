@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package dbtest starts database servers for tests: PostgreSQL and MariaDB, from Debian's packages. Their data
+// Package dbtest starts database servers for tests: PostgreSQL, its pooler PgBouncer, and MariaDB, from Debian's packages. Their data
 // is useless after the test, so nothing is synced to disk.
 package dbtest
 
@@ -74,6 +74,22 @@ func (p *Postgres) Kill() {
 		p.server.Fatal(err)
 	}
 	<-p.process.Done()
+}
+
+// PgBouncer starts a pooler before the server, and returns a data source name for pgx or lib/pq. settings are name=value.
+// It skips or fails the test like PostgreSQL.
+func (p *Postgres) PgBouncer(t testing.TB, settings ...string) string {
+	t.Helper()
+	s := newServer(t)
+	s.find("pgbouncer", "pgbouncer", "/usr/sbin")
+	file := filepath.Join(s.dir, "ini")
+	text := "[databases]\n* = host=" + p.server.dir + " user=test\n[pgbouncer]\nauth_type = any\nlisten_addr =\nunix_socket_dir = " + s.dir + "\n"
+	if err := os.WriteFile(file, []byte(text+strings.Join(settings, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.start(s.tool("pgbouncer"), file)
+	s.wait(p.server.tool("pg_isready"), "--host", s.dir, "--port", "6432")
+	return "host=" + s.dir + " port=6432 user=test dbname=postgres sslmode=disable"
 }
 
 // MariaDB starts a server for the test, and returns a data source name for go-sql-driver/mysql. settings are
