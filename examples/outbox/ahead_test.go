@@ -48,9 +48,9 @@ func TestARowIsNotSetAsideForItsNote(t *testing.T) {
 	turn := &turn{relay: &relay{log: slog.New(slog.DiscardHandler), metrics: newMeters(prometheus.NewRegistry())}, rows: 8}
 	turn.log = turn.relay.log
 	turn.publisher = &headers{store: &store{}} // has no database: setting a row aside would panic
-	require.NoError(t, turn.refused(t.Context(), &refusal{rows: []row{{id: 1}}, more: true, why: errFake}))
+	require.NoError(t, turn.refused(t.Context(), &refusal{rows: []row{{ref: ref{id: 1}}}, more: true, why: errFake}))
 	require.Equal(t, 1, turn.rows)
-	require.Panics(t, func() { _ = turn.refused(t.Context(), &refusal{rows: []row{{id: 1}}, why: errFake}) }, "the test sees nothing")
+	require.Panics(t, func() { _ = turn.refused(t.Context(), &refusal{rows: []row{{ref: ref{id: 1}}}, why: errFake}) }, "the test sees nothing")
 }
 
 // figures count what has happened.
@@ -67,7 +67,7 @@ type slotWorld struct {
 	keys  []string         // by id
 	left  int              // rows to insert
 	log   []int64          // committed rows
-	note  []int64          // the last committed one
+	note  note             // the last committed one
 }
 
 // lead is one term, with one writer.
@@ -75,11 +75,12 @@ func (s *slotWorld) lead() {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
 	l := &fakeLeader{slotWorld: s, cancel: cancel, steps: 1 + s.random.IntN(30)}
-	r := &relay{wake: newWakeups(), poll: time.Second, most: limits{3, 1 << 20}, metrics: newMeters(prometheus.NewRegistry())}
+	r := &relay{wake: newWakeups(), poll: time.Second, most: limits{3, 1 << 20}, memory: newMemory(limits{3, 1 << 20}, 0), metrics: newMeters(prometheus.NewRegistry())}
 	turn := &turn{relay: r, now: term{l, 0, 1}, log: slog.New(slog.DiscardHandler), rows: 3}
-	_ = turn.work(ctx, l, slices.Clone(s.note))
+	_ = turn.work(ctx, l, note{slices.Clone(s.note.rows), s.note.position})
 	synctest.Wait() // a goroutine that should have ended may not have run yet
 	require.Zero(s.t, l.calls, "a call outlives the work")
+	require.True(s.t, r.memory.free.TryAcquire(batches<<20), "a batch that is forgotten keeps its room")
 }
 
 func (s *slotWorld) check(seed uint64) {
@@ -149,44 +150,47 @@ func (l *fakeLeader) call(by int) {
 	l.calls += by
 }
 
-func (l *fakeLeader) next(_ context.Context, published, underway []int64, most limits) ([]row, error) {
+func (l *fakeLeader) next(_ context.Context, published, underway []ref, most limits) (look, error) {
 	l.call(1)
 	defer l.call(-1)
 	if !l.step() {
-		return nil, errFake
+		return look{}, errFake
 	}
-	rows := l.read(published, underway, most)
+	seen := l.read(published, underway, most)
 	if !l.step() {
-		return nil, errFake
+		return look{}, errFake
 	}
-	return rows, nil
+	return seen, nil
 }
 
+func (l *fakeLeader) first(context.Context, []ref, []ref) (ref, error) { return ref{}, errFake }
+
 // read is one transaction of the database.
-func (l *fakeLeader) read(published, underway []int64, most limits) (rows []row) {
+func (l *fakeLeader) read(published, underway []ref, most limits) (seen look) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, id := range published {
-		require.Contains(l.t, l.log, id, "a row is deleted that is not published")
-		delete(l.table, id)
+	for _, r := range published {
+		require.Contains(l.t, l.log, r.id, "a row is deleted that is not published")
+		delete(l.table, r.id)
 	}
 	l.insert()
 	if l.publishing {
 		l.beside++
 	}
-	for id := int64(1); id <= int64(len(l.keys)) && len(rows) < most.rows; id++ {
-		if key, there := l.table[id]; there && !slices.Contains(underway, id) {
-			rows = append(rows, row{id: id, key: key, topic: "t"})
+	for id := int64(1); id <= int64(len(l.keys)) && len(seen.rows) < most.rows; id++ {
+		if key, there := l.table[id]; there && !slices.Contains(underway, ref{id: id}) {
+			seen.rows = append(seen.rows, row{ref: ref{id: id}, key: key, topic: "t"})
 		}
 	}
 	if len(l.table) == 0 && l.left == 0 { // there is nothing more to do in this term
 		l.over = true
 		l.cancel()
 	}
-	return rows
+	seen.last = int64(len(l.keys))
+	return seen
 }
 
-func (l *fakeLeader) publish(_ context.Context, rows []row, published []int64) error {
+func (l *fakeLeader) publish(_ context.Context, rows []row, published []ref, at position) error {
 	l.call(1)
 	defer l.call(-1)
 	if err := l.begin(); err != nil {
@@ -199,8 +203,10 @@ func (l *fakeLeader) publish(_ context.Context, rows []row, published []int64) e
 	l.mu.Lock()
 	fails := l.random.IntN(12)
 	if fails != 0 {
-		l.log = append(l.log, idsOf(rows)...)
-		l.note = slices.Concat(published, idsOf(rows))
+		for _, r := range rows {
+			l.log = append(l.log, r.id)
+		}
+		l.note = note{slices.Concat(published, refsOf(rows)), at}
 	}
 	l.mu.Unlock()
 	lives := l.step()

@@ -134,15 +134,16 @@ func plainLoop(ctx context.Context, w *world, open func(*world) (send, func(), e
 		return err
 	}
 	defer pool.Close()
-	table := &store{pool}
+	table := &store{pool: pool}
 	most := w.config("plain").most
 	errs := make([]error, benchSlots)
 	var loops sync.WaitGroup
 	for slot := range errs {
 		loops.Go(func() {
-			var published []int64
+			var published []ref
 			for ctx.Err() == nil {
-				rows, err := table.next(ctx, slot, published, nil, most)
+				seen, err := table.next(ctx, slot, published, nil, most, &floor{})
+				rows := seen.rows
 				if published = nil; err == nil && len(rows) == 0 {
 					_ = pause.For(ctx, 5*time.Millisecond)
 				} else if err == nil {
@@ -151,7 +152,7 @@ func plainLoop(ctx context.Context, w *world, open func(*world) (send, func(), e
 						records[i] = recordOf(r)
 					}
 					err = publish(ctx, slot, records)
-					published = idsOf(rows)
+					published = refsOf(rows)
 				}
 				if err != nil && ctx.Err() == nil {
 					errs[slot] = fmt.Errorf("slot %d: %w", slot, err)

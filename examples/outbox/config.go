@@ -1,16 +1,20 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/pflag"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -53,8 +57,8 @@ func (c *config) register(f *pflag.FlagSet) {
 	f.DurationVar(&c.timeout, "timeout", 5*time.Second, "T: how long a leader is believed after its last beat, 100ms to 60s")
 	f.StringVar(&c.fence, "fence", "transactions", "what keeps a former leader's late records out: transactions, or header, for which readers must filter")
 	f.IntVar(&c.most.rows, "batch", 4000, "rows of a batch, at most")
-	f.IntVar(&c.most.bytes, "batch-bytes", 4<<20, "bytes of a batch, about; a slot has up to two batches in memory")
-	f.Int32Var(&c.record, "max-record-bytes", 1000012, "the largest record and batch of records: no more than max.message.bytes of the topics")
+	f.IntVar(&c.most.bytes, "batch-bytes", 4<<20, "bytes of a batch, about, with topics; all slots together have up to six such batches in memory")
+	f.Int32Var(&c.record, "max-record-bytes", 1000012, "the largest row, record and batch of records: no more than max.message.bytes of the topics")
 	f.DurationVar(&c.poll, "poll", time.Second, "how often to look for rows of which nobody tells")
 	f.StringVar(&c.listen, "listen", "localhost:9108", "where to serve /metrics and who leads; empty: nowhere")
 	f.StringVar(&c.logLevel, "log-level", "info", "debug, info, warn or error; on standard error")
@@ -110,24 +114,33 @@ func hasPassword(database string) bool {
 	return passwordInList.MatchString(database)
 }
 
-// pool returns the configuration of the database connections. If a relay is suspended within a statement or transaction,
-// the server ends it, so that it does not keep its locks; except while the server sends rows: see store.next.
+// settings are those of each session. If a relay is suspended within a statement or transaction, the server ends it, so that it
+// does not keep its locks; except while the server sends rows: see store.next.
 //
 // The planner is forced to read rows by their index, so that a batch costs the same however long the table is. For a
 // table that has just grown there are no statistics, and the planner would guess, and read and sort all of it for each
 // batch.
+var settings = map[string]string{"statement_timeout": "30s", "idle_in_transaction_session_timeout": "10s", "default_transaction_isolation": "read committed",
+	"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
+
+// pool returns the configuration of the database connections. Settings are made after connecting, since poolers refuse most of
+// them as parameters of a new connection.
 func (c *config) pool() (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(c.database)
 	if err != nil {
 		return nil, fmt.Errorf("--database: %w", err) // the error does not have the password
 	}
-	params := cfg.ConnConfig.RuntimeParams
-	for name, value := range map[string]string{"application_name": "outbox", "statement_timeout": "30s", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
-		"idle_in_transaction_session_timeout": "10s"} {
-		if _, given := params[name]; !given {
-			params[name] = value
+	params, wanted := cfg.ConnConfig.RuntimeParams, maps.Clone(settings)
+	for name, value := range params {
+		if !slices.Contains([]string{"application_name", "client_encoding", "options"}, name) {
+			wanted[name] = value
+			delete(params, name)
 		}
 	}
+	if params["application_name"] == "" {
+		params["application_name"] = "outbox"
+	}
+	cfg.ConnConfig.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error { return prepareSession(ctx, conn, wanted) }
 	return cfg, nil
 }
 

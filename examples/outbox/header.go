@@ -27,23 +27,25 @@ import (
 // records before all of its successor's. A leader that keeps its state in the topic would need a barrier there. Here none
 // is needed: the successor also publishes the row of a late record, to the same partition.
 type headers struct {
-	store  *store
-	opts   []kgo.Opt
-	group  string
-	log    *slog.Logger
-	topics topicLimits
+	store    *store
+	opts     []kgo.Opt
+	progress *progress
+	group    string
+	log      *slog.Logger
+	topics   topicLimits
 }
 
-func newHeaders(s *store, group string, opts []kgo.Opt, log *slog.Logger) *headers {
-	return &headers{store: s, group: group, log: log, opts: slices.Concat(opts, []kgo.Opt{
-		kgo.RecordPartitioner(byKey{}), kgo.ProducerLinger(0), kgo.RequiredAcks(kgo.AllISRAcks()),
+func newHeaders(s *store, group string, slots int, opts []kgo.Opt, log *slog.Logger) *headers {
+	p := &progress{opts: opts, topic: progressTopic(group), slots: slots}
+	return &headers{store: s, progress: p, group: group, log: log, opts: slices.Concat(opts, []kgo.Opt{
+		kgo.RecordPartitioner(byKey{except: p.topic}), kgo.ProducerLinger(0), kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.RecordDeliveryTimeout(0), // it counts from a record's timestamp, and rows may have waited for any time
 		// otherwise the end of a term waits for as long as the client cannot know whether the brokers have a record
 		kgo.AllowIdempotentProduceCancellation(),
 	})}
 }
 
-func (h *headers) term(ctx context.Context, now term, work func(context.Context, writer, []int64) error) error {
+func (h *headers) term(ctx context.Context, now term, work func(context.Context, writer, note) error) error {
 	key := fence.TransactionalID(h.group, now.slot)
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -56,21 +58,26 @@ func (h *headers) term(ctx context.Context, now term, work func(context.Context,
 	if err != nil {
 		return err
 	}
+	log := h.log.With("slot", now.slot, "token", now.token)
 	_, err = backoff.Retry(ctx, func() (struct{}, error) {
+		last, err := h.progress.begin(ctx, now.slot, log)
+		if err != nil {
+			return struct{}{}, again(err, errors.Is(err, fence.ErrRefused))
+		}
 		client, err := kgo.NewClient(h.opts...)
 		if err != nil {
 			return struct{}{}, backoff.Permanent(err)
 		}
 		defer client.Close()
 		stamp := kgo.RecordHeader{Key: fence.Header, Value: fence.Stamp(now.token, now.slot, h.group)}
-		err = work(ctx, &stamped{h, client, key, now, stamp}, nil)
+		err = work(ctx, &stamped{h, client, key, now, stamp, newFloor()}, note{position: last.position})
 		return struct{}{}, again(err, errors.Is(err, fence.ErrRefused))
 	}, patiently()...)
 	return err
 }
 
-func (h *headers) setAside(ctx context.Context, now term, id int64, why string) error {
-	return h.store.setAsideClaimed(ctx, fence.TransactionalID(h.group, now.slot), now.token, now.slot, id, why)
+func (h *headers) setAside(ctx context.Context, now term, bad ref, why string) error {
+	return h.store.setAsideClaimed(ctx, fence.TransactionalID(h.group, now.slot), now.token, now.slot, bad, why)
 }
 
 // stamped is the writer of one client.
@@ -80,24 +87,27 @@ type stamped struct {
 	key    string
 	now    term
 	stamp  kgo.RecordHeader
+	floor  *floor
 }
 
-func (s *stamped) next(ctx context.Context, published, underway []int64, most limits) ([]row, error) {
+func (s *stamped) next(ctx context.Context, published, underway []ref, most limits) (look, error) {
 	if len(published) > 0 {
 		if err := s.store.deleteClaimed(ctx, s.key, s.now.token, s.now.slot, published); err != nil {
-			return nil, err
+			return look{}, err
 		}
+		s.floor.deleted += len(published)
 	}
-	return s.store.next(ctx, s.now.slot, nil, underway, most)
+	return s.store.next(ctx, s.now.slot, nil, underway, most, s.floor)
+}
+
+func (s *stamped) first(ctx context.Context, _, underway []ref) (ref, error) {
+	return s.store.first(ctx, s.now.slot, nil, underway)
 }
 
 // publish first checks whether the topics accept the rows. When Kafka refuses a row, later rows may already have been
-// written.
-func (s *stamped) publish(ctx context.Context, rows []row, _ []int64) error {
-	if err := misdirected(rows, s.group); err != nil {
-		return err
-	}
-	records := make([]*kgo.Record, len(rows))
+// written. The note goes along with the records. If it is lost, its successor knows an earlier position.
+func (s *stamped) publish(ctx context.Context, rows []row, _ []ref, at position) error {
+	records := make([]*kgo.Record, len(rows), len(rows)+1)
 	for i, r := range rows {
 		records[i] = recordOf(r, s.stamp)
 		if err := s.topics.check(ctx, s.client, r); isUnfit(err) || errors.Is(err, fence.ErrCompacted) {
@@ -106,19 +116,37 @@ func (s *stamped) publish(ctx context.Context, rows []row, _ []int64) error {
 			return err
 		}
 	}
-	err := s.client.ProduceSync(ctx, records...).FirstErr()
-	switch {
-	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		return fmt.Errorf("%w: the principal needs WRITE on the topic: %w", fence.ErrPermanent, err)
-	case errors.Is(err, kerr.UnknownTopicOrPartition): // check decides whether that is the row's fault
-		s.topics.forget(rows)
-		return fmt.Errorf("%w: %w", fence.ErrRefused, err)
-	case isUnfit(err):
-		return &refusal{rows: rows, why: err}
-	case err != nil:
-		return fmt.Errorf("%w: %w", fence.ErrRefused, err)
+	last := s.progress.record(int32(s.now.slot), note{position: at})
+	last.Timestamp = rows[len(rows)-1].created
+	records = append(records, last)
+	for _, result := range s.client.ProduceSync(ctx, records...) {
+		if result.Err == nil {
+			continue
+		}
+		if errors.Is(result.Err, kerr.UnknownTopicOrPartition) { // check decides whether that is the row's fault
+			s.topics.forget(rows)
+			return fmt.Errorf("%w: %w", fence.ErrRefused, result.Err)
+		}
+		return s.refused(result.Err, result.Record.Topic, rows)
 	}
 	return nil
+}
+
+// refused says what the error of a record of that topic means for the rows.
+func (s *stamped) refused(err error, topic string, rows []row) error {
+	denied := errors.Is(err, kerr.TopicAuthorizationFailed)
+	if denied {
+		err = fmt.Errorf("the principal needs WRITE on the topic: %s: %w", topic, err)
+	}
+	switch at := slices.IndexFunc(rows, func(r row) bool { return r.topic == topic }); {
+	case denied && at < 0:
+		return fmt.Errorf("%w: %w", fence.ErrPermanent, err)
+	case denied:
+		return &refusal{rows: rows[at : at+1], why: err}
+	case at >= 0 && isUnfit(err):
+		return &refusal{rows: rows, why: err}
+	}
+	return fmt.Errorf("%w: %w", fence.ErrRefused, err)
 }
 
 // topicLimits has the limits of topics, read when a topic is first used, and the topics that
@@ -210,7 +238,7 @@ func mostBytes(ctx context.Context, client *kgo.Client, topic string) (int, erro
 	}
 	switch {
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		return 0, fmt.Errorf("%w: the principal needs DESCRIBE_CONFIGS on topic %s: %w", fence.ErrPermanent, topic, err)
+		return 0, fmt.Errorf("the principal needs DESCRIBE_CONFIGS on topic %s: %w", topic, err)
 	case isUnfit(err):
 		return 0, fmt.Errorf("topic %s: %w", topic, err)
 	case err != nil: // for example a broker that is starting: ask again

@@ -38,7 +38,7 @@ func TestSettingsThatABrokerDoesNotTellAreAskedForAgain(t *testing.T) {
 	defer client.Close()
 	for code, want := range map[*kerr.Error]error{
 		kerr.RequestTimedOut: fence.ErrRefused, kerr.UnknownServerError: fence.ErrRefused,
-		kerr.TopicAuthorizationFailed: fence.ErrPermanent, kerr.InvalidTopicException: kerr.InvalidTopicException,
+		kerr.TopicAuthorizationFailed: kerr.TopicAuthorizationFailed, kerr.InvalidTopicException: kerr.InvalidTopicException,
 	} {
 		answer = code
 		_, err := mostBytes(t.Context(), client, "t")
@@ -77,7 +77,7 @@ func TestATopicMayTakeLargerRecordsThanBefore(t *testing.T) {
 // By default, if franz-go cannot know whether the brokers have a record, it retries for any time. publish must not wait for
 // that, since the term ends only when it has returned.
 func TestAPublicationEndsWithItsContext(t *testing.T) {
-	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t", progressTopic("g")))
 	require.NoError(t, err)
 	defer broker.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -87,14 +87,14 @@ func TestAPublicationEndsWithItsContext(t *testing.T) {
 		// Followers do not have the records yet: the client must ask again.
 		return answered(req.(*kmsg.ProduceRequest), kerr.NotEnoughReplicasAfterAppend), nil, true
 	})
-	h := newHeaders(nil, "g", []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, slog.New(slog.DiscardHandler))
+	h := newHeaders(nil, "g", 1, []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, slog.New(slog.DiscardHandler))
 	h.topics.learn("t", 1<<20)
 	client, err := kgo.NewClient(h.opts...)
 	require.NoError(t, err)
 	defer client.Close()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- (&stamped{headers: h, client: client}).publish(ctx, []row{{id: 1, topic: "t", key: "a"}}, nil)
+		ended <- (&stamped{headers: h, client: client}).publish(ctx, []row{{ref: ref{id: 1}, topic: "t", key: "a"}}, nil, position{})
 	}()
 	select {
 	case err := <-ended:
@@ -124,7 +124,7 @@ func answered(req *kmsg.ProduceRequest, err *kerr.Error) kmsg.Response {
 // A service may copy the headers of a record that another relay has published. Readers must find this relay's.
 func TestARowDoesNotSetTheHeadersOfTheRelay(t *testing.T) {
 	stamp := kgo.RecordHeader{Key: fence.Header, Value: fence.Stamp(57, 0, "g")}
-	r := row{id: 7, headers: []header{{fence.Header, "99 0 g"}, {idHeader, "4711"}, {"type", "paid"}}}
+	r := row{ref: ref{id: 7}, headers: []header{{fence.Header, "99 0 g"}, {idHeader, "4711"}, {"type", "paid"}}}
 	own := []kgo.RecordHeader{{Key: "type", Value: []byte("paid")}, {Key: idHeader, Value: []byte("7")}, stamp}
 	require.Equal(t, own, recordOf(r, stamp).Headers)
 }

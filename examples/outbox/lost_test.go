@@ -54,8 +54,9 @@ func (w *world) tracesOf(lost []place) string {
 			committed[where(r)] = true
 		}
 		for _, r := range read(progressTopic(w.topicName), kgo.ReadUncommitted()) {
-			ids, _ := readNote(r.Value)
-			for _, id := range ids {
+			said, _ := readNote(r.Value)
+			for _, named := range said.rows {
+				id := named.id
 				notes[id] = append(notes[id], fmt.Sprintf("note %s, committed: %v", where(r), committed[where(r)]))
 			}
 		}
@@ -96,7 +97,7 @@ func testTraces(t *testing.T, w *world) {
 	w.insert("b", "waits")
 	client := w.client(kgo.TransactionalID(w.topicName), kgo.RecordPartitioner(byKey{except: progressTopic(w.topicName)}))
 	require.NoError(t, client.BeginTransaction())
-	require.NoError(t, client.ProduceSync(t.Context(), (&progress{topic: progressTopic(w.topicName)}).note(0, []int64{3})).FirstErr())
+	require.NoError(t, client.ProduceSync(t.Context(), (&progress{topic: progressTopic(w.topicName)}).record(0, note{rows: []ref{{3, 3}}})).FirstErr())
 	require.NoError(t, client.EndTransaction(t.Context(), kgo.TryAbort))
 	traces := strings.Split(w.tracesOf([]place{{"aborted", 0, 3}, {"waits", 0, 2}, {"published", 0, 1}}), "\n")
 	require.Contains(t, traces[0], "the ends of 0 transactions")

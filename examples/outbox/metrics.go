@@ -11,6 +11,7 @@ type meters struct {
 	rows, bytes      prometheus.Counter
 	batches          prometheus.Histogram
 	delays           prometheus.Histogram
+	looks            prometheus.Histogram
 	batchFailures    prometheus.Counter
 	databaseFailures prometheus.Counter
 	setAside         prometheus.Counter
@@ -33,6 +34,7 @@ func newMeters(to prometheus.Registerer) *meters {
 		bytes:            counter("bytes_published_total", "Keys, payloads and headers of rows that this process has published."),
 		batches:          histogram("batch_duration_seconds", "How long Kafka took for a batch.", prometheus.ExponentialBuckets(0.001, 2, 14)),
 		delays:           histogram("delay_seconds", "From the beginning of the transaction that inserted the oldest row of a batch until it was published; by the clocks of both.", prometheus.ExponentialBuckets(0.005, 2, 16)),
+		looks:            histogram("look_seconds", "How long the database took for a look at a slot: to delete what was published, and to read the next rows.", prometheus.ExponentialBuckets(0.001, 2, 16)),
 		batchFailures:    counter("batch_failures_total", "Batches that were refused, or whose outcome is unknown. They are tried again."),
 		databaseFailures: counter("database_failures_total", "Times that the database did not answer. It is asked again."),
 		setAside:         counter("rows_set_aside_total", "Rows that Kafka does not take. Their keys wait."),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -18,13 +19,14 @@ import (
 	"github.com/goneli/neli/fence"
 )
 
-// progress is a topic with a partition for each slot. The last committed record of a partition has the ids of the rows
-// that the last committed transaction has published, and of those published before that were then perhaps still in the
-// table. A leader may have ended before it deleted these rows. All earlier ones are deleted.
+// progress is a topic with a partition for each slot. The last committed record of a partition is the note of the last
+// published batch.
 type progress struct {
-	opts   []kgo.Opt
-	topic  string
-	within time.Duration // how long a note may take to be read: noteTimeout if it is 0
+	opts         []kgo.Opt
+	topic        string
+	slots        int
+	transactions bool          // notes are written in transactions
+	within       time.Duration // how long a note may take to be read: noteTimeout if it is 0
 }
 
 func progressTopic(group string) string { return group + ".outbox" }
@@ -33,7 +35,7 @@ func progressTopic(group string) string { return group + ".outbox" }
 var noteKey = []byte("published")
 
 // create creates the topic unless it exists. It warns of a topic with one replica, and of one whose notes Kafka deletes.
-func (p *progress) create(ctx context.Context, slots int, log *slog.Logger) error {
+func (p *progress) create(ctx context.Context, log *slog.Logger) error {
 	client, err := kgo.NewClient(p.opts...)
 	if err != nil {
 		return err
@@ -41,7 +43,7 @@ func (p *progress) create(ctx context.Context, slots int, log *slog.Logger) erro
 	defer client.Close()
 	admin := kadm.NewClient(client)
 	compact := "compact"
-	_, refused := admin.CreateTopic(ctx, int32(slots), -1, map[string]*string{"cleanup.policy": &compact}, p.topic)
+	_, refused := admin.CreateTopic(ctx, int32(p.slots), -1, map[string]*string{"cleanup.policy": &compact}, p.topic)
 	topics, err := admin.ListTopics(ctx, p.topic) // another process may have created it
 	if err == nil {
 		err = topics[p.topic].Err
@@ -53,10 +55,10 @@ func (p *progress) create(ctx context.Context, slots int, log *slog.Logger) erro
 		return fmt.Errorf("creating the topic %s: %w", p.topic, refused)
 	case err != nil: // made just now, and not known to all brokers yet
 		return fmt.Errorf("the topic %s: %w", p.topic, err)
-	case n < slots:
-		return fmt.Errorf("%w: the topic %s has %d partitions, must have one for each of %d slots", fence.ErrPermanent, p.topic, n, slots)
+	case n < p.slots:
+		return fmt.Errorf("%w: the topic %s has %d partitions, must have one for each of %d slots", fence.ErrPermanent, p.topic, n, p.slots)
 	}
-	if n := topics[p.topic].Partitions.NumReplicas(); n < 2 {
+	if n := topics[p.topic].Partitions.NumReplicas(); n < 2 && p.transactions {
 		log.Warn("a failure of the only replica can lose rows, or halt slots (KAFKA-20734): use three replicas, or --fence=header", "topic", p.topic, "replicas", n)
 	}
 	if refused != nil { // it was there
@@ -87,25 +89,47 @@ func (p *progress) warnOfRetention(ctx context.Context, admin *kadm.Client, log 
 	}
 }
 
-// note returns the record that says which rows its transaction publishes.
-func (p *progress) note(slot int32, ids []int64) *kgo.Record {
-	value, last := []byte(nil), int64(0)
-	for _, id := range slices.Sorted(slices.Values(ids)) {
-		value, last = binary.AppendUvarint(value, uint64(id-last)), id
+// note is what a leader leaves to its successor.
+type note struct {
+	// rows are those that the last committed transaction has published, and those published before that were then perhaps
+	// still in the table: a leader may have ended before it deleted them. Earlier ones are deleted. It is empty with
+	// --fence=header, for which no record of a batch says that the batch is whole.
+	rows []ref
+	position
+}
+
+// noteVersion begins each note. Notes of earlier versions, which had no names of rows, begin with another byte.
+const noteVersion = 0
+
+// record returns the record of a note.
+func (p *progress) record(slot int32, n note) *kgo.Record {
+	value := binary.AppendUvarint(binary.AppendUvarint([]byte{noteVersion}, uint64(n.top)), uint64(n.seen))
+	var last ref
+	for _, r := range slices.SortedFunc(slices.Values(n.rows), func(a, b ref) int { return cmp.Compare(a.id, b.id) }) {
+		value, last = binary.AppendVarint(binary.AppendVarint(value, r.id-last.id), r.mark-last.mark), r
 	}
 	return &kgo.Record{Topic: p.topic, Partition: slot, Key: noteKey, Value: value}
 }
 
-func readNote(value []byte) (ids []int64, err error) {
-	for last := int64(0); len(value) > 0; {
-		step, n := binary.Uvarint(value)
-		if n <= 0 {
-			return nil, errors.New("the last note of what was published is malformed")
-		}
-		last += int64(step)
-		ids, value = append(ids, last), value[n:]
+// readNote reads the value of a note. One of an earlier version says nothing: its rows are published again.
+func readNote(value []byte) (n note, err error) {
+	if len(value) == 0 || value[0] != noteVersion {
+		return note{}, nil
 	}
-	return ids, nil
+	rest := bytes.NewReader(value[1:])
+	top, err := binary.ReadUvarint(rest)
+	seen, err2 := binary.ReadUvarint(rest)
+	n.top, n.seen, err = int64(top), int64(seen), errors.Join(err, err2)
+	for last := (ref{}); err == nil && rest.Len() > 0; {
+		id, err1 := binary.ReadVarint(rest)
+		mark, err2 := binary.ReadVarint(rest)
+		last = ref{last.id + id, last.mark + mark}
+		n.rows, err = append(n.rows, last), errors.Join(err1, err2)
+	}
+	if err != nil {
+		return note{}, fmt.Errorf("the last note of what was published is malformed: %w", err)
+	}
+	return n, nil
 }
 
 // errHanging says that a broker has lost the end of a transaction. Nothing that was written
@@ -116,25 +140,25 @@ var errHanging = errors.New("a transaction does not end (see kafka-transactions.
 // last entry but one, before the end of its transaction.
 const closeToTheEnd = 16
 
-// last reads the last committed note of a slot; nil if there is none. Call it only when no former leader's transaction can
+// last reads the last committed note of a slot; an empty one if there is none. Call it only when no former leader's transaction can
 // still commit. It takes the present end of the log, and waits until all transactions before it are committed or
 // aborted.
-func (p *progress) last(ctx context.Context, slot int32) ([]int64, error) {
+func (p *progress) last(ctx context.Context, slot int32) (note, error) {
 	client, err := kgo.NewClient(p.opts...)
 	if err != nil {
-		return nil, err
+		return note{}, err
 	}
 	defer client.Close()
 	admin := kadm.NewClient(client)
 	start, end, err := p.bounds(ctx, admin, slot)
 	if err != nil {
-		return nil, fmt.Errorf("the topic %s: %w", p.topic, err)
+		return note{}, fmt.Errorf("the topic %s: %w", p.topic, err)
 	}
 	for back := int64(closeToTheEnd); ; back *= 16 {
 		from := max(start, end-back)
 		value, found, err := p.lastSince(ctx, slot, from, end)
 		if err != nil {
-			return nil, fmt.Errorf("reading the topic %s: %w", p.topic, err)
+			return note{}, fmt.Errorf("reading the topic %s: %w", p.topic, err)
 		}
 		if found || from == start {
 			return readNote(value)
@@ -188,4 +212,30 @@ func (p *progress) lastSince(ctx context.Context, slot int32, from, end int64) (
 		})
 	}
 	return value, found, nil
+}
+
+// begin reads the last note of a slot at the beginning of a term. If somebody has deleted the topic, it creates the topic again.
+func (p *progress) begin(ctx context.Context, slot int, log *slog.Logger) (note, error) {
+	last, err := p.last(ctx, int32(slot))
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		p.createAgain(ctx, log)
+	}
+	if err == nil {
+		return last, nil
+	}
+	if errors.Is(err, kerr.TopicAuthorizationFailed) {
+		return note{}, fmt.Errorf("%w; the principal needs DESCRIBE and READ on the topic", err)
+	}
+	log.Warn("cannot read what was published last, retrying", "error", err)
+	return note{}, fmt.Errorf("%w: %w", fence.ErrRefused, err)
+}
+
+// createAgain creates the topic of notes, which somebody has deleted. If only a broker does not know it yet, nothing happens. An
+// error here ends no relay, because the topic may be there, and this principal may have no right to create it.
+func (p *progress) createAgain(ctx context.Context, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	if err := p.create(ctx, log); err != nil {
+		log.Warn("cannot create the topic of notes again", "error", err)
+	}
 }

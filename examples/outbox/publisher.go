@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -25,20 +27,22 @@ type term struct {
 // publisher writes the rows of a term to Kafka, so that a former leader can do no harm.
 type publisher interface {
 	// term calls work with a writer, and again with another one whenever Kafka refused the writer while the term lasts.
-	// published are rows that an earlier writer has published and perhaps not deleted.
-	term(ctx context.Context, now term, work func(ctx context.Context, w writer, published []int64) error) error
+	// last is the last note of the slot. Its rows were published by an earlier writer, and perhaps not deleted.
+	term(ctx context.Context, now term, work func(ctx context.Context, w writer, last note) error) error
 	// setAside records why a row cannot be published. Its key waits until a person corrects or deletes the row.
-	setAside(ctx context.Context, now term, id int64, why string) error
+	setAside(ctx context.Context, now term, bad ref, why string) error
 }
 
 // writer writes the rows of a term. publish and next may be called at the same time, but neither twice at once.
 type writer interface {
 	// next deletes rows that were published, and returns the next ones, without those that are under way to Kafka.
-	next(ctx context.Context, published, underway []int64, most limits) ([]row, error)
+	next(ctx context.Context, published, underway []ref, most limits) (look, error)
+	// first returns the name of the first row that next would return.
+	first(ctx context.Context, published, underway []ref) (ref, error)
 	// publish returns nil when the rows are published, and *refusal if some cannot be. After any other error it is not
 	// known whether they are published, and the writer must not be used again. published are rows that were published
-	// before and may still be in the table.
-	publish(ctx context.Context, rows []row, published []int64) error
+	// before and may still be in the table. at is how far the slot has been read, for the note.
+	publish(ctx context.Context, rows []row, published []ref, at position) error
 }
 
 // refusal says that Kafka does not accept one of these rows, whoever writes it. If they were in a transaction, none of them
@@ -55,9 +59,10 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.why }
 
-// unfit lists the errors that a row itself causes: its size, the name of its topic, or its time. PolicyViolation is not one of them:
+// unfit lists the errors that a row itself causes: its size, its topic, or its time. A topic to which this principal may not write
+// is one: brokers that check rights say the same of a topic that does not exist. PolicyViolation is not one of them:
 // brokers refuse by it what creates or changes topics, and other rows would be refused as well.
-var unfit = []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.UnknownTopicOrPartition, kerr.InvalidTopicException, kerr.InvalidTimestamp}
+var unfit = []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.UnknownTopicOrPartition, kerr.InvalidTopicException, kerr.InvalidTimestamp, kerr.TopicAuthorizationFailed}
 
 func isUnfit(err error) bool {
 	for _, kind := range unfit {
@@ -68,15 +73,34 @@ func isUnfit(err error) bool {
 	return false
 }
 
-// misdirected returns a refusal of the first row whose topic is one of the relays' own. Such a row could overwrite what a slot
-// has noted, so that rows of that slot would count as published; or it would be in the log of the election.
-func misdirected(rows []row, group string) error {
-	for i, r := range rows {
-		if r.topic == progressTopic(group) || r.topic == group+".neli" {
-			return &refusal{rows: rows[i : i+1], why: fmt.Errorf("%w: %s is a topic of the relays themselves", kerr.InvalidTopicException, r.topic)}
-		}
+// topicName is what Kafka takes for the name of a topic.
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+// faultOf returns why a row cannot be published, as far as that is known without Kafka. A name that is no topic's could be longer
+// than a request may be. A topic of the relays themselves is refused, because such a row could overwrite what a slot has noted, so
+// that rows of that slot would count as published; or it would be in the log of the election.
+func faultOf(r row, group string) error {
+	switch {
+	case r.fault != nil:
+		return r.fault
+	case !topicName.MatchString(r.topic) || r.topic == "." || r.topic == "..":
+		return fmt.Errorf("%w: %.100q must have 1 to 249 letters, digits, dots, hyphens and underscores", kerr.InvalidTopicException, r.topic)
+	case r.topic == progressTopic(group) || r.topic == group+".neli":
+		return fmt.Errorf("%w: %s is a topic of the relays themselves", kerr.InvalidTopicException, r.topic)
 	}
 	return nil
+}
+
+// mostReason limits what is stored, and logged, of a reason why a row cannot be published.
+const mostReason = 500
+
+// brief returns the text of an error as the database and the log take it: a message may have parts of a row.
+func brief(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\x00", "")
+	if len(text) > mostReason {
+		text = text[:mostReason] + "…"
+	}
+	return strings.ToValidUTF8(text, "?")
 }
 
 // idHeader is the name of the record header with a row's id. For one key, ids increase.
@@ -94,15 +118,6 @@ func recordOf(r row, more ...kgo.RecordHeader) *kgo.Record {
 	}
 	headers = append(headers, own...)
 	return &kgo.Record{Topic: r.topic, Key: []byte(r.key), Value: r.payload, Headers: headers, Timestamp: r.created}
-}
-
-// idsOf returns the ids of rows.
-func idsOf(rows []row) []int64 {
-	ids := make([]int64, len(rows))
-	for i, r := range rows {
-		ids[i] = r.id
-	}
-	return ids
 }
 
 // byKey chooses a record's partition by its key as Java's clients do, except for one topic, whose records have their

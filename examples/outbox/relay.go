@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -10,13 +11,16 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/fence"
 )
 
 // relay publishes the rows of the slots that this process leads.
 type relay struct {
 	publisher publisher
+	group     string
 	wake      *wakeups
-	most      limits        // of a batch
+	most      limits // of a batch
+	memory    *memory
 	poll      time.Duration // how long to wait for a notification of new rows before reading the table
 	log       *slog.Logger
 	metrics   *meters
@@ -57,6 +61,8 @@ type turn struct {
 	log  *slog.Logger
 	used bool // it has published a batch, or has found no rows
 	rows int  // the size of the next batch, at most; smaller after a refusal
+	at   position
+	told time.Time // when it was last logged that the slot stands still
 }
 
 // ended notes the end of the term. lost means that the lease has lapsed.
@@ -73,8 +79,10 @@ func (t *turn) ended(lost bool) {
 
 // work publishes batch after batch with one writer. It reads the next batch while Kafka takes the present one, but begins to
 // publish it only when that one is published, and after asking whether the term lasts.
-func (t *turn) work(ctx context.Context, w writer, published []int64) error {
+func (t *turn) work(ctx context.Context, w writer, last note) error {
 	var rows []row // to publish next
+	published := last.rows
+	t.at = t.at.later(last.position)
 	for t.now.Valid() && ctx.Err() == nil {
 		var err error
 		if len(rows) > 0 {
@@ -93,40 +101,44 @@ func (t *turn) work(ctx context.Context, w writer, published []int64) error {
 			return err
 		}
 	}
+	t.memory.forget(rows)
 	t.leave(ctx, w, published)
 	return context.Cause(ctx)
 }
 
 // publishAndRead publishes rows. If the table has more of them, it meanwhile deletes the rows published before and reads the
 // next ones. It returns the next rows, and the rows that are published and may still be in the table: one batch or two.
-func (t *turn) publishAndRead(ctx context.Context, w writer, rows []row, published []int64) (ahead []row, left []int64, err error) {
-	ids, full := idsOf(rows), t.full(rows)
+func (t *turn) publishAndRead(ctx context.Context, w writer, rows []row, published []ref) (ahead []row, left []ref, err error) {
+	present, full, at := refsOf(rows), t.full(rows), t.at
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	read := make(chan error, 1)
 	go func() {
 		var err error
 		if full {
-			ahead, err = t.next(reading, w, published, ids)
+			ahead, err = t.next(reading, w, published, present)
 		}
 		read <- err
 	}()
-	if err := t.publish(ctx, w, rows, published); err != nil {
+	err = t.publish(ctx, w, rows, published, at)
+	t.memory.forget(rows)
+	if err != nil {
 		stop() // what was read has no use: it follows rows that are perhaps not published
 		<-read
+		t.memory.forget(ahead)
 		return nil, nil, err
 	}
 	err = <-read
 	t.rows = min(2*t.rows, t.most.rows)
 	switch {
 	case err != nil && ctx.Err() != nil: // the term ends; work leaves
-		return nil, slices.Concat(published, ids), nil
+		return nil, slices.Concat(published, present), nil
 	case err != nil:
 		return nil, nil, err
 	case !full:
-		return nil, slices.Concat(published, ids), nil
+		return nil, slices.Concat(published, present), nil
 	}
-	return ahead, ids, nil
+	return ahead, present, nil
 }
 
 // full reports whether a batch is as large as it may be. Then the table probably has more rows. Otherwise it pays to read
@@ -139,19 +151,90 @@ func (t *turn) full(rows []row) bool {
 	return len(rows) >= t.rows || bytes >= t.most.bytes
 }
 
-// next asks the database for rows until it answers or the term is over.
-func (t *turn) next(ctx context.Context, w writer, published, underway []int64) ([]row, error) {
+// next asks the database for rows until it answers or the term is over. It sets aside the rows of which no record can be made,
+// and then asks again: later rows of their keys must wait.
+func (t *turn) next(ctx context.Context, w writer, published, underway []ref) ([]row, error) {
 	return backoff.Retry(ctx, func() ([]row, error) {
-		limited, cancel := context.WithTimeout(ctx, storeTimeout)
-		defer cancel()
-		rows, err := w.next(limited, published, underway, limits{t.rows, t.most.bytes})
-		return rows, again(err, err != nil && passing(err))
+		for {
+			seen, err := t.look(ctx, w, published, underway)
+			if ofARow(err) {
+				if err = t.unreadable(ctx, w, published, underway, err); err == nil {
+					continue
+				}
+			}
+			if err != nil {
+				return nil, again(err, passing(err) || noTable(err))
+			}
+			if !slices.ContainsFunc(seen.rows, func(r row) bool { return faultOf(r, t.group) != nil }) {
+				return seen.rows, nil
+			}
+			t.memory.forget(seen.rows)
+			if err := t.setFaultsAside(ctx, seen.rows); err != nil {
+				return nil, backoff.Permanent(err)
+			}
+		}
 	}, patiently(backoff.WithNotify(t.unreachable))...)
 }
 
+// look asks once. The caller has the memory of the rows until it forgets them.
+func (t *turn) look(ctx context.Context, w writer, published, underway []ref) (look, error) {
+	if err := t.memory.await(ctx); err != nil {
+		return look{}, err
+	}
+	limited, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	began := time.Now()
+	seen, err := w.next(limited, published, underway, limits{t.rows, t.most.bytes})
+	t.metrics.looks.Observe(time.Since(began).Seconds())
+	if err == nil {
+		t.at, err = t.at.after(seen)
+	}
+	if err != nil {
+		seen = look{}
+	}
+	t.memory.keep(seen.rows)
+	return seen, err
+}
+
+func (t *turn) setFaultsAside(ctx context.Context, rows []row) error {
+	for _, r := range rows {
+		if fault := faultOf(r, t.group); fault != nil {
+			if err := t.setAside(ctx, r, fault); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unreadable reads fewer rows if the database or this program fails at something that is in a row, until it is known which row
+// that is, and then sets that row aside.
+func (t *turn) unreadable(ctx context.Context, w writer, published, underway []ref, why error) error {
+	if t.rows > 1 {
+		t.rows /= 2
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	bad, err := w.first(limited, published, underway)
+	if err != nil {
+		return err
+	}
+	return t.setAside(ctx, row{ref: bad}, fmt.Errorf("it cannot be read: %w", why))
+}
+
+// unreachable logs why the table is asked again.
 func (t *turn) unreachable(err error, after time.Duration) {
 	t.metrics.databaseFailures.Inc()
-	t.log.Warn("cannot read the table, retrying", "error", err, "after", after)
+	if errors.Is(err, errWentBack) || noTable(err) {
+		if time.Since(t.told) < time.Minute {
+			return
+		}
+		t.told = time.Now()
+		t.log.Error("the slot stands still until somebody repairs the table", "error", brief(err), "after", after)
+		return
+	}
+	t.log.Warn("cannot read the table, retrying", "error", brief(err), "after", after)
 }
 
 // wait waits for new rows.
@@ -167,13 +250,13 @@ func (t *turn) wait(ctx context.Context, woken <-chan struct{}) {
 
 // publish continues when the term must be given up, and the end of the term waits for it. So the outcome is known, and the
 // successor does not have to find out.
-func (t *turn) publish(ctx context.Context, w writer, rows []row, published []int64) error {
+func (t *turn) publish(ctx context.Context, w writer, rows []row, published []ref, at position) error {
 	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
 	began := time.Now()
-	if err := w.publish(long, rows, published); err != nil {
+	if err := w.publish(long, rows, published, at); err != nil {
 		t.metrics.batchFailures.Inc()
-		t.log.Warn("a batch is not published, as far as is known", "rows", len(rows), "first", rows[0].id, "error", err)
+		t.log.Warn("a batch is not published, as far as is known", "rows", len(rows), "first", rows[0].id, "error", brief(err))
 		return err
 	}
 	t.used = true
@@ -182,7 +265,7 @@ func (t *turn) publish(ctx context.Context, w writer, rows []row, published []in
 }
 
 // leave deletes the rows that were published last. If that fails, the successor handles it.
-func (t *turn) leave(ctx context.Context, w writer, published []int64) {
+func (t *turn) leave(ctx context.Context, w writer, published []ref) {
 	if len(published) == 0 {
 		return
 	}
@@ -200,14 +283,21 @@ func (t *turn) refused(ctx context.Context, r *refusal) error {
 		t.rows = max(1, n/2)
 		return nil
 	}
-	bad := r.rows[0]
+	return t.setAside(ctx, r.rows[0], r.why)
+}
+
+// setAside sets a row aside. If that fails, the slot waits: no error ends the relay, because the row would fail at every relay.
+func (t *turn) setAside(ctx context.Context, bad row, why error) error {
 	t.metrics.setAside.Inc()
-	t.log.Error("a row cannot be published and is set aside; its key waits", "id", bad.id, "topic", bad.topic, "error", r.why)
+	t.log.Error("a row cannot be published and is set aside; its key waits", "id", bad.id, "topic", fmt.Sprintf("%.100s", bad.topic), "error", brief(why))
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
-		err := t.publisher.setAside(limited, t.now, bad.id, r.why.Error())
-		return struct{}{}, again(err, err != nil && passing(err))
-	}, patiently(backoff.WithNotify(t.unreachable))...)
+		err := t.publisher.setAside(limited, t.now, bad.ref, brief(why))
+		return struct{}{}, again(err, err != nil && !errors.Is(err, fence.ErrStale))
+	}, patiently(backoff.WithNotify(func(err error, after time.Duration) {
+		t.metrics.databaseFailures.Inc()
+		t.log.Warn("cannot set a row aside, retrying", "id", bad.id, "error", brief(err), "after", after)
+	}))...)
 	return err
 }

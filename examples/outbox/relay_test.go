@@ -46,6 +46,8 @@ func TestRelay(t *testing.T) {
 		"metrics and the page are served":                       testServes,
 		"notes of what was published are found, however far":    testNotes,
 		"too few partitions for the slots":                      testPartitions,
+		"odd rows and tables, in transactions":                  testOddRowsAndTables("transactions"),
+		"odd rows and tables, by header":                        testOddRowsAndTables("header"),
 		"a relay is woken by the database, and polls otherwise": testWoken,
 		"what is left of a lost row is found":                   testTraces,
 		"rows that have waited long, in transactions":           testOldRows("transactions"),
@@ -55,7 +57,11 @@ func TestRelay(t *testing.T) {
 			t.Parallel()
 			own := *w
 			own.t = t
-			test(t, own.beside("w"+strings.Map(letters, name), 2))
+			slots := 2
+			if strings.HasPrefix(name, "odd") {
+				slots = 4
+			}
+			test(t, own.beside("w"+strings.Map(letters, name), slots))
 		})
 	}
 }
@@ -99,10 +105,10 @@ func testRowsComeWithTheirHeaders(t *testing.T, w *world) {
 }
 
 // inTerm runs the work of a term of slot 0 in the test, as a leader does.
-func inTerm(t *testing.T, p publisher, token int64, work func(ctx context.Context, w writer, published []int64)) {
+func inTerm(t *testing.T, p publisher, token int64, work func(ctx context.Context, w writer, published []ref)) {
 	t.Helper()
-	err := p.term(t.Context(), term{always{}, 0, token}, func(ctx context.Context, w writer, published []int64) error {
-		work(ctx, w, published)
+	err := p.term(t.Context(), term{always{}, 0, token}, func(ctx context.Context, w writer, last note) error {
+		work(ctx, w, last.rows)
 		return nil
 	})
 	require.NoError(t, err)
@@ -110,32 +116,38 @@ func inTerm(t *testing.T, p publisher, token int64, work func(ctx context.Contex
 
 func (w *world) opts() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(seeds(w.kafka.Bootstrap())...)} }
 
+// idsOf returns the ids of rows.
+func idsOf(refs []ref) []int64 {
+	ids, _ := columns(refs)
+	return ids
+}
+
 // all returns a batch of all rows, after deleting the published ones.
-func all(t *testing.T, ctx context.Context, w writer, published []int64) []row {
+func all(t *testing.T, ctx context.Context, w writer, published []ref) []row {
 	t.Helper()
-	rows, err := w.next(ctx, published, nil, plenty)
+	seen, err := w.next(ctx, published, nil, plenty)
 	require.NoError(t, err)
-	return rows
+	return seen.rows
 }
 
 func testKilledBeforeItDeleted(t *testing.T, w *world) {
 	p, err := (&config{group: w.topicName}).publisher(t.Context(), w.store, 2, w.opts(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	w.insert("b", "1") // of slot 0
-	inTerm(t, p, 1, func(ctx context.Context, wr writer, published []int64) {
+	inTerm(t, p, 1, func(ctx context.Context, wr writer, published []ref) {
 		require.Empty(t, published)
-		require.NoError(t, wr.publish(ctx, all(t, ctx, wr, nil), nil))
+		require.NoError(t, wr.publish(ctx, all(t, ctx, wr, nil), nil, position{}))
 	})
 	w.insert("b", "2")
-	inTerm(t, p, 2, func(ctx context.Context, wr writer, published []int64) {
-		require.Equal(t, []int64{1}, published)
+	inTerm(t, p, 2, func(ctx context.Context, wr writer, published []ref) {
+		require.Equal(t, []int64{1}, idsOf(published))
 		rows := all(t, ctx, wr, published)
 		require.Equal(t, []string{"b 2"}, keysOf(rows))
-		require.NoError(t, wr.publish(ctx, rows, nil))
+		require.NoError(t, wr.publish(ctx, rows, nil, position{}))
 	})
 	require.Equal(t, []string{"b 1", "b 2"}, payloads(w.published()))
-	inTerm(t, p, 3, func(ctx context.Context, wr writer, _ []int64) { // without the note
-		require.NoError(t, wr.publish(ctx, all(t, ctx, wr, nil), nil))
+	inTerm(t, p, 3, func(ctx context.Context, wr writer, _ []ref) { // without the note
+		require.NoError(t, wr.publish(ctx, all(t, ctx, wr, nil), nil, position{}))
 	})
 	require.Equal(t, []string{"b 1", "b 2", "b 2"}, payloads(w.published()), "the note is what prevents this")
 }
@@ -145,41 +157,41 @@ func testKilledBesideItsDeletion(t *testing.T, w *world) {
 	p, err := (&config{group: w.topicName}).publisher(t.Context(), w.store, 2, w.opts(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	w.insert("b", "1") // of slot 0
-	inTerm(t, p, 1, func(ctx context.Context, wr writer, _ []int64) {
+	inTerm(t, p, 1, func(ctx context.Context, wr writer, _ []ref) {
 		first := all(t, ctx, wr, nil)
-		require.NoError(t, wr.publish(ctx, first, nil))
+		require.NoError(t, wr.publish(ctx, first, nil, position{}))
 		w.insert("b", "2")
-		second, err := wr.next(ctx, nil, idsOf(first), plenty)
+		seen, err := wr.next(ctx, nil, refsOf(first), plenty)
 		require.NoError(t, err)
-		require.Equal(t, []string{"b 2"}, keysOf(second))
-		require.NoError(t, wr.publish(ctx, second, idsOf(first)))
+		require.Equal(t, []string{"b 2"}, keysOf(seen.rows))
+		require.NoError(t, wr.publish(ctx, seen.rows, refsOf(first), position{}))
 	})
-	inTerm(t, p, 2, func(ctx context.Context, wr writer, published []int64) {
-		require.Equal(t, []int64{1, 2}, published)
+	inTerm(t, p, 2, func(ctx context.Context, wr writer, published []ref) {
+		require.Equal(t, []int64{1, 2}, idsOf(published))
 		require.Empty(t, all(t, ctx, wr, published))
 	})
 	require.Equal(t, []string{"b 1", "b 2"}, payloads(w.published()))
 }
 
 func testLateRecords(t *testing.T, w *world) {
-	p := newHeaders(w.store, w.topicName, w.opts(), slog.New(slog.DiscardHandler))
+	p := newHeaders(w.store, w.topicName, 2, w.opts(), slog.New(slog.DiscardHandler))
 	w.insert("b", "1")
 	w.insert("b", "2")
-	inTerm(t, p, 5, func(ctx context.Context, former writer, _ []int64) {
+	inTerm(t, p, 5, func(ctx context.Context, former writer, _ []ref) {
 		rows := all(t, ctx, former, nil)
-		inTerm(t, p, 9, func(ctx context.Context, present writer, _ []int64) {
-			require.NoError(t, present.publish(ctx, all(t, ctx, present, nil)[:1], nil))
+		inTerm(t, p, 9, func(ctx context.Context, present writer, _ []ref) {
+			require.NoError(t, present.publish(ctx, all(t, ctx, present, nil)[:1], nil, position{}))
 		})
-		require.NoError(t, former.publish(ctx, rows, nil), "Kafka takes them")
-		_, err := former.next(ctx, idsOf(rows), nil, plenty)
+		require.NoError(t, former.publish(ctx, rows, nil, position{}), "Kafka takes them")
+		_, err := former.next(ctx, refsOf(rows), nil, plenty)
 		require.ErrorIs(t, err, fence.ErrStale, "row 2 would be lost: readers drop its record")
 	})
 	taken, late, repeated := admitted(t, w.published())
 	require.Equal(t, []string{"b 1"}, payloads(taken))
 	require.Equal(t, 2, late)
 	require.Zero(t, repeated)
-	inTerm(t, p, 9, func(ctx context.Context, present writer, _ []int64) {
-		require.NoError(t, present.publish(ctx, all(t, ctx, present, nil), nil))
+	inTerm(t, p, 9, func(ctx context.Context, present writer, _ []ref) {
+		require.NoError(t, present.publish(ctx, all(t, ctx, present, nil), nil, position{}))
 	})
 	taken, late, repeated = admitted(t, w.published())
 	require.Equal(t, []string{"b 1", "b 2"}, payloads(taken))
@@ -355,14 +367,28 @@ func testRights(t *testing.T, w *world) {
 	run("the principal needs WRITE on TransactionalId neli/" + w.topicName + "/")
 	require.NoError(t, w.kafka.Allow(t.Context(), kafkatest.ACL{Principal: "User:relay", ResourceType: "transactional_id",
 		Name: "neli/" + w.topicName + "/", Prefixed: true, Operation: "write"}))
-	run("the principal needs WRITE on the topic")
+	w.insert("b", "1")                            // of another slot
+	aside := func(want string, flags ...string) { // a row may name any topic: that ends no relay
+		t.Helper()
+		run("", flags...)
+		var reasons []string
+		require.NoError(t, w.store.pool.QueryRow(t.Context(), "SELECT array_agg(failed) FROM outbox").Scan(&reasons))
+		require.Len(t, reasons, 2)
+		for _, reason := range reasons {
+			require.Contains(t, reason, want)
+		}
+		_, err := w.store.pool.Exec(t.Context(), "UPDATE outbox SET failed = NULL")
+		require.NoError(t, err)
+	}
+	aside("the principal needs WRITE on the topic: " + w.topicName)
 	allow("topic", w.topicName, "write")
 	run("")
 	w.insert("a", "2")
-	run("the principal needs DESCRIBE_CONFIGS on topic "+w.topicName, "--fence", "header")
+	w.insert("b", "2")
+	aside("the principal needs DESCRIBE_CONFIGS on topic "+w.topicName, "--fence", "header")
 	allow("topic", w.topicName, "describe_configs")
 	run("", "--fence", "header")
-	require.Equal(t, []string{"a 1", "a 2"}, payloads(w.published()))
+	require.ElementsMatch(t, []string{"a 1", "a 2", "b 1", "b 2"}, payloads(w.published()))
 }
 
 func testServes(t *testing.T, w *world) {
@@ -389,40 +415,38 @@ func testServes(t *testing.T, w *world) {
 }
 
 // made creates the topic, and waits until all of Kafka knows it.
-func (p *progress) made(t *testing.T, slots int) {
+func (p *progress) made(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return p.create(t.Context(), slots, slog.New(slog.DiscardHandler)) == nil }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return p.create(t.Context(), slog.New(slog.DiscardHandler)) == nil }, time.Minute, 10*time.Millisecond)
 }
 
 // The search for notes begins close to the end, and goes further back if transactions were aborted since.
 func testNotes(t *testing.T, w *world) {
-	p := &progress{opts: w.opts(), topic: progressTopic(w.topicName)}
-	p.made(t, 2)
+	p := &progress{opts: w.opts(), topic: progressTopic(w.topicName), slots: 2, transactions: true}
+	p.made(t)
 	var said strings.Builder
-	require.NoError(t, p.create(t.Context(), 2, slog.New(slog.NewTextHandler(&said, nil))), "it is there")
+	require.NoError(t, p.create(t.Context(), slog.New(slog.NewTextHandler(&said, nil))), "it is there")
 	require.Contains(t, said.String(), "the only replica")
-	ids, err := p.last(t.Context(), 1)
+	last, err := p.last(t.Context(), 1)
 	require.NoError(t, err)
-	require.Empty(t, ids)
+	require.Empty(t, last)
 	client := w.client(kgo.TransactionalID("x"), kgo.RecordPartitioner(byKey{except: p.topic}))
-	transaction := func(end kgo.TransactionEndTry, ids ...int64) {
+	transaction := func(end kgo.TransactionEndTry, rows ...ref) {
 		require.NoError(t, client.BeginTransaction())
-		require.NoError(t, client.ProduceSync(t.Context(), p.note(1, ids)).FirstErr())
+		require.NoError(t, client.ProduceSync(t.Context(), p.record(1, note{rows, position{70_001, 1 << 50}})).FirstErr())
 		require.NoError(t, client.EndTransaction(t.Context(), end))
 	}
-	transaction(kgo.TryCommit, 7)
-	transaction(kgo.TryCommit, 900, 3, 70_000)
+	transaction(kgo.TryCommit, ref{7, 1 << 50})
+	transaction(kgo.TryCommit, ref{900, 1<<50 + 7}, ref{3, 1<<50 + 9}, ref{70_000, 0})
 	for range 2 * closeToTheEnd {
-		transaction(kgo.TryAbort, 5)
+		transaction(kgo.TryAbort, ref{5, 1})
 	}
-	ids, err = p.last(t.Context(), 1)
+	last, err = p.last(t.Context(), 1)
 	require.NoError(t, err)
-	require.Equal(t, []int64{3, 900, 70_000}, ids)
-	_, err = readNote([]byte{0xff})
-	require.Error(t, err)
+	require.Equal(t, note{[]ref{{3, 1<<50 + 9}, {900, 1<<50 + 7}, {70_000, 0}}, position{70_001, 1 << 50}}, last)
 
 	require.NoError(t, client.BeginTransaction())
-	require.NoError(t, client.ProduceSync(t.Context(), p.note(1, []int64{8})).FirstErr())
+	require.NoError(t, client.ProduceSync(t.Context(), p.record(1, note{rows: []ref{{8, 8}}})).FirstErr())
 	p.within = 500 * time.Millisecond
 	_, err = p.last(t.Context(), 1)
 	require.ErrorIs(t, err, errHanging)
@@ -430,8 +454,8 @@ func testNotes(t *testing.T, w *world) {
 }
 
 func testPartitions(t *testing.T, w *world) {
-	p := &progress{opts: w.opts(), topic: progressTopic(w.topicName)}
-	p.made(t, 1)
+	p := &progress{opts: w.opts(), topic: progressTopic(w.topicName), slots: 1}
+	p.made(t)
 	require.Contains(t, w.start(nil).ends(t), "has 1 partitions, must have one for each of 2 slots")
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -45,8 +46,8 @@ func run(ctx context.Context, c *config) error {
 		return err
 	}
 	defer pool.Close()
-	s := &store{pool}
-	slots, err := awaitSchema(ctx, s, log)
+	s := &store{pool: pool, record: int(c.record)}
+	slots, err := awaitSchema(ctx, s, cfg.ConnConfig, log)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -67,7 +68,8 @@ func run(ctx context.Context, c *config) error {
 		defer close(listening)
 		wake.listen(ctx, cfg.ConnConfig, log)
 	}()
-	r := &relay{publisher: p, wake: wake, most: c.most, poll: c.poll, log: log, metrics: newMeters(registry)}
+	r := &relay{publisher: p, group: c.group, wake: wake, most: c.most, memory: newMemory(c.most, int(c.record)), poll: c.poll, log: log, metrics: newMeters(registry)}
+	r.memory.limit()
 	err = contend(ctx, c, slots, opts, registry, r)
 	cancel()
 	<-listening
@@ -75,10 +77,13 @@ func run(ctx context.Context, c *config) error {
 }
 
 // awaitSchema waits for the database, and returns its number of slots.
-func awaitSchema(ctx context.Context, s *store, log *slog.Logger) (int, error) {
+func awaitSchema(ctx context.Context, s *store, cfg *pgx.ConnConfig, log *slog.Logger) (int, error) {
 	return backoff.Retry(ctx, func() (int, error) {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
+		if err := sharesSessions(limited, &cfg.Config); err != nil {
+			return 0, again(err, passing(err))
+		}
 		slots, err := s.slots(limited)
 		return slots, again(err, err != nil && passing(err))
 	}, patiently(backoff.WithNotify(func(err error, after time.Duration) {
@@ -86,14 +91,16 @@ func awaitSchema(ctx context.Context, s *store, log *slog.Logger) (int, error) {
 	}))...)
 }
 
-// publisher returns the publisher. It waits for Kafka if it needs to ask it anything.
+// publisher returns the publisher. It waits for Kafka, since it asks for the topic of notes.
 func (c *config) publisher(ctx context.Context, s *store, slots int, opts []kgo.Opt, log *slog.Logger) (publisher, error) {
-	if c.fence == "header" {
-		return newHeaders(s, c.group, opts, log), nil
-	}
 	return backoff.Retry(ctx, func() (publisher, error) {
 		limited, cancel := context.WithTimeout(ctx, publishTimeout)
 		defer cancel()
+		if c.fence == "header" {
+			h := newHeaders(s, c.group, slots, opts, log)
+			err := h.progress.create(limited, log)
+			return h, again(err, err != nil && absent(err))
+		}
 		p, err := newTransactions(limited, s, c.group, slots, opts, log)
 		return p, again(err, err != nil && absent(err))
 	}, patiently(backoff.WithNotify(func(err error, after time.Duration) {

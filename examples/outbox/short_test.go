@@ -48,7 +48,7 @@ func TestARelayTellsThatItsTermsAreTooShort(t *testing.T) {
 // neverReady is a publisher whose terms end before they can begin to work.
 type neverReady struct{ publisher }
 
-func (neverReady) term(ctx context.Context, _ term, _ func(context.Context, writer, []int64) error) error {
+func (neverReady) term(ctx context.Context, _ term, _ func(context.Context, writer, note) error) error {
 	return context.Cause(ctx)
 }
 
@@ -64,11 +64,11 @@ func TestALateRefusalEndsTheTerm(t *testing.T) {
 // late is a publisher whose term ends before it can set the refused row aside.
 type late struct{ lose context.CancelCauseFunc }
 
-func (late) term(context.Context, term, func(context.Context, writer, []int64) error) error {
-	return &refusal{rows: []row{{id: 1}}, why: kerr.MessageTooLarge}
+func (late) term(context.Context, term, func(context.Context, writer, note) error) error {
+	return &refusal{rows: []row{{ref: ref{id: 1}}}, why: kerr.MessageTooLarge}
 }
 
-func (l late) setAside(context.Context, term, int64, string) error {
+func (l late) setAside(context.Context, term, ref, string) error {
 	l.lose(neli.ErrFenced)
 	return fence.ErrStale
 }

@@ -27,12 +27,12 @@ func TestADatabaseThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 		says string
 	}{
 		"to claim a slot": {func(ctx context.Context, s *store) error {
-			return newHeaders(s, "g", nil, log).term(ctx, term{always{}, 0, 1}, nil)
+			return newHeaders(s, "g", 1, nil, log).term(ctx, term{always{}, 0, 1}, nil)
 		}, "cannot claim the slot in the database, retrying"},
 		"to set a row aside": {func(ctx context.Context, s *store) error {
-			r := &relay{publisher: newHeaders(s, "g", nil, log), log: log, metrics: newMeters(prometheus.NewRegistry())}
-			return (&turn{relay: r, log: log, rows: 1}).refused(ctx, &refusal{rows: []row{{id: 1}}, why: kerr.MessageTooLarge})
-		}, "cannot read the table, retrying"},
+			r := &relay{publisher: newHeaders(s, "g", 1, nil, log), log: log, metrics: newMeters(prometheus.NewRegistry())}
+			return (&turn{relay: r, log: log, rows: 1}).refused(ctx, &refusal{rows: []row{{ref: ref{id: 1}}}, why: kerr.MessageTooLarge})
+		}, "cannot set a row aside, retrying"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said.Reset()
@@ -59,7 +59,7 @@ func silentStore(t *testing.T) *store {
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	return &store{pool}
+	return &store{pool: pool}
 }
 
 // serveSilently ends when the client logs out, or when the connection has served to cancel a statement.

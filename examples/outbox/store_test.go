@@ -58,6 +58,12 @@ func TestStore(t *testing.T) {
 		"rows under way are not read":                         s.testRowsUnderWayAreNotRead,
 		"a suspended relay keeps no locks":                    s.testASuspendedRelayKeepsNoLocks,
 		"a key waits for its row that was set aside":          s.testAKeyWaitsForItsRowThatWasSetAside,
+		"a long key may be set aside":                         s.testALongKeyMayBeSetAside,
+		"odd rows are set aside, and others go on":            s.testOddRowsAreSetAsideAndOthersGoOn,
+		"ids that went back hold the slot":                    s.testIDsThatWentBackHoldTheSlot,
+		"a table of an earlier version is upgraded":           s.testATableOfAnEarlierVersionIsUpgraded,
+		"deleted rows are not passed again":                   s.testDeletedRowsAreNotPassedAgain,
+		"rows below the floor are found":                      s.testRowsBelowTheFloorAreFound,
 		"a former leader deletes nothing":                     s.testAFormerLeaderDeletesNothing,
 		"a former leader sets nothing aside":                  s.testAFormerLeaderSetsNothingAside,
 		"many keys in one transaction fill no table of locks": s.testManyKeysInOneTransactionFillNoTableOfLocks,
@@ -80,7 +86,7 @@ func openStore(t testing.TB, dsn string, slots int, omit ...string) *store {
 	t.Cleanup(pool.Close)
 	_, err = pool.Exec(t.Context(), without(t, schema(slots), omit...))
 	require.NoError(t, err)
-	return &store{pool}
+	return &store{pool: pool}
 }
 
 // without returns a text without some parts.
@@ -94,6 +100,14 @@ func without(t testing.TB, text string, parts ...string) string {
 }
 
 const insertRow = "INSERT INTO outbox (topic, key, payload) VALUES ($1, $2, $3)"
+
+// reads returns the next rows of slot 0, after deleting the published ones.
+func (s *store) reads(t *testing.T, published, underway []ref, most limits) []row {
+	t.Helper()
+	seen, err := s.next(t.Context(), 0, published, underway, most, &floor{})
+	require.NoError(t, err)
+	return seen.rows
+}
 
 func keysOf(rows []row) (out []string) {
 	for _, r := range rows {
@@ -142,8 +156,7 @@ func lateCommit(t *testing.T, s *store, level pgx.TxIsoLevel) (committed, read [
 	}, time.Minute, time.Millisecond)
 	commit(first, "first")
 	require.NoError(t, <-done)
-	rows, err := s.next(ctx, 0, nil, nil, plenty)
-	require.NoError(t, err)
+	rows := s.reads(t, nil, nil, plenty)
 	return committed, keysOf(rows)
 }
 
@@ -167,7 +180,7 @@ func (s server) testTheOrderOfCommitsNeedsTheLock(t *testing.T) {
 // disorder lets eight sessions insert into three keys. Each notes the time before and after its commit. If a transaction's
 // commit returned before another one's with the same key was requested, its rows must come first. It returns the rows that
 // violate this.
-func disorder(t *testing.T, s *store, each int) []string {
+func disorder(t *testing.T, s *store, each int, read func(done <-chan struct{}) []row) []string {
 	ctx := t.Context()
 	asked, returned := map[string]time.Time{}, map[string]time.Time{}
 	var mu sync.Mutex
@@ -197,11 +210,20 @@ func disorder(t *testing.T, s *store, each int) []string {
 			}
 		})
 	}
-	sessions.Wait()
-	rows, err := s.next(ctx, 0, nil, nil, plenty)
-	require.NoError(t, err)
+	done := make(chan struct{})
+	go func() { sessions.Wait(); close(done) }()
+	rows := read(done)
+	<-done
 	require.Len(t, rows, 8*each)
 	return inversions(rows, asked, returned)
+}
+
+// atLast reads all rows when the sessions are done.
+func (s *store) atLast(t *testing.T) func(<-chan struct{}) []row {
+	return func(done <-chan struct{}) []row {
+		<-done
+		return s.reads(t, nil, nil, plenty)
+	}
 }
 
 // inversions returns rows that come after a row of the same key whose commit was requested only after theirs had returned.
@@ -221,11 +243,12 @@ func inversions(rows []row, asked, returned map[string]time.Time) (out []string)
 
 func (s server) testSessionsSideBySideKeepTheOrder(t *testing.T) {
 	table := s.store(t, 1)
-	require.Empty(t, disorder(t, table, 100))
+	require.Empty(t, disorder(t, table, 100, table.atLast(t)))
 }
 
 func (s server) testSideBySideTheOrderNeedsTheLock(t *testing.T) {
-	require.NotEmpty(t, disorder(t, s.store(t, 1, keyLock), 100))
+	table := s.store(t, 1, keyLock)
+	require.NotEmpty(t, disorder(t, table, 100, table.atLast(t)))
 }
 
 func (s server) testSlotsAreThoseOfNeli(t *testing.T) {
@@ -241,9 +264,9 @@ func (s server) testSlotsAreThoseOfNeli(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for slot := range 7 {
-		rows, err := table.next(t.Context(), slot, nil, nil, plenty)
+		seen, err := table.next(t.Context(), slot, nil, nil, plenty, &floor{})
 		require.NoError(t, err)
-		require.Equal(t, want[slot], keysOf(rows))
+		require.Equal(t, want[slot], keysOf(seen.rows))
 	}
 }
 
@@ -253,9 +276,8 @@ func (s server) testABatchIsBounded(t *testing.T) {
 		_, err := table.pool.Exec(t.Context(), insertRow, "t", "k", payload)
 		require.NoError(t, err)
 	}
-	for most, want := range map[limits]int{{5, 1000}: 5, {2, 1000}: 2, {5, 1}: 1, {5, 11}: 1, {5, 12}: 2, {5, 33}: 3} {
-		rows, err := table.next(t.Context(), 0, nil, nil, most)
-		require.NoError(t, err)
+	for most, want := range map[limits]int{{5, 1000}: 5, {2, 1000}: 2, {5, 1}: 1, {5, 12}: 1, {5, 13}: 2, {5, 35}: 3} {
+		rows := table.reads(t, nil, nil, most)
 		require.Len(t, rows, want, "%+v", most)
 	}
 }
@@ -265,8 +287,7 @@ func (s server) testHeadersCountForTheSizeOfABatch(t *testing.T) {
 	_, err := table.pool.Exec(t.Context(), `INSERT INTO outbox (topic, key, headers) SELECT 't', 'k', '{"a":"12345678"}' FROM generate_series(1, 5)`)
 	require.NoError(t, err)
 	most := limits{5, 30}
-	rows, err := table.next(t.Context(), 0, nil, nil, most)
-	require.NoError(t, err)
+	rows := table.reads(t, nil, nil, most)
 	require.Len(t, rows, 2)
 	full := &turn{relay: &relay{most: most}, rows: most.rows}
 	require.True(t, full.full(rows), "the next batch is not read ahead")
@@ -278,12 +299,10 @@ func (s server) testPublishedRowsAreDeleted(t *testing.T) {
 	_, err := table.pool.Exec(t.Context(), `INSERT INTO outbox (topic, key, payload, headers)
 		SELECT 't', 'k', convert_to(i::text, 'UTF8'), '{"type":"paid","n":1,"a":"\u00e4"}' FROM generate_series(1, 5) i`)
 	require.NoError(t, err)
-	rows, err := table.next(t.Context(), 0, nil, nil, limits{rows: 3, bytes: 1000})
-	require.NoError(t, err)
+	rows := table.reads(t, nil, nil, limits{rows: 3, bytes: 1000})
 	require.Equal(t, []header{{"a", "ä"}, {"n", "1"}, {"type", "paid"}}, rows[0].headers)
 	require.Equal(t, len("k1aän1typepaid"), rows[0].size())
-	rows, err = table.next(t.Context(), 0, []int64{rows[0].id, rows[1].id}, nil, plenty)
-	require.NoError(t, err)
+	rows = table.reads(t, refsOf(rows[:2]), nil, plenty)
 	require.Equal(t, []string{"k 3", "k 4", "k 5"}, keysOf(rows))
 }
 
@@ -298,15 +317,12 @@ func (s server) testRowsUnderWayAreNotRead(t *testing.T) {
 		_, err = table.pool.Exec(t.Context(), insertRow, "t", "k", fmt.Sprint(i))
 		require.NoError(t, err)
 	}
-	first, err := table.next(t.Context(), 0, nil, nil, limits{rows: 2, bytes: 1000})
-	require.NoError(t, err)
+	first := table.reads(t, nil, nil, limits{rows: 2, bytes: 1000})
 	require.Equal(t, []string{"k 0", "k 1"}, keysOf(first))
 	require.NoError(t, late.Commit(t.Context()))
-	second, err := table.next(t.Context(), 0, nil, idsOf(first), limits{rows: 2, bytes: 1000})
-	require.NoError(t, err)
+	second := table.reads(t, nil, refsOf(first), limits{rows: 2, bytes: 1000})
 	require.Equal(t, []string{"late 1", "k 2"}, keysOf(second))
-	third, err := table.next(t.Context(), 0, idsOf(first), idsOf(second), plenty)
-	require.NoError(t, err)
+	third := table.reads(t, refsOf(first), refsOf(second), plenty)
 	require.Equal(t, []string{"k 3"}, keysOf(third))
 }
 
@@ -316,13 +332,13 @@ func (s server) testABatchReadsNoMoreOfALongTable(t *testing.T) {
 	_, err := table.pool.Exec(t.Context(), "INSERT INTO outbox (topic, key) SELECT 't', i::text FROM generate_series(1, 20000) i")
 	require.NoError(t, err)
 	for range 7 { // the server begins to reuse plans after five executions
-		rows, err := table.pool.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS off, TIMING off) "+nextRows, 1, 100, 1<<20, []int64{1, 2, 3})
+		rows, err := table.pool.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS off, TIMING off) "+nextRows, 1, []int64{1, 2, 3}, []int64{1, 2, 3}, 3, 100, 1<<20, 1<<20)
 		require.NoError(t, err)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
 		all := strings.Join(plan, "\n")
 		require.Contains(t, all, "Index Scan using outbox_pkey on outbox o (actual rows=100 loops=1)")
-		require.Contains(t, all, "using outbox_failed on outbox f")
+		require.Contains(t, all, "using outbox_aside on outbox f")
 		require.NotContains(t, all, "Sort")
 	}
 }
@@ -333,16 +349,13 @@ func (s server) testAKeyWaitsForItsRowThatWasSetAside(t *testing.T) {
 		_, err := table.pool.Exec(t.Context(), insertRow, "t", key, "v")
 		require.NoError(t, err)
 	}
-	rows, err := table.next(t.Context(), 0, nil, nil, plenty)
-	require.NoError(t, err)
-	require.NoError(t, table.setAside(t.Context(), 0, rows[2].id, "too large"))
-	rows, err = table.next(t.Context(), 0, nil, nil, plenty)
-	require.NoError(t, err)
+	rows := table.reads(t, nil, nil, plenty)
+	require.NoError(t, table.setAside(t.Context(), 0, rows[2].ref, "too large"))
+	rows = table.reads(t, nil, nil, plenty)
 	require.Equal(t, []string{"a v", "b v", "b v", "b v"}, keysOf(rows), "the second one of a waits, and what comes after it")
-	_, err = table.pool.Exec(t.Context(), "UPDATE outbox SET failed = NULL WHERE failed = 'too large'")
+	_, err := table.pool.Exec(t.Context(), "UPDATE outbox SET failed = NULL WHERE failed = 'too large'")
 	require.NoError(t, err)
-	rows, err = table.next(t.Context(), 0, nil, nil, plenty)
-	require.NoError(t, err)
+	rows = table.reads(t, nil, nil, plenty)
 	require.Equal(t, []string{"a v", "b v", "a v", "b v", "a v", "b v"}, keysOf(rows))
 }
 
@@ -350,18 +363,15 @@ func (s server) testAFormerLeaderDeletesNothing(t *testing.T) {
 	table := s.store(t, 1)
 	_, err := table.pool.Exec(t.Context(), insertRow, "t", "k", "v")
 	require.NoError(t, err)
-	rows, err := table.next(t.Context(), 0, nil, nil, plenty)
-	require.NoError(t, err)
-	ids := []int64{rows[0].id}
+	rows := table.reads(t, nil, nil, plenty)
+	ids := refsOf(rows)
 	require.NoError(t, table.claim(t.Context(), "g/0", 5))
 	require.ErrorIs(t, table.deleteClaimed(t.Context(), "g/0", 4, 0, ids), fence.ErrStale)
 	require.ErrorIs(t, table.claim(t.Context(), "g/0", 4), fence.ErrStale)
-	rows, err = table.next(t.Context(), 0, nil, nil, plenty)
-	require.NoError(t, err)
+	rows = table.reads(t, nil, nil, plenty)
 	require.Len(t, rows, 1)
 	require.NoError(t, table.deleteClaimed(t.Context(), "g/0", 5, 0, ids))
-	rows, err = table.next(t.Context(), 0, nil, nil, plenty)
-	require.NoError(t, err)
+	rows = table.reads(t, nil, nil, plenty)
 	require.Empty(t, rows)
 }
 
@@ -370,16 +380,13 @@ func (s server) testAFormerLeaderSetsNothingAside(t *testing.T) {
 	table := s.store(t, 1)
 	_, err := table.pool.Exec(t.Context(), insertRow, "t", "k", "v")
 	require.NoError(t, err)
-	p := newHeaders(table, "g", nil, slog.New(slog.DiscardHandler))
-	ids := func() []int64 {
-		rows, err := table.next(t.Context(), 0, nil, nil, plenty)
-		require.NoError(t, err)
-		return idsOf(rows)
-	}
+	p := newHeaders(table, "g", 1, nil, slog.New(slog.DiscardHandler))
+	ids := func() []int64 { return idsOf(refsOf(table.reads(t, nil, nil, plenty))) }
+	bad := table.reads(t, nil, nil, plenty)[0].ref
 	require.NoError(t, table.claim(t.Context(), fence.TransactionalID("g", 0), 9))
-	require.ErrorIs(t, p.setAside(t.Context(), term{slot: 0, token: 5}, 1, "too large"), fence.ErrStale)
+	require.ErrorIs(t, p.setAside(t.Context(), term{slot: 0, token: 5}, bad, "too large"), fence.ErrStale)
 	require.Equal(t, []int64{1}, ids())
-	require.NoError(t, p.setAside(t.Context(), term{slot: 0, token: 9}, 1, "too large"))
+	require.NoError(t, p.setAside(t.Context(), term{slot: 0, token: 9}, bad, "too large"))
 	require.Empty(t, ids())
 }
 
@@ -394,6 +401,13 @@ func (s server) testASchemaThatIsNotWholeIsNamed(t *testing.T) {
 	for _, c := range []struct{ change, want string }{
 		{"ALTER TABLE outbox DISABLE TRIGGER outbox_order", "is disabled"},
 		{"ALTER TABLE outbox ENABLE TRIGGER outbox_order", ""},
+		{"ALTER SEQUENCE outbox_id CACHE 50", "must have CACHE 1"},
+		{"ALTER SEQUENCE outbox_id CACHE 1 CYCLE", "must have CACHE 1"},
+		{"ALTER SEQUENCE outbox_id NO CYCLE", ""},
+		{"ALTER SEQUENCE outbox_id RENAME TO ids", "the sequence outbox_id is not in the schema"},
+		{"ALTER SEQUENCE ids RENAME TO outbox_id", ""},
+		{"ALTER TABLE outbox DROP COLUMN mark", "of an earlier version"},
+		{"ALTER TABLE outbox ADD COLUMN mark bigint", ""},
 		{strings.Replace(schema(1), "outbox_order('1')", "outbox_order('none')", 1), `"none\x00", must be the number of slots`},
 		{"DROP TRIGGER outbox_order ON outbox", "trigger outbox_order is missing"},
 		{"DROP TABLE outbox", "there is no table outbox"},
@@ -427,8 +441,7 @@ func (s server) testARowWithoutAFiniteTimeIsRead(t *testing.T) {
 	table := s.store(t, 1, " CHECK (isfinite(created))")
 	_, err := table.pool.Exec(t.Context(), "INSERT INTO outbox (topic, key, created) VALUES ('t', 'a', 'infinity'), ('t', 'b', '-infinity'), ('t', 'c', '2026-01-02Z')")
 	require.NoError(t, err)
-	rows, err := table.next(t.Context(), 0, nil, nil, plenty)
-	require.NoError(t, err)
+	rows := table.reads(t, nil, nil, plenty)
 	require.Len(t, rows, 3)
 	require.WithinDuration(t, time.Now(), rows[0].created, time.Hour)
 	require.WithinDuration(t, time.Now(), rows[1].created, time.Hour)

@@ -22,6 +22,7 @@ func (s server) testASuspendedRelayKeepsNoLocks(t *testing.T) {
 	defer cancel()
 	_, err := next.pool.Exec(ctx, `INSERT INTO outbox (topic, key, payload) SELECT 't', i::text, convert_to(repeat('x', 1000000), 'UTF8') FROM generate_series(1, 30) i`)
 	require.NoError(t, err)
+	gone := refsOf(next.reads(t, nil, nil, limits{2, 1 << 30}))
 	cfg := next.pool.Config()
 	cfg.MaxConns = 1
 	var suspended atomic.Bool
@@ -33,15 +34,15 @@ func (s server) testASuspendedRelayKeepsNoLocks(t *testing.T) {
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	require.NoError(t, err)
-	former := &store{pool}
-	_, err = former.next(ctx, 0, []int64{0}, nil, limits{1, 1}) // prepares both statements
+	former := &store{pool: pool}
+	_, err = former.next(ctx, 0, []ref{{0, 0}}, nil, limits{1, 1}, &floor{}) // prepares both statements
 	require.NoError(t, err)
 
 	suspended.Store(true)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = former.next(ctx, 0, []int64{1, 2}, nil, plenty)
+		_, _ = former.next(ctx, 0, gone, nil, plenty, &floor{})
 	}()
 	defer func() { close(resumed); <-ended; pool.Close() }()
 	require.Eventually(t, func() bool {
@@ -52,9 +53,9 @@ func (s server) testASuspendedRelayKeepsNoLocks(t *testing.T) {
 
 	limited, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
-	rows, err := next.next(limited, 0, []int64{1, 2}, nil, limits{1, 1})
+	seen, err := next.next(limited, 0, gone, nil, limits{1, 1}, &floor{})
 	require.NoError(t, err, "the next leader waits for a suspended one")
-	require.EqualValues(t, 3, rows[0].id)
+	require.EqualValues(t, 3, seen.rows[0].id)
 	var left int
 	require.NoError(t, next.pool.QueryRow(ctx, "SELECT count(*) FROM outbox WHERE id < 3").Scan(&left))
 	require.Zero(t, left)

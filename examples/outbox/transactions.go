@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -22,51 +22,37 @@ type transactions struct {
 	kafkas   *franzfence.Opener
 	progress *progress
 	group    string
-	slots    int
 	log      *slog.Logger
 }
 
 func newTransactions(ctx context.Context, s *store, group string, slots int, opts []kgo.Opt, log *slog.Logger) (*transactions, error) {
-	p := &progress{opts: opts, topic: progressTopic(group)}
+	p := &progress{opts: opts, topic: progressTopic(group), slots: slots, transactions: true}
 	kafkas, err := franzfence.New(ctx, slices.Concat(opts, []kgo.Opt{kgo.ProducerLinger(0), kgo.RecordPartitioner(byKey{except: p.topic})})...)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.create(ctx, slots, log); err != nil {
+	if err := p.create(ctx, log); err != nil {
 		return nil, err
 	}
-	return &transactions{s, kafkas, p, group, slots, log}, nil
+	return &transactions{s, kafkas, p, group, log}, nil
 }
 
-func (t *transactions) term(ctx context.Context, now term, work func(context.Context, writer, []int64) error) error {
+func (t *transactions) term(ctx context.Context, now term, work func(context.Context, writer, note) error) error {
 	log := t.log.With("slot", now.slot, "token", now.token)
 	open := telling(t.kafkas.Open(fence.TransactionalID(t.group, now.slot)), log)
 	return fence.Transactions(ctx, now, open, func(ctx context.Context, p *franzfence.Producer) error {
-		published, err := t.progress.last(ctx, int32(now.slot))
-		if errors.Is(err, kerr.UnknownTopicOrPartition) {
-			t.createAgain(ctx, log)
-		}
+		last, err := t.progress.begin(ctx, now.slot, log)
 		if err != nil {
-			return unread(err, log)
+			return err
 		}
-		return work(ctx, &transactional{t, p, now.slot}, published)
+		return work(ctx, &transactional{t, p, now.slot, newFloor()}, last)
 	})
-}
-
-// createAgain creates the topic of notes, which somebody has deleted. If only a broker does not know it yet, nothing happens. An
-// error here ends no relay, because the topic may be there, and this principal may have no right to create it.
-func (t *transactions) createAgain(ctx context.Context, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	if err := t.progress.create(ctx, t.slots, log); err != nil {
-		log.Warn("cannot create the topic of notes again", "error", err)
-	}
 }
 
 // setAside has no fence: the relay may be suspended before it, and mark a row late. Then the key waits for a person who looks at
 // the row again, and nothing is lost.
-func (t *transactions) setAside(ctx context.Context, now term, id int64, why string) error {
-	return t.store.setAside(ctx, now.slot, id, why)
+func (t *transactions) setAside(ctx context.Context, now term, bad ref, why string) error {
+	return t.store.setAside(ctx, now.slot, bad, why)
 }
 
 // usualAttempts is how often a producer may fail to initialise before that is worth a line: the coordinator ends the former
@@ -101,40 +87,34 @@ func (c told) Init(ctx context.Context) error {
 	return err
 }
 
-// unread is why a term cannot begin yet, or not at all.
-func unread(err error, log *slog.Logger) error {
-	if errors.Is(err, kerr.TopicAuthorizationFailed) {
-		return fmt.Errorf("%w; the principal needs DESCRIBE and READ on the topic", err)
-	}
-	log.Warn("cannot read what was published last, retrying", "error", err)
-	return fmt.Errorf("%w: %w", fence.ErrRefused, err)
-}
-
 // transactional is the writer of one producer.
 type transactional struct {
 	*transactions
 	producer *franzfence.Producer
 	slot     int
+	floor    *floor
 }
 
 // next needs no fence: rows that a former leader has published are published, whoever deletes them.
-func (t *transactional) next(ctx context.Context, published, underway []int64, most limits) ([]row, error) {
-	return t.store.next(ctx, t.slot, published, underway, most)
+func (t *transactional) next(ctx context.Context, published, underway []ref, most limits) (look, error) {
+	return t.store.next(ctx, t.slot, published, underway, most, t.floor)
 }
 
-func (t *transactional) publish(ctx context.Context, rows []row, published []int64) error {
-	if err := misdirected(rows, t.group); err != nil {
-		return err
-	}
+func (t *transactional) first(ctx context.Context, published, underway []ref) (ref, error) {
+	return t.store.first(ctx, t.slot, published, underway)
+}
+
+func (t *transactional) publish(ctx context.Context, rows []row, published []ref, at position) error {
 	records := make([]*kgo.Record, 0, len(rows)+1)
 	for _, r := range rows {
 		records = append(records, recordOf(r))
 	}
-	note := t.progress.note(int32(t.slot), slices.Concat(published, idsOf(rows)))
+	last := t.progress.record(int32(t.slot), note{slices.Concat(published, refsOf(rows)), at})
 	// If the client stamped the note, and this process's clock were wrong, brokers could refuse the note, and rows would be set aside.
-	note.Timestamp = rows[len(rows)-1].created
-	err := t.producer.Commit(ctx, append(records, note)...)
-	if isUnfit(err) && errors.Is(err, fence.ErrPermanent) { // a topic may be unknown for a moment
+	last.Timestamp = rows[len(rows)-1].created
+	err := t.producer.Commit(ctx, append(records, last)...)
+	ofNote := errors.Is(err, kerr.TopicAuthorizationFailed) && strings.Contains(err.Error(), t.progress.topic+"[") // no row's fault
+	if isUnfit(err) && errors.Is(err, fence.ErrPermanent) && !ofNote {                                             // a topic may be unknown for a moment
 		return &refusal{rows, len(published) > 0, err}
 	}
 	return err

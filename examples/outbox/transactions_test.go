@@ -58,13 +58,13 @@ func TestSlotsGoOnWhenTheNotesWereDeleted(t *testing.T) {
 	opts := []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}
 	p, err := newTransactions(t.Context(), nil, "g", 2, opts, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	rows := []row{{id: 1, topic: "t", key: "k", created: time.Now()}}
+	rows := []row{{ref: ref{id: 1}, topic: "t", key: "k", created: time.Now()}}
 	publish := func() (before []int64) {
 		ctx, cancel := context.WithTimeout(t.Context(), stepLimit)
 		defer cancel()
-		require.NoError(t, p.term(ctx, term{always{}, 1, 1}, func(ctx context.Context, w writer, published []int64) error {
-			before = published
-			return w.publish(ctx, rows, nil)
+		require.NoError(t, p.term(ctx, term{always{}, 1, 1}, func(ctx context.Context, w writer, last note) error {
+			before = idsOf(last.rows)
+			return w.publish(ctx, rows, nil, position{})
 		}))
 		return before
 	}
@@ -96,9 +96,9 @@ func TestARelayWarnsIfNotesAreDeleted(t *testing.T) {
 			require.NoError(t, err)
 			defer broker.Close()
 			require.NoError(t, broker.CreateTopic(progressTopic("g"), 2, c.settings))
-			p := &progress{opts: []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, topic: progressTopic("g")}
+			p := &progress{opts: []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, topic: progressTopic("g"), slots: 2}
 			var said strings.Builder
-			require.NoError(t, p.create(t.Context(), 2, slog.New(slog.NewTextHandler(&said, nil))))
+			require.NoError(t, p.create(t.Context(), slog.New(slog.NewTextHandler(&said, nil))))
 			require.Equal(t, c.says != "", strings.Contains(said.String(), "rows can be published again"), said.String())
 			require.Contains(t, said.String(), c.says)
 		})
@@ -120,12 +120,12 @@ func TestARelayNeedsNoRightToAskForTheSettingsOfNotes(t *testing.T) {
 		resp.Resources = append(resp.Resources, r)
 		return resp, nil, true
 	})
-	p := &progress{opts: []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, topic: progressTopic("g")}
+	p := &progress{opts: []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, topic: progressTopic("g"), slots: 2}
 	var said strings.Builder
 	log := slog.New(slog.NewTextHandler(&said, nil))
-	require.NoError(t, p.create(t.Context(), 2, log))
+	require.NoError(t, p.create(t.Context(), log))
 	require.Zero(t, asked)
-	require.NoError(t, p.create(t.Context(), 2, log))
+	require.NoError(t, p.create(t.Context(), log))
 	require.Equal(t, 1, asked)
 	require.NotContains(t, said.String(), "published again")
 }

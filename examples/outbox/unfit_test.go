@@ -27,7 +27,7 @@ func TestARowThatKafkaRefusesIsNamed(t *testing.T) {
 		answer *kerr.Error
 		want   error
 	}{
-		"it has no topic":                       {"", nil, kerr.InvalidTopicException},
+		"this principal may not write there":    {"t", kerr.TopicAuthorizationFailed, kerr.TopicAuthorizationFailed},
 		"its time is too far from the broker's": {"t", kerr.InvalidTimestamp, kerr.InvalidTimestamp},
 	} {
 		for rule, publish := range map[string]func(*testing.T, []kgo.Opt, []row) error{"transactions": publishInTransaction, "header": publishByHeader} {
@@ -39,33 +39,11 @@ func TestARowThatKafkaRefusesIsNamed(t *testing.T) {
 				if c.answer != nil {
 					broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "t", Err: c.answer, Count: -1})
 				}
-				err = publish(t, []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, []row{{id: 1, topic: c.topic, key: "k", created: time.Now()}})
+				err = publish(t, []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, []row{{ref: ref{id: 1}, topic: c.topic, key: "k", created: time.Now()}})
 				var refused *refusal
 				require.ErrorAs(t, err, &refused)
 				require.Len(t, refused.rows, 1)
 				require.ErrorIs(t, err, c.want)
-			})
-		}
-	}
-}
-
-// A row for a topic of the relays themselves is refused, whoever inserted it. It could overwrite what another slot has noted, so
-// that rows of that slot would count as published and be deleted; or it would be in the log of the election.
-func TestARowForTheRelaysOwnTopicsIsNamed(t *testing.T) {
-	for _, topic := range []string{progressTopic("g"), "g.neli"} {
-		for rule, publish := range map[string]func(*testing.T, []kgo.Opt, []row) error{"transactions": publishInTransaction, "header": publishByHeader} {
-			t.Run(topic+", "+rule, func(t *testing.T) {
-				broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t", progressTopic("g"), "g.neli"))
-				require.NoError(t, err)
-				defer broker.Close()
-				tellSettings(broker)
-				good, bad := row{id: 1, topic: "t", key: "k", created: time.Now()}, row{id: 2, topic: topic, key: "k", created: time.Now()}
-				err = publish(t, []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, []row{good, bad})
-				var refused *refusal
-				require.ErrorAs(t, err, &refused)
-				require.Equal(t, []row{bad}, refused.rows)
-				require.False(t, refused.more, "it is known which row it is")
-				require.ErrorContains(t, err, topic)
 			})
 		}
 	}
@@ -90,7 +68,7 @@ func TestANoteHasTheTimeOfARow(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	require.NoError(t, publishInTransaction(t, []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, []row{{id: 1, topic: "t", key: "k", created: created}}))
+	require.NoError(t, publishInTransaction(t, []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, []row{{ref: ref{id: 1}, topic: "t", key: "k", created: created}}))
 }
 
 // tellSettings lets an in-memory broker answer for settings as a real one: that it verifies transactions, and that no topic has
@@ -123,14 +101,14 @@ func publishInTransaction(t *testing.T, opts []kgo.Opt, rows []row) error {
 	return fence.Transactions(t.Context(), always{}, kafkas.Open(fence.TransactionalID("g", 0)), func(ctx context.Context, producer *franzfence.Producer) error {
 		attempts++
 		require.Equal(t, 1, attempts, "it is tried again")
-		return (&transactional{&transactions{progress: p, group: "g"}, producer, 0}).publish(ctx, rows, nil)
+		return (&transactional{&transactions{progress: p, group: "g"}, producer, 0, nil}).publish(ctx, rows, nil, position{})
 	})
 }
 
 func publishByHeader(t *testing.T, opts []kgo.Opt, rows []row) error {
-	h := newHeaders(nil, "g", opts, slog.New(slog.DiscardHandler))
+	h := newHeaders(nil, "g", 1, opts, slog.New(slog.DiscardHandler))
 	client, err := kgo.NewClient(h.opts...)
 	require.NoError(t, err)
 	defer client.Close()
-	return (&stamped{headers: h, client: client}).publish(t.Context(), rows, nil)
+	return (&stamped{headers: h, client: client}).publish(t.Context(), rows, nil, position{})
 }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// floor is an id up to which a slot has no rows, and will have none. While a transaction is open elsewhere in the database, rows
+// that are deleted stay in the index, and each look from its beginning would pass all of them.
+//
+// The sequence has given out the id last. A transaction that got an id up to last and is not yet over holds a lock of the table.
+// When all those are over, each row that will ever have such an id is visible, and the lowest one that is left is above the floor.
+// That one may be set aside: then the floor stays below it.
+type floor struct {
+	id      int64
+	worth   int           // how many deleted rows make it worth while to look for a higher floor
+	pause   time.Duration // between attempts
+	deleted int
+	tried   time.Time
+	full    time.Time // when the slot was last looked through from its beginning
+	last    int64     // 0: no attempt is under way
+	holders []string  // transactions that wrote to the table when last was asked for
+	found   *int64    // the floor that the present look has found
+}
+
+func newFloor() *floor { return &floor{worth: 1000, pause: time.Second} }
+
+// fullAfter is how often a slot is looked through from its beginning. It finds ids that went back without a sign of it.
+const fullAfter = 30 * time.Second
+
+// start returns the floor of the next look.
+func (f *floor) start(now time.Time) int64 {
+	if now.Sub(f.full) >= fullAfter {
+		f.full = now
+		return 0
+	}
+	return f.id
+}
+
+const writers = `SELECT array_agg(virtualtransaction) FROM pg_locks WHERE relation = 'outbox'::regclass AND locktype = 'relation' AND granted
+	AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND mode NOT IN ('AccessShareLock', 'RowShareLock')`
+
+// queue adds to a look what finds a higher floor. It must come last in the look. Each statement sees what was committed before it:
+// sessions are in READ COMMITTED.
+func (f *floor) queue(batch *pgx.Batch, slot int, seen *look, now time.Time) {
+	if f.found = nil; f.deleted < f.worth || now.Sub(f.tried) < f.pause {
+		return
+	}
+	f.tried = now
+	var holders []string
+	batch.Queue(writers).QueryRow(func(r pgx.Row) error {
+		err := r.Scan(&holders)
+		if err == nil && f.last == 0 {
+			f.last, f.holders = seen.last, holders
+		}
+		return err
+	})
+	if f.last == 0 {
+		return
+	}
+	var lowest *int64
+	batch.Queue("SELECT (SELECT id FROM outbox WHERE slot = $1 AND id > $2 ORDER BY id LIMIT 1)", slot, f.id).QueryRow(func(r pgx.Row) error {
+		err := r.Scan(&lowest)
+		if err == nil && !slices.ContainsFunc(f.holders, func(h string) bool { return slices.Contains(holders, h) }) {
+			found := f.last
+			if lowest != nil {
+				found = min(found, *lowest-1)
+			}
+			f.found = &found
+		}
+		return err
+	})
+}
+
+// saw notes a look that was committed, with the rows that it deleted. If ids went back, rows come below the floor.
+func (f *floor) saw(seen look, deleted int) {
+	f.deleted += deleted
+	if f.found != nil {
+		f.id, f.last, f.holders, f.deleted = max(f.id, *f.found), 0, nil, 0
+	}
+	if seen.last < f.id || len(seen.rows) > 0 && seen.rows[0].id <= f.id {
+		f.id, f.last, f.holders, f.deleted = 0, 0, nil, f.worth
+	}
+}

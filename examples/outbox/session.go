@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// errPooler says that a pooler gives each transaction another session of the database. Then settings, prepared statements and
+// LISTEN of this process are other clients', and those of other clients are this process's.
+var errPooler = errors.New("a pooler (such as PgBouncer) shares sessions of the database between clients: " +
+	"connect to the database itself, or to a pool with pool_mode=session")
+
+// prepareSession makes the settings of a new session, and verifies that they hold in the next transaction.
+func prepareSession(ctx context.Context, conn *pgconn.PgConn, wanted map[string]string) error {
+	var set, show, args []string
+	names := slices.Sorted(maps.Keys(wanted))
+	for i, name := range names {
+		set = append(set, fmt.Sprintf("set_config($%d, $%d, false)", 2*i+1, 2*i+2))
+		show = append(show, fmt.Sprintf("current_setting($%d)", i+1))
+		args = append(args, name, wanted[name])
+	}
+	made, err := ask(ctx, conn, "SELECT "+strings.Join(set, ", "), args...)
+	if err != nil {
+		return fmt.Errorf("settings of the session: %w", err)
+	}
+	shown, err := ask(ctx, conn, "SELECT "+strings.Join(show, ", "), names...)
+	if err != nil {
+		return fmt.Errorf("settings of the session: %w", err)
+	}
+	for i, name := range names {
+		if shown[i] != made[i] {
+			return fmt.Errorf("%w: %s was set to %s, and is %s in the next transaction", errPooler, name, made[i], shown[i])
+		}
+	}
+	return nil
+}
+
+// behindPooler reports whether a pooler is between this process and the database. It is an error if the pooler gives transactions
+// different sessions. A pooler tells clients numbers of its own as those of their sessions.
+func behindPooler(ctx context.Context, conn *pgconn.PgConn) (bool, error) {
+	session, err := ask(ctx, conn, "SELECT pg_backend_pid()")
+	return err == nil && session[0] != fmt.Sprint(conn.PID()), err
+}
+
+// sharesSessions returns errPooler if another client gets the session of this one while both are connected, or if this one has another
+// session in its next transaction. It changes no setting, which would be one for other clients, too.
+func sharesSessions(ctx context.Context, cfg *pgconn.Config) error {
+	cfg = cfg.Copy()
+	cfg.AfterConnect = nil
+	first, err := pgconn.ConnectConfig(ctx, cfg)
+	if refusedParameter(err) {
+		return fmt.Errorf("%w; give settings in --database as name=value, and not in options, which a pooler refuses", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer first.Close(context.WithoutCancel(ctx))
+	if pooled, err := behindPooler(ctx, first); err != nil || !pooled {
+		return err
+	}
+	second, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer second.Close(context.WithoutCancel(ctx))
+	var sessions []string
+	for _, c := range []*pgconn.PgConn{first, second, first, first} {
+		if c == second { // keeps its session, so that the first one gets another if sessions are shared
+			if _, err := ask(ctx, c, "BEGIN"); err != nil {
+				return fmt.Errorf("%w: it refuses BEGIN: %w", errPooler, err)
+			}
+		}
+		session, err := ask(ctx, c, "SELECT pg_backend_pid()")
+		if err != nil {
+			return err
+		}
+		sessions = append(sessions, session...)
+	}
+	if sessions[1] == sessions[0] || sessions[2] != sessions[0] || sessions[3] != sessions[0] {
+		return errPooler
+	}
+	return nil
+}
+
+// ask executes a statement that is not prepared, and returns the values of its row, if there is one.
+func ask(ctx context.Context, conn *pgconn.PgConn, statement string, args ...string) (values []string, err error) {
+	var params [][]byte
+	for _, arg := range args {
+		params = append(params, []byte(arg))
+	}
+	result := conn.ExecParams(ctx, statement, params, nil, nil, nil).Read()
+	for _, row := range result.Rows {
+		for _, value := range row {
+			values = append(values, string(value))
+		}
+	}
+	return values, result.Err
+}
+
+// refusedParameter reports whether a pooler has refused a parameter of the connection, which it will always do.
+func refusedParameter(err error) bool {
+	refusal, answered := errors.AsType[*pgconn.PgError](err)
+	return answered && refusal.Code == "08P01" && strings.Contains(refusal.Message, "unsupported startup parameter")
+}
