@@ -30,6 +30,8 @@ const (
 	medium = 5 * time.Second
 	// soon is the longest that any step may take on a busy machine.
 	soon = 60 * time.Second
+	// tick is how often a condition is looked at.
+	tick = 5 * time.Millisecond
 )
 
 var program string // this command, built
@@ -130,10 +132,10 @@ func neliBy(t *testing.T, change func(*exec.Cmd), env []string, args ...string) 
 	p := &process{t: t, cmd: exec.CommandContext(context.Background(), program, args...), done: make(chan struct{})}
 	p.cmd.Env = env
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.Stderr = writer{p}
 	change(p.cmd)
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
-	p.cmd.Stderr = writer{p}
 	require.NoError(t, p.cmd.Start())
 	go func() {
 		defer close(p.done)

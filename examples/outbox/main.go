@@ -47,6 +47,7 @@ func relayCommand() *cobra.Command {
 			if err := errors.Join(fromEnvironment(cmd.Flags()), c.check(cmd.Flags())); err != nil {
 				return err
 			}
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // the reader of the log may end before the relay
 			return run(cmd.Context(), &c)
 		},
 	}

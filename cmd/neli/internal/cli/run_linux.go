@@ -27,16 +27,22 @@ const runLong = `Run a command while this process leads its group. Meanwhile it 
 Start neli run with the same group and command in as many places as you like: one of them runs the
 command. When the command ends, neli exits with the command's exit code (128 plus the signal's number
 if a signal killed it), and another process leads within a few round trips. There is no shell. The
-command runs in a process group of its own, gets no open files but the standard ones, and cannot read
-from a terminal. Processes that it leaves behind in its group are killed.
+command runs in a process group of its own and gets no open files but the standard ones. It has no
+terminal: instead of one its standard input is /dev/null, and /dev/tty cannot be opened, so a command
+that asks for a password fails at once. Its output may go to a terminal. Processes that it leaves behind
+in its group are killed.
 
 Signals. Before the command runs, TERM, INT, HUP and QUIT end neli at once with exit code 0. While the
-command runs, they go to its process group. neli then keeps leadership until the command has ended,
-and kills it after --drain. USR1, USR2, WINCH, CONT and TSTP are passed on. If HUP or INT is ignored
-when neli starts, as by nohup, neli and the command ignore it, too.
+command runs, they go to its process group, followed by CONT in case it is stopped. neli then keeps
+leadership until the command has ended, and kills it after --drain. USR1, USR2, WINCH, CONT and TSTP are
+passed on. If HUP or INT is ignored when neli starts, as by nohup, neli and the command ignore it, too.
+A stopped command keeps leadership; if neli did not stop it, the log says so after a second.
 
-Losing leadership. When leadership moves to another member, the process group gets TERM, and KILL
-before --drain is over. When leadership is lost, it gets KILL at once. Then neli contends again, or
+Log. neli never waits for its log, and does not end because of it. While standard error takes no lines,
+1,000 are kept and the others dropped; the log says how many.
+
+Losing leadership. When leadership moves to another member, the process group gets TERM and CONT, and
+KILL before --drain is over. When leadership is lost, it gets KILL at once. Then neli contends again, or
 exits with 122 if --once is given. A guard process kills the process group when the lease is over,
 even if neli was killed, stopped or starved of CPU.
 
@@ -105,6 +111,7 @@ func newRun(c *common) *cobra.Command {
 
 // run runs the command. It serves the page and the metrics at listen, unless that is empty.
 func run(cfg neli.Config, o job.Options, listen string) error {
+	outliveLog()
 	// Before anything else, so that a signal that ends neli is never missed.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, job.Signals()...)

@@ -39,6 +39,7 @@ func newSentinel(c *common) *cobra.Command {
 		Long:  sentinelLong,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			outliveLog()
 			logger, err := c.logger(cmd)
 			if err != nil {
 				return err

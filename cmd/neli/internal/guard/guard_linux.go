@@ -117,10 +117,9 @@ func socket(fd int) *os.File {
 }
 
 // outliveSignals keeps the guard alive when a supervisor signals all processes of a service: it must
-// not end before the command. The same goes for SIGPIPE: standard error may be a pipe to a program that
-// has ended. It does not ignore the signals, since the command would inherit that.
+// not end before the command. It does not ignore the signals, since the command would inherit that.
 func outliveSignals() {
-	if signals := NotIgnored(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGPIPE); len(signals) > 0 { // Notify takes none for all
+	if signals := NotIgnored(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT); len(signals) > 0 { // Notify takes none for all
 		signal.Notify(make(chan os.Signal, 1), signals...)
 	}
 }
@@ -153,7 +152,24 @@ func (g *guard) enclose() {
 // tell reports trouble to the elector, or on standard error if the elector is gone.
 func (g *guard) tell(trouble string) {
 	if (Report{Group: g.group, Trouble: trouble}).write(g.reports) != nil {
-		fmt.Fprintln(os.Stderr, "neli:", trouble)
+		say(trouble)
+	}
+}
+
+// say writes to standard error, but does not wait for it longer than a second and does not end with it: a
+// pipe may be full or without a reader.
+func say(text string) {
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGXFSZ)
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		fmt.Fprintln(os.Stderr, "neli:", text)
+	}()
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-said:
+	case <-timer.C:
 	}
 }
 
@@ -178,6 +194,7 @@ func (g *guard) watch(first told) int {
 		g.leader()
 		close(ended)
 	}()
+	go g.stops()
 	deadline := first.deadline
 	g.alarm.set(deadline)
 	for _, s := range first.signals {
@@ -216,7 +233,7 @@ func (g *guard) watch(first told) int {
 
 // deliver sends the group a signal. It does not matter if the group has just ended.
 func (g *guard) deliver(s syscall.Signal) {
-	if err := unix.Kill(-g.group, s); errors.Is(err, unix.EPERM) {
+	if err := unix.Kill(-g.group, s); errors.Is(err, unix.EPERM) && s != unix.SIGCONT { // CONT follows a signal that was told of
 		g.tell(fmt.Sprintf("the command has changed its user and cannot be sent %s", unix.SignalName(s)))
 	}
 }
@@ -238,6 +255,22 @@ func (g *guard) kill() {
 // the group's number cannot be reused meanwhile.
 func (g *guard) leader() {
 	for errors.Is(unix.Waitid(unix.P_PID, g.group, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+}
+
+// stops reports whenever the command itself is stopped or continued, until it has ended.
+func (g *guard) stops() {
+	for {
+		var info unix.Siginfo
+		switch err := unix.Waitid(unix.P_PID, g.group, &info, unix.WSTOPPED|unix.WCONTINUED, nil); {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return // ECHILD
+		case info.Code == stoppedChild:
+			_ = Report{Group: g.group, Stopped: syscall.Signal(child(&info, 2))}.write(g.reports)
+		default:
+			_ = Report{Group: g.group, Continued: true}.write(g.reports)
+		}
 	}
 }
 
@@ -292,9 +325,11 @@ func become(command []string) int {
 	path, err := exec.LookPath(command[0])
 	if err == nil {
 		stillDieWithParent()
+		// neli run ignores it. A signal that is handled gets its default when the command begins.
+		signal.Notify(make(chan os.Signal, 1), unix.SIGTTOU)
 		err = unix.Exec(path, command, os.Environ())
 	}
-	fmt.Fprintf(os.Stderr, "neli: %s: %v\n", command[0], err)
+	say(fmt.Sprintf("%s: %v", command[0], err))
 	return StartCode(err)
 }
 

@@ -67,9 +67,17 @@ func zombie() int {
 	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil); err != nil {
 		return 0
 	}
-	// Three int32 come first, then, aligned like a pointer, the process's number.
+	return int(child(&info, 0))
+}
+
+// stoppedChild is Code in what is told of a child that was stopped (CLD_STOPPED).
+const stoppedChild = 5
+
+// child returns the n-th number that is told of a child: its process's number, its user, its exit code or signal.
+func child(info *unix.Siginfo, n uintptr) int32 {
+	// Three int32 come first, then, aligned like a pointer, these.
 	offset := (3*unsafe.Sizeof(int32(0)) + unsafe.Alignof(uintptr(0)) - 1) &^ (unsafe.Alignof(uintptr(0)) - 1)
-	return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), offset)))
+	return *(*int32)(unsafe.Add(unsafe.Pointer(info), offset+n*unsafe.Sizeof(int32(0))))
 }
 
 // stat is part of /proc/<pid>/stat.

@@ -48,7 +48,7 @@ var mutants = []mutation.Mutant{
 		Old: "NotIgnored(unix.SIGTERM, ", New: "NotIgnored(",
 		Guard: "TestGuardKilled", Want: "what a supervisor sends"},
 	{Rule: "nor does a broken standard error", File: "guard_linux.go",
-		Old: ", unix.SIGPIPE)", New: ")",
+		Old: "unix.SIGPIPE, unix.SIGXFSZ)", New: "unix.SIGXFSZ)",
 		Guard: "TestTroubleThatCannotBeTold", Want: "Condition never satisfied"},
 	{Rule: "time is told by the clock that counts suspensions", File: "clock_linux.go",
 		Old: "unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)", New: "unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)",

@@ -65,6 +65,10 @@ type Report struct {
 	Error string `json:"error,omitempty"` // why the guard could not start it
 	// Trouble is what went wrong while the command runs, for example a process that cannot be killed.
 	Trouble string `json:"trouble,omitempty"`
+	// Stopped is the signal that has stopped the command itself, and Continued says that it goes on. Such
+	// a report says nothing else.
+	Stopped   syscall.Signal `json:"stopped,omitempty"`
+	Continued bool           `json:"continued,omitempty"`
 
 	// Code is the exit code by the rules of timeout(1): the command's own, 128 plus the number of the
 	// signal that killed it, 126 if it cannot be executed, 127 if it does not exist.

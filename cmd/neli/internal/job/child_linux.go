@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -25,6 +26,7 @@ type child struct {
 	orders  *os.File
 	reports *os.File
 	second  *second // nil: without a cgroup
+	stop    *stop
 	work    sync.WaitGroup
 
 	mu     sync.Mutex    // guards writes to orders
@@ -63,17 +65,19 @@ func startGuard(command, env []string, told *os.File, second *second, k *kin, lo
 		return nil, err
 	}
 	c := &child{kin: k, log: log, second: second, guard: exec.Command(guard.Self, append([]string{guard.Verb, "--"}, command...)...), orders: orders,
-		reports: reports, ended: make(chan struct{})}
+		reports: reports, ended: make(chan struct{}), stop: &stop{log: log}}
 	c.guard.Args[0] = "neli"
 	c.guard.Env = env
-	c.guard.Stdin, c.guard.Stdout, c.guard.Stderr = os.Stdin, os.Stdout, os.Stderr
+	c.guard.Stdin, c.guard.Stdout, c.guard.Stderr = input(), os.Stdout, os.Stderr
 	c.guard.ExtraFiles = []*os.File{ordersIn, reportsOut}
 	var cgroup *os.File // nil: the guard gets no such file
 	if second != nil {
 		cgroup = second.cgroup.Dir
 	}
 	c.guard.ExtraFiles = append(c.guard.ExtraFiles, cgroup, told)
-	c.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it gets no signals from the terminal
+	// A session of its own has no terminal. So the guard gets no signals from one, and none stops the command,
+	// which would keep the lease and do nothing.
+	c.guard.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = k.start(c.guard)
 	_ = errors.Join(ordersIn.Close(), reportsOut.Close())
 	if err != nil {
@@ -81,6 +85,15 @@ func startGuard(command, env []string, told *os.File, second *second, k *kin, lo
 		return nil, fmt.Errorf("cannot start the guard process: %w", err)
 	}
 	return c, nil
+}
+
+// input returns the command's standard input: this process's own, or /dev/null instead of a terminal, from which
+// the command must not read beside the shell.
+func input() io.Reader {
+	if _, err := unix.IoctlGetTermios(int(os.Stdin.Fd()), unix.TCGETS); err == nil {
+		return nil
+	}
+	return os.Stdin
 }
 
 // goOn resumes the guard whenever it is stopped: if the elector were then killed, nothing would end
@@ -106,6 +119,10 @@ func (c *child) follow() {
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
 			break // not a guard's report: it is killed below
 		}
+		if r.Stopped != 0 || r.Continued {
+			c.stop.heard(r)
+			continue
+		}
 		if last = r; r.Ended {
 			break
 		}
@@ -115,6 +132,7 @@ func (c *child) follow() {
 		group = r.Group
 		c.kin.add(group) // this process waits for it if the guard is killed
 	}
+	c.stop.over()
 	if !last.Ended { // the guard was killed; the kernel has killed the command, and this process adopted the rest of the group
 		_ = c.guard.Process.Kill()
 	}
@@ -152,7 +170,16 @@ func (c *child) clean(group int) {
 func (c *child) until(deadline time.Duration) { c.order(guard.Until(deadline)) }
 
 // signal sends the group a signal.
-func (c *child) signal(s syscall.Signal) { c.order(guard.Deliver(s)) }
+func (c *child) signal(s syscall.Signal) {
+	c.stop.sent(s)
+	c.order(guard.Deliver(s))
+}
+
+// finish sends the group a signal to end, and has it go on if it is stopped: it would notice the signal only then.
+func (c *child) finish(s syscall.Signal) {
+	c.signal(s)
+	c.signal(unix.SIGCONT)
+}
 
 // order sends the guards an order. A stopped guard does not empty its pipe, so an order that does not
 // fit is dropped. Use kill for what must get through.

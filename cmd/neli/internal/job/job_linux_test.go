@@ -93,6 +93,50 @@ func TestALeaseThatIsOverAtOnceIsTold(t *testing.T) {
 	require.Contains(t, out.String(), `level=WARN msg="the command has ended" code=137 cause="leadership was lost"`)
 }
 
+// A command that was stopped handles the signal that tells it to finish, instead of being killed when the drain is over.
+func TestStoppedCommandIsContinuedToFinish(t *testing.T) {
+	b := nelitest.NewBroker(nelitest.Options{})
+	t.Cleanup(b.Close)
+	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: 2 * time.Second, Provider: b.Provider("alice")})
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "pid")
+	signals, code := make(chan os.Signal, 1), make(chan int, 1)
+	go func() {
+		c, _ := Run(n, Options{Command: []string{"sh", "-c", `trap "exit 3" TERM; echo $$ >` + file + `; kill -STOP $$; sleep 1000 & wait`}, Env: os.Environ(),
+			Drain: 2 * soon, Log: slog.New(slog.DiscardHandler)}, signals)
+		code <- c
+	}()
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile(file)
+		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
+		return err == nil && strings.Contains(string(stat), ") T ")
+	}, soon, time.Millisecond, "it stops")
+	signals <- unix.SIGTERM
+	ended := false
+	require.Eventually(t, func() bool {
+		ended = ended || len(code) > 0
+		return ended
+	}, soon, time.Millisecond, "it has not finished")
+	require.Equal(t, 3, <-code)
+	require.NoError(t, n.Close())
+}
+
+// In a session of its own the command has no terminal that could stop it.
+func TestCommandRunsInASessionWithoutTerminal(t *testing.T) {
+	b := nelitest.NewBroker(nelitest.Options{})
+	t.Cleanup(b.Close)
+	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: 2 * time.Second, Provider: b.Provider("alice")})
+	require.NoError(t, err)
+	own, err := unix.Getsid(0)
+	require.NoError(t, err)
+	code, err := Run(n, Options{Command: []string{"sh", "-c", `read pid name state parent group session terminal rest </proc/$$/stat
+		[ $session != ` + strconv.Itoa(own) + ` ] || exit 7; [ $terminal = 0 ] || exit 8`}, Env: os.Environ(), Drain: time.Second, Log: slog.New(slog.DiscardHandler)}, nil)
+	require.NoError(t, err)
+	require.NotEqual(t, 7, code, "the session of neli")
+	require.Zero(t, code, "a terminal")
+	require.NoError(t, n.Close())
+}
+
 // The command kills its guard. This process adopts the processes that left the group, and reaps them. The
 // orphan outlasts the guard: otherwise the guard could reap it.
 func TestOrphansAreReaped(t *testing.T) {

@@ -86,8 +86,12 @@ func (t *term) signalled(s os.Signal) {
 	if !ok {
 		return
 	}
-	t.child.signal(number)
-	if ends(s) && !t.asked {
+	if !ends(s) {
+		t.child.signal(number)
+		return
+	}
+	t.child.finish(number)
+	if !t.asked {
 		t.asked = true
 		t.finishWithin(t.Drain)
 	}
@@ -111,7 +115,7 @@ func (t *term) withdrawn(cause error) {
 	}
 	t.revoked = true
 	t.Log.Info("leadership revoked: the command is told to finish")
-	t.child.signal(syscall.SIGTERM)
+	t.child.finish(syscall.SIGTERM)
 	t.finishWithin(t.Drain - min(killBefore, t.Drain/4))
 }
 
