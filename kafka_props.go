@@ -93,23 +93,35 @@ func (s *settings) fetchWait() string {
 	return strconv.FormatInt(max(0, min(longPoll, room)).Milliseconds(), 10)
 }
 
+// reservedProperty is a property that users cannot set, except to what the library sets anyway: people's files
+// have such values.
+type reservedProperty struct {
+	rule string
+	same []string // what the library sets, in lower case
+}
+
 // reserved lists the properties that users cannot set.
-var reserved = map[string]string{
-	"acks":                            "is always all: a lease must survive a broker",
-	"request.required.acks":           "is always all: a lease must survive a broker",
-	"group.id":                        "is set by LeaderGroupID",
-	"auto.offset.reset":               "is set by the library: a silent jump would void a lease",
-	"enable.auto.commit":              "is set by the library, which commits nothing",
-	"enable.auto.offset.store":        "is set by the library, which commits nothing",
-	"isolation.level":                 "is set by the library",
-	"enable.partition.eof":            "is set by the library",
-	"message.timeout.ms":              "is set by the library from HeartbeatTimeout",
-	"delivery.timeout.ms":             "is set by the library from HeartbeatTimeout",
-	"transactional.id":                "is not supported: the lease needs no transactions",
-	"allow.auto.create.topics":        "is set by the library, see DisableTopicCreation",
-	"go.events.channel.enable":        "is not supported",
-	"plugin.library.paths":            "is not supported",
-	"go.application.rebalance.enable": "is set by the library",
+var reserved = map[string]reservedProperty{
+	"acks":                            {"is always all: a lease must survive a broker", []string{"all", "-1"}},
+	"request.required.acks":           {"is always all: a lease must survive a broker", []string{"all", "-1"}},
+	"group.id":                        {"is set by LeaderGroupID: leave it out", nil},
+	"auto.offset.reset":               {"is set by the library, since a silent jump would void a lease: leave it out", []string{"error", "none"}},
+	"enable.auto.commit":              {"is set by the library, which commits nothing: leave it out", []string{"false"}},
+	"enable.auto.offset.store":        {"is set by the library, which commits nothing: leave it out", []string{"false"}},
+	"isolation.level":                 {"is set by the library: leave it out", []string{"read_uncommitted"}},
+	"enable.partition.eof":            {"is set by the library: leave it out", []string{"false"}},
+	"message.timeout.ms":              {"is set by the library from HeartbeatTimeout: leave it out", nil},
+	"delivery.timeout.ms":             {"is set by the library from HeartbeatTimeout: leave it out", nil},
+	"transactional.id":                {"is not supported, since the lease needs no transactions: leave it out", nil},
+	"allow.auto.create.topics":        {"is set by the library, which creates the topic with safe settings: leave it out", []string{"false"}},
+	"go.events.channel.enable":        {"is not supported: leave it out", []string{"false"}},
+	"plugin.library.paths":            {"is not supported: leave it out", nil},
+	"go.application.rebalance.enable": {"is set by the library: leave it out", nil},
+}
+
+// asSet reports whether the value is what the library sets, or empty, which counts as not set.
+func (r reservedProperty) asSet(value string) bool {
+	return value == "" || slices.Contains(r.same, strings.ToLower(value))
 }
 
 // groupOnly lists the properties of group members only.
@@ -128,8 +140,9 @@ var writeOnly = []string{"enable.idempotence", "enable.gapless.guarantee", "queu
 	"compression.codec", "compression.type", "compression.level", "batch.num.messages", "batch.size",
 	"sticky.partitioning.linger.ms", "request.timeout.ms", "partitioner"}
 
-// checkProperties checks the user's properties and turns them into strings.
-func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
+// checkProperties checks the user's properties and turns them into strings, without those that the library sets.
+// group is LeaderGroupID.
+func checkProperties(m KafkaConfigMap, group string, f *faults) map[string]string {
 	out := make(map[string]string, len(m))
 	protocol, _ := propertyValue(m["security.protocol"])
 	protocol = or(protocol, "plaintext")
@@ -140,10 +153,10 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 		if redact.Secret(name) {
 			shown = redact.Mark
 		}
-		rule, taken := reserved[name]
+		kept, taken := reserved[name]
 		switch {
 		case taken:
-			f.check(false, field, shown, rule)
+			f.check(ok && (kept.asSet(v) || name == "group.id" && v == group), field, shown, kept.rule)
 		case !ok:
 			f.check(false, field, fmt.Sprintf("a %T", m[name]), "must be a string, a boolean or an integer")
 		default:

@@ -229,6 +229,20 @@ func TestFixedPropertiesStayFixed(t *testing.T) {
 	}
 }
 
+// A file may say what the library does anyway.
+func TestFixedPropertiesMayBeGivenAsTheyAre(t *testing.T) {
+	same := KafkaConfigMap{"acks": "ALL", "request.required.acks": -1, "group.id": "app", "auto.offset.reset": "none", "enable.auto.commit": false,
+		"enable.auto.offset.store": "false", "isolation.level": "read_uncommitted", "enable.partition.eof": "false",
+		"allow.auto.create.topics": "false", "transactional.id": ""}
+	s := resolved(t, Config{LeaderGroupID: "app", KafkaConfig: same})
+	require.Empty(t, s.kafka, "the library's own values reach the clients")
+	require.Equal(t, "error", s.readerProperties()["auto.offset.reset"])
+	_, err := Config{LeaderGroupID: "app", KafkaConfig: KafkaConfigMap{"group.id": "App", "acks": "1", "auto.offset.reset": "earliest"}}.resolve()
+	for _, name := range []string{"group.id", "acks", "auto.offset.reset"} {
+		require.ErrorContains(t, err, "KafkaConfig["+name+"]")
+	}
+}
+
 // The broker sets the timeouts of a group of the new protocol, and the client
 // refuses them.
 func TestPropertiesOfTheNewGroupProtocol(t *testing.T) {

@@ -148,7 +148,7 @@ func (c Config) check() (*settings, *faults) {
 		fmt.Sprintf("must be between 0 and %d", int64(maxTokenBase)))
 	f.check(s.drift >= 0 && s.drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift,
 		fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))
-	s.kafka = checkProperties(c.KafkaConfig, f)
+	s.kafka = checkProperties(c.KafkaConfig, s.group, f)
 	c.checkToken(s, f)
 	s.secrets = redact.Of(s.kafka)
 	s.logger, s.lines = logqueue.New(s.secrets.Logger(or(c.Logger, slog.New(slog.DiscardHandler))).Handler(),

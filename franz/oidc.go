@@ -91,7 +91,7 @@ func (b bearerSettings) authorities() (*x509.CertPool, error) {
 	switch {
 	case b.ca != "" && b.caFile != "":
 		return nil, errors.New("https.ca.location, https.ca.pem: one or the other")
-	case b.ca != "" && !pool.AppendCertsFromPEM([]byte(b.ca)):
+	case b.ca != "" && !pool.AppendCertsFromPEM([]byte(lines(b.ca))):
 		return nil, errors.New("https.ca.pem: holds no certificate")
 	case b.ca == "":
 		if err := addFiles(pool, b.caFile); err != nil {
@@ -304,7 +304,7 @@ func (b bearerSettings) begin() (header map[string]any, claims jwt.MapClaims, er
 
 // signer returns the key and the signing method. Its errors show nothing of the key.
 func (b bearerSettings) signer() (method jwt.SigningMethod, key any, err error) {
-	read := []byte(b.key)
+	read := []byte(lines(b.key))
 	if b.key == "" {
 		if read, err = os.ReadFile(b.keyFile); err != nil {
 			return nil, nil, fmt.Errorf("sasl.oauthbearer.assertion.private.key.file: %w", err)

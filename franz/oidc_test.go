@@ -241,7 +241,7 @@ func TestTokenProperties(t *testing.T) {
 		{map[string]string{"sasl.oauthbearer.extensions": "auth=x"}, "sasl.oauthbearer.extensions: must be"},
 		{map[string]string{"https.ca.location": "/nowhere"}, "https.ca.location: open /nowhere"},
 		{map[string]string{"https.ca.pem": "none"}, "https.ca.pem: holds no certificate"},
-		{map[string]string{"sasl.oauthbearer.metadata.authentication.type": "azure_imds"}, "set Config.Token instead"},
+		{map[string]string{"sasl.oauthbearer.metadata.authentication.type": "azure_imds"}, "in Go: set Config.Token"},
 		{map[string]string{"sasl.oauthbearer.grant.type": "password"}, "sasl.oauthbearer.grant.type=password: must be client_credentials or urn:"},
 		{map[string]string{"sasl.oauthbearer.grant.type": grantAssertion}, "sasl.oauthbearer.assertion.private.key.file: is needed"},
 		{map[string]string{"sasl.oauthbearer.grant.type": grantAssertion, "sasl.oauthbearer.assertion.private.key.pem": "s3cret"}, "sasl.oauthbearer.assertion.private.key: is not a key"},

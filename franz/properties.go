@@ -133,21 +133,11 @@ func (p *property) apply(s *settings, name, value string) error {
 // known returns a property of the table. A property that is missing there is refused.
 func known(name string) *property {
 	for i := range table {
-		if slices.Contains(table[i].names, name) {
+		if slices.ContainsFunc(table[i].names, func(n string) bool { return n == name || strings.HasSuffix(n, ".") && strings.HasPrefix(name, n) }) {
 			return &table[i]
 		}
 	}
 	return nil
-}
-
-// hint returns why a property is refused, and what to do instead if there is something.
-func hint(name string) string {
-	for _, r := range refused {
-		if strings.HasPrefix(name, r.prefix) {
-			return r.why
-		}
-	}
-	return "franz-go has nothing for it, or it is not known"
 }
 
 // opts returns the options that the user's options may override.

@@ -92,10 +92,12 @@ var table = []property{
 	{[]string{"enable.idempotence"}, "no effect: records of a lease may be duplicated, and idempotence would keep records that must be dropped", only("true", "false")},
 	{[]string{"check.crcs"}, "no effect: franz-go always checks", nil},
 	{[]string{"socket.keepalive.enable"}, "no effect: Go keeps connections alive", nil},
-	{[]string{"debug", "log_level", "log.connection.close", "log.thread.name", "log.queue"}, "no effect: the level of Config.Logger decides", nil},
+	{[]string{"debug", "log_level", "log.connection.close", "log.thread.name", "log.queue"}, "no effect: the level of the log decides", nil},
 	{[]string{"queued.min.messages", "queued.max.messages.kbytes"}, "no effect: one answer of each broker is buffered", nil},
 	{[]string{"partitioner", "sticky.partitioning.linger.ms"}, "no effect: the library chooses the partition", nil},
 	{[]string{"coordinator.query.interval.ms"}, "no effect: franz-go asks when a coordinator has changed", nil},
+	{javaWork, "no effect: for the work of other programs; a name that ends in a dot is a prefix", nil},
+	{otherTuning, "no effect: franz-go needs none, or has its own", nil},
 
 	// Security.
 	{[]string{"security.protocol"}, "`kgo.DialTLSConfig`, `kgo.SASL`", choice(func(s *settings, v string) { s.security.protocol = v }, "plaintext", "ssl", "sasl_plaintext", "sasl_ssl")},
@@ -129,24 +131,10 @@ var table = []property{
 	{[]string{"ssl.certificate.pem"}, "`tls.Config.Certificates`", text(func(s *settings, v string) { s.security.certificate = v })},
 	{[]string{"ssl.key.location"}, "likewise", text(func(s *settings, v string) { s.security.keyFile = v })},
 	{[]string{"ssl.key.pem"}, "likewise", text(func(s *settings, v string) { s.security.key = v })},
+	{[]string{"ssl.protocol"}, "no effect: TLS 1.2 and 1.3 are used; other values are refused", only("tls", "tlsv1.2", "tlsv1.3")},
+	{[]string{"ssl.enabled.protocols"}, "likewise; TLS 1.3 alone is refused, since the brokers decide that", only("tlsv1.2,tlsv1.3", "tlsv1.3,tlsv1.2")},
 	{[]string{"enable.ssl.certificate.verification"}, "`false`: `tls.Config.InsecureSkipVerify`", truth(func(s *settings, on bool) { s.security.verify = on })},
 	{[]string{"ssl.endpoint.identification.algorithm"}, "`none`: the broker's certificate is verified, but not its name", choice(func(s *settings, v string) { s.security.identify = v == "https" }, "none", "https")},
-}
-
-// refused are known properties that are refused, by the beginning of their names, with the
-// reasons.
-var refused = []struct{ prefix, why string }{
-	{"sasl.oauthbearer.assertion.private.key.passphrase", "Go reads no encrypted keys: decrypt it, or set Config.Token instead"},
-	{"sasl.oauthbearer.", "set Config.Token instead"},
-	{"enable.sasl.oauthbearer.unsecure.jwt", "set Config.Token instead"},
-	{"sasl.kerberos.", "give kgo.SASL of a mechanism for Kerberos to franz.Provider instead"},
-	{"ssl.key.password", "Go reads no encrypted keys: decrypt it, or give kgo.DialTLSConfig to franz.Provider instead"},
-	{"ssl.keystore.", "Go reads no PKCS#12: use ssl.certificate.* and ssl.key.*, or give kgo.DialTLSConfig to franz.Provider instead"},
-	{"ssl.", "give kgo.DialTLSConfig to franz.Provider instead"},
-	{"broker.address.family", "give kgo.Dialer to franz.Provider instead"},
-	{"transactional.id", "a lease needs no transactions"},
-	{"max.in.flight", "one request in flight for each broker keeps records in order"},
-	{"enable.gapless.guarantee", "records must be dropped when they are late"},
 }
 
 // seeds parses a list of [protocol://]host[:port]. It skips empty entries, as librdkafka does:

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -82,7 +83,7 @@ func (s *security) loadCA() error {
 		return nil
 	}
 	pool := x509.NewCertPool()
-	if s.ca != "" && !pool.AppendCertsFromPEM([]byte(s.ca)) {
+	if s.ca != "" && !pool.AppendCertsFromPEM([]byte(lines(s.ca))) {
 		return errors.New("ssl.ca.pem: holds no certificate")
 	}
 	if s.caFile != "" && s.caFile != "probe" {
@@ -171,9 +172,18 @@ func (r *renewed) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return r.last.Load(), nil
 }
 
+// marks are the lines that begin and end something in PEM format.
+var marks = regexp.MustCompile(`\s*(-----(?:BEGIN|END) [A-Z0-9 ]+-----)\s*`)
+
+// lines returns a value in PEM format with its marks on lines of their own. A file of properties or an
+// argument may have all in one line, joined by spaces or by \n as it is written.
+func lines(pem string) string {
+	return strings.TrimPrefix(marks.ReplaceAllString(strings.ReplaceAll(pem, `\n`, "\n"), "\n$1\n"), "\n")
+}
+
 func content(name, value, file string) ([]byte, error) {
 	if value != "" || file == "" {
-		return []byte(value), nil
+		return []byte(lines(value)), nil
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -219,16 +229,16 @@ func (s *security) without(given []sasl.Mechanism) error {
 	case s.mechanism == "OAUTHBEARER" && s.bearer.method == "oidc":
 		return nil
 	case s.mechanism == "OAUTHBEARER":
-		return errors.New("sasl.mechanism=OAUTHBEARER: needs sasl.oauthbearer.method=oidc, or Config.Token")
+		return errors.New("sasl.mechanism=OAUTHBEARER: needs sasl.oauthbearer.method=oidc (in Go: or Config.Token)")
 	}
-	why := "give kgo.SASL to franz.Provider instead"
+	why := "give kgo.SASL to franz.Provider for another one"
 	switch s.mechanism {
 	case "AWS_MSK_IAM":
-		why = "give kgo.SASL(iam.Mechanism()) of github.com/goneli/neli/franz/iam to franz.Provider"
+		why = "give kgo.SASL of iam.Mechanism in github.com/goneli/neli/franz/iam to franz.Provider"
 	case "GSSAPI":
 		why = "give kgo.SASL of github.com/twmb/franz-go/pkg/sasl/kerberos to franz.Provider"
 	}
-	return fmt.Errorf("sasl.mechanism=%s: must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; otherwise %s", s.mechanism, why)
+	return fmt.Errorf("sasl.mechanism=%s: must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER (in Go: %s)", s.mechanism, why)
 }
 
 func (s *security) loadMechanism() error {

@@ -34,10 +34,13 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	if code, ok := guarded(args); ok {
 		return code
 	}
-	root := newRoot()
+	log := newLogWriter(stderr)
+	defer log.close()
+	c := &common{}
+	root := newRootWith(c)
 	root.SetArgs(args)
 	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetErr(log)
 	err := root.Execute()
 	if err == nil {
 		return 0
@@ -47,7 +50,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		code = e.code
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(stderr, "neli:", tidy(text))
+		fmt.Fprintln(log, "neli:", tidy(c.placed(text)))
 	}
 	return code
 }
@@ -59,7 +62,42 @@ func tidy(text string) string {
 	for _, call := range []string{"Ask: ", "CallMembers: ", "New: ", "RunSentinel: ", "invalid configuration:\n", "invalid configuration: "} {
 		text = strings.TrimPrefix(text, call)
 	}
+	text = onlyInGo.ReplaceAllString(text, "")
 	return fieldAtStart.ReplaceAllStringFunc(text, func(field string) string { return flagOf[strings.TrimSuffix(field, ":")] + ":" })
+}
+
+// onlyInGo is advice in the library's errors that only a program can follow.
+var onlyInGo = regexp.MustCompile(` \(in Go: [^()]*\)`)
+
+// property is the beginning of the library's error about a property of its KafkaConfig.
+var property = regexp.MustCompile(`(?m)^(?:Kafka client: )?KafkaConfig(?:\[([^\]]+)\]: |: ([A-Za-z0-9._-]+)([:=]))`)
+
+// placed returns an error's text with the place where each faulty property was given, and with flags in place
+// of the library's fields.
+func (c *common) placed(text string) string {
+	if !property.MatchString(text) {
+		return text
+	}
+	text = strings.NewReplacer("LeaderGroupID", "--group", "HeartbeatTimeout", "--timeout").Replace(text)
+	return property.ReplaceAllStringFunc(text, func(begins string) string {
+		m := property.FindStringSubmatch(begins)
+		name, mark := m[1]+m[2], ": "
+		if m[3] == "=" {
+			mark = "="
+		} else if m[3] == ":" {
+			mark = ":"
+		}
+		switch where, ok := c.where[name]; {
+		case !ok: // it derives from others
+			return name + mark
+		case where == "--bootstrap":
+			return where + mark
+		case strings.Contains(where, ":"):
+			return where + ": " + name + mark
+		default:
+			return where + " " + name + mark
+		}
+	})
 }
 
 // flagOf maps fields of the library's Config to the flags that set them.
@@ -69,8 +107,10 @@ var flagOf = map[string]string{"LeaderGroupID": "--group", "LeaderTopic": "--top
 
 var fieldAtStart = regexp.MustCompile(`(?m)^(LeaderGroupID|LeaderTopic|Name|HeartbeatTimeout|Roles|DrainTimeout|Request\.Role|Request\.To|Sentinel|allow):`)
 
-func newRoot() *cobra.Command {
-	var c common
+func newRoot() *cobra.Command { return newRootWith(&common{}) }
+
+// newRootWith returns the command. c gets the common flags.
+func newRootWith(c *common) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "neli",
 		Short:         "Run commands under leader election on Kafka, and show who leads",
@@ -81,7 +121,7 @@ func newRoot() *cobra.Command {
 		},
 	}
 	c.register(root.PersistentFlags())
-	root.AddCommand(newRun(&c), newStatus(&c), newWatch(&c), newTransfer(&c), newStepDown(&c), newCheck(&c), newSentinel(&c), newVersion(), newMan(root))
+	root.AddCommand(newRun(c), newStatus(c), newWatch(c), newTransfer(c), newStepDown(c), newCheck(c), newSentinel(c), newVersion(), newMan(root))
 	return root
 }
 

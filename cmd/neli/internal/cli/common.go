@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,11 +27,13 @@ type common struct {
 	timeout    time.Duration
 	logLevel   string
 	sentinel   string
+
+	where map[string]string // where each Kafka property was given: client.properties:3, -X, --bootstrap
 }
 
 func (c *common) register(f *pflag.FlagSet) {
 	f.StringVar(&c.bootstrap, "bootstrap", "localhost:9092", "addresses of Kafka brokers: host:port,host:port")
-	f.StringVar(&c.config, "config", "", "file of Kafka client properties, one name=value per line; put secrets here")
+	f.StringVar(&c.config, "config", "", "file of Kafka client properties, one name=value per line, in UTF-8; put secrets here")
 	f.StringArrayVarP(&c.properties, "property", "X", nil, "a Kafka client property, name=value; not for secrets: other users can see arguments")
 	f.StringVar(&c.group, "group", "", "the group that contends for the lease; one for each kind of job (required)")
 	f.StringVar(&c.topic, "topic", "", "topic that carries the election; groups may share one (default: the group's name and .neli)")
@@ -95,72 +96,67 @@ func (c *common) watchedBy(f *pflag.FlagSet, usage string) {
 // --bootstrap. These win over the file's only if the flag or its variable was given, and over those of an
 // -X that was typed only if --bootstrap was typed, too.
 func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
-	props := neli.KafkaConfigMap{}
+	var all []given
 	if c.config != "" {
-		if err := readProperties(c.config, props); err != nil {
+		var err error
+		if all, err = readProperties(c.config); err != nil {
 			return nil, fmt.Errorf("--config: %w", err)
 		}
 	}
 	// It is another name of bootstrap.servers. With both set, the default of --bootstrap would win.
-	const alias = "metadata.broker.list"
-	if brokers, ok := props[alias]; ok {
-		delete(props, alias)
-		if _, ok := props["bootstrap.servers"]; !ok {
-			props["bootstrap.servers"] = brokers
-		}
+	const alias, brokers = "metadata.broker.list", "bootstrap.servers"
+	if slices.ContainsFunc(all, func(p given) bool { return p.name == brokers }) {
+		all = slices.DeleteFunc(all, func(p given) bool { return p.name == alias })
 	}
+	arguments, err := c.arguments(cmd)
+	if err != nil {
+		return nil, err
+	}
+	props := neli.KafkaConfigMap{}
+	c.where = map[string]string{}
 	named := false // -X names the brokers
+	for i, p := range append(all, arguments...) {
+		if p.name == alias {
+			p.name = brokers
+		}
+		props[p.name], c.where[p.name] = p.value, p.where
+		named = named || p.name == brokers && i >= len(all)
+	}
+	flag := cmd.Flags().Lookup("bootstrap")
+	set := flag.Changed
+	if named && typed(cmd.Flags().Lookup("property")) {
+		set = typed(flag)
+	}
+	if _, ok := props[brokers]; !ok || set {
+		props[brokers], c.where[brokers] = c.bootstrap, "--bootstrap"
+	}
+	return props, nil
+}
+
+// arguments returns the properties of -X.
+func (c *common) arguments(cmd *cobra.Command) (props []given, err error) {
+	where := "-X"
+	if !typed(cmd.Flags().Lookup("property")) {
+		where = variable("property")
+	}
+	var errs []error
 	for _, p := range c.properties {
 		name, value, ok := strings.Cut(p, "=")
 		name = strings.TrimSpace(name)
 		switch {
 		case !ok || name == "":
-			return nil, fmt.Errorf("-X %q: must be name=value", name)
-		case redact.Secret(name) && !strings.HasSuffix(name, ".location"):
-			return nil, fmt.Errorf("-X %s: arguments are public: put it into the file named by --config", name)
+			errs = append(errs, fmt.Errorf("-X %q: must be name=value", name))
+		case redact.Secret(name) && !strings.HasSuffix(name, ".location") && !slices.Contains(publicPEM, name):
+			errs = append(errs, fmt.Errorf("-X %s: arguments are public: put it into the file named by --config", name))
+		default:
+			props = append(props, given{name, strings.TrimSpace(value), where})
 		}
-		if name == alias {
-			name = "bootstrap.servers"
-		}
-		props[name] = strings.TrimSpace(value)
-		named = named || name == "bootstrap.servers"
 	}
-	flag := cmd.Flags().Lookup("bootstrap")
-	given := flag.Changed
-	if named && typed(cmd.Flags().Lookup("property")) {
-		given = typed(flag)
-	}
-	if _, ok := props["bootstrap.servers"]; !ok || given {
-		props["bootstrap.servers"] = c.bootstrap
-	}
-	return props, nil
+	return props, errors.Join(errs...)
 }
+
+// publicPEM are certificates, which are no secrets although private keys have names like theirs.
+var publicPEM = []string{"ssl.ca.pem", "ssl.certificate.pem", "https.ca.pem"}
 
 // topicName is the pattern of a group's name that can be part of a topic's name.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,244}$`)
-
-// readProperties adds the lines name=value of a file to into. # begins a comment. Errors name the
-// line's number and never quote it, since it may be a secret.
-func readProperties(file string, into neli.KafkaConfigMap) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		name, value, ok := strings.Cut(line, "=")
-		if !ok || strings.TrimSpace(name) == "" {
-			return fmt.Errorf("%s:%d: must be name=value", file, n)
-		}
-		into[strings.TrimSpace(name)] = strings.TrimSpace(value)
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return nil
-}
