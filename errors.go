@@ -26,8 +26,9 @@ var (
 	// ErrUnsupported: the brokers, or the Provider, lack something without which a loss of the
 	// log would go unnoticed, so that tokens could start again. The text says what. One is topic
 	// ids: Kafka has them since 2.8; with ZooKeeper (up to 3.9) only if
-	// inter.broker.protocol.version is 2.8 or later. The other, with Config.Logs, is leader epochs:
-	// Kafka has them since 2.1. For other brokers see docs/brokers.md.
+	// inter.broker.protocol.version is 2.8 or later. The other, with Config.Logs, is leader epochs
+	// that grow whenever a broker was away: Kafka has them with KRaft. For other brokers see
+	// docs/brokers.md.
 	ErrUnsupported = errors.New("neli: the brokers lack topic ids or leader epochs")
 	// ErrAccess: the broker refuses the credentials, or an operation that this process needs; the
 	// text names it. Fatal only at the start. Access that worked once and is refused later is
@@ -82,6 +83,7 @@ var public = [...]struct{ internal, own error }{
 	{kafkalog.ErrNoTopicID, ErrUnsupported},
 	{kafkalog.ErrTopicPlacement, ErrTopicPlacement},
 	{kafkalog.ErrNoLeaderEpoch, ErrUnsupported},
+	{kafkalog.ErrEpochsNotKept, ErrUnsupported},
 	{kafkalog.ErrAccess, ErrAccess},
 	{elector.ErrNotLeader, ErrNotLeader},
 	{elector.ErrNoMember, ErrNoMember},

@@ -65,6 +65,9 @@ func testVersion(t *testing.T, opts kafkatest.Options) {
 	opts.BrokerProps["zookeeper.session.timeout.ms"] = "6000"
 	cluster := kafkatest.Run(t, opts)
 	e := &env{bootstrap: cluster.Bootstrap(), cluster: cluster, session: versionTimeout}
+	if opts.ZooKeeper {
+		testEpochsNotKept(t, cluster)
+	}
 
 	var all []*election
 	for _, client := range slices.Sorted(maps.Keys(clients)) {
@@ -74,7 +77,7 @@ func testVersion(t *testing.T, opts kafkatest.Options) {
 			func(p *contenderParams) { p.Nomination, p.Logs = neli.Open, 3 },
 		} {
 			var p contenderParams
-			if set(&p); p.Logs > opts.Brokers {
+			if set(&p); p.Logs > opts.Brokers || p.Logs > 0 && opts.ZooKeeper {
 				continue
 			}
 			all = append(all, exclusive(t, e, p.Nomination, versionTimeout, set, func(p *contenderParams) { p.Client = client }))
@@ -167,5 +170,22 @@ func tellTimes(t *testing.T, what string, all []*election, led []held, since ...
 	t.Helper()
 	for i, el := range all {
 		t.Logf("%-14s %-20v %v", what, el, (led[i].since - since[min(i, len(since)-1)]).Round(time.Millisecond))
+	}
+}
+
+// With ZooKeeper leader epochs may stay the same although a broker has lost records, so Logs is refused before a topic is created.
+func testEpochsNotKept(t *testing.T, cluster *kafkatest.Cluster) {
+	for name, provider := range clients {
+		cfg, log := hostileConfig(cluster.Bootstrap(), "logs", func(c *neli.Config) {
+			c.Nomination, c.Logs, c.Provider = neli.Open, 3, provider()
+		})
+		err := hostileStart(t, cfg, log).fails(t, patience)
+		assert.ErrorIs(t, err, neli.ErrUnsupported, name)
+		assert.ErrorContains(t, err, "KRaft", name)
+		topics, err := newHostileAdmin(t, cluster.Bootstrap()).ListTopics(t.Context())
+		require.NoError(t, err)
+		for topic := range topics {
+			assert.NotContains(t, topic, cfg.LeaderTopic)
+		}
 	}
 }

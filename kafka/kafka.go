@@ -185,7 +185,8 @@ type OffsetRange struct {
 type LogInfo struct {
 	OffsetRange
 	// Epoch is the leader epoch. It grows whenever another broker becomes leader of the
-	// partition, or the same broker does after it was away. −1: the client does not report it.
+	// partition. It also grows when the same broker leads again after it was away, if an
+	// EpochKeeper says so. −1: the client does not report it.
 	Epoch int
 }
 
@@ -210,6 +211,15 @@ type Admin interface {
 	// it waits for one.
 	Log(ctx context.Context, topic string, partition int) (LogInfo, error)
 	Close()
+}
+
+// EpochKeeper is implemented by an Admin that can tell what becomes of leader epochs (LogInfo.Epoch,
+// Record.Epoch) when a broker returns. Config.Logs needs it.
+type EpochKeeper interface {
+	// KeepsEpochs reports whether the epoch of a partition is certain to grow whenever its leader was
+	// away, whatever the broker has lost meanwhile. That is so if the cluster keeps its metadata in
+	// KRaft. With ZooKeeper the epoch may be the same as before.
+	KeepsEpochs(ctx context.Context) (bool, error)
 }
 
 // Identifier is implemented by an Admin that can identify its cluster. The command neli shows that

@@ -87,6 +87,11 @@ func (a *admin) Brokers(ctx context.Context, _ bool) (brokers []kafka.BrokerInfo
 }
 
 // Topic implements [kafka.Admin].
+// KeepsEpochs implements kafka.EpochKeeper: this Kafka never forgets an epoch.
+func (a *admin) KeepsEpochs(ctx context.Context) (bool, error) {
+	return true, a.call(ctx, func() error { return nil })
+}
+
 func (a *admin) Topic(ctx context.Context, name string) (info kafka.TopicInfo, err error) {
 	err = a.ask(ctx, name, func(t *topic) error {
 		info = kafka.TopicInfo{ID: t.id, Partitions: len(t.logs), Replicas: t.replicas}

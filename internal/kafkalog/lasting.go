@@ -230,6 +230,17 @@ func (a lastingAdmin) Log(ctx context.Context, topic string, partition int) (inf
 	return info, err
 }
 
+// KeepsEpochs implements kafka.EpochKeeper. An admin that does not implement it is not known to keep them.
+func (a lastingAdmin) KeepsEpochs(ctx context.Context) (keeps bool, err error) {
+	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
+		if k, can := admin.(kafka.EpochKeeper); can {
+			keeps, err = k.KeepsEpochs(ctx)
+		}
+		return err
+	})
+	return keeps, err
+}
+
 // Close must be called before the producer's Close.
 func (a lastingAdmin) Close() {
 	_, admin := a.of.shut()

@@ -55,7 +55,10 @@ func (v *smallTopic) start() {
 	var ctx context.Context
 	ctx, v.cancel = context.WithCancel(context.Background())
 	v.work.Go(func() {
-		err := v.topic.Open(ctx)
+		err := v.checkEpochs(ctx)
+		if err == nil {
+			err = v.topic.Open(ctx)
+		}
 		close(v.looked)
 		if err == nil {
 			err = v.serve(ctx)
@@ -63,6 +66,26 @@ func (v *smallTopic) start() {
 		if err != nil && ctx.Err() == nil {
 			v.end(err)
 		}
+	})
+}
+
+// checkEpochs returns ErrEpochsNotKept unless the brokers are known to keep leader epochs. With
+// ZooKeeper a single broker that was away, and three that were killed together, came back in the epoch
+// that they had before: such a log would keep its id although it may have lost records.
+func (v *smallTopic) checkEpochs(ctx context.Context) error {
+	return v.topic.retry(ctx, "ask whether brokers keep leader epochs", func(ctx context.Context) error {
+		keeper, can := v.topic.Admin.(kafka.EpochKeeper)
+		if !can {
+			return fmt.Errorf("%w: the Provider does not say so (kafka.EpochKeeper)", ErrEpochsNotKept)
+		}
+		keeps, err := keeper.KeepsEpochs(ctx)
+		switch {
+		case errors.Is(err, kafka.ErrAuthorization):
+			return fmt.Errorf("%w: this client needs the right DESCRIBE_CONFIGS on the cluster to know: %w", ErrEpochsNotKept, err)
+		case err == nil && !keeps:
+			return fmt.Errorf("%w: the cluster keeps its metadata in ZooKeeper, or the Provider does not say where; Config.Logs needs KRaft", ErrEpochsNotKept)
+		}
+		return err
 	})
 }
 

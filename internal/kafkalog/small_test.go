@@ -366,3 +366,48 @@ func TestNothingStaysQueuedInASealedLog(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// epochAdmin is an admin that says what becomes of leader epochs, or that it cannot know.
+type epochAdmin struct {
+	fakeAdmin
+	answers []error // before the last one, which is the answer of a broker that keeps them or not
+	keeps   bool
+}
+
+func (a *epochAdmin) KeepsEpochs(context.Context) (bool, error) {
+	if len(a.answers) > 0 {
+		err := a.answers[0]
+		a.answers = a.answers[1:]
+		return false, err
+	}
+	return a.keeps, nil
+}
+
+// Small logs in Kafka need brokers that are known to keep leader epochs. Who cannot know it is told why.
+func TestLogsNeedEpochsThatAreKept(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		admin kafka.Admin
+		want  string // empty: not refused
+	}{
+		{"kept", &epochAdmin{keeps: true}, ""},
+		{"kept, as a broker says that answers late", &epochAdmin{answers: []error{errReported}, keeps: true}, ""},
+		{"not kept", &epochAdmin{}, "Config.Logs needs KRaft"},
+		{"asking is not allowed", &epochAdmin{answers: []error{kafka.ErrAuthorization}}, "the right DESCRIBE_CONFIGS on the cluster"},
+		{"the Provider does not say", fakeAdmin{}, "the Provider does not say"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				top, _, _ := told(nil)
+				top.Admin = c.admin
+				err := newSmallTopic(top, nil).checkEpochs(t.Context())
+				if c.want == "" {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorIs(t, err, ErrEpochsNotKept)
+				require.ErrorContains(t, err, c.want)
+			})
+		})
+	}
+}

@@ -130,7 +130,7 @@ func (t *Topic) spreads(err error) bool {
 
 func final(err error) bool {
 	return errors.Is(err, ErrAccess) || errors.Is(err, ErrTopicReplaced) || errors.Is(err, ErrPartitionsChanged) ||
-		errors.Is(err, ErrNoTopicID) || errors.Is(err, ErrTopicPlacement)
+		errors.Is(err, ErrNoTopicID) || errors.Is(err, ErrTopicPlacement) || errors.Is(err, ErrEpochsNotKept)
 }
 
 func (t *Topic) attempt(ctx context.Context, fn func(context.Context) error) error {
