@@ -61,6 +61,10 @@ var applicationRows = []row{
 			}
 		},
 		holds: func(c *cell) {
+			c.Pass(8 * time.Second)
+			if c.mode != "non-exclusive" { // there b would get a partition
+				c.Work("b", c.configure)
+			}
 			c.Pass(2 * time.Minute)
 			require.Equal(c, []string{"acquired"}, c.kindsOf(0), "one term, and it lasts")
 			c.leads(0, 1)
@@ -248,12 +252,7 @@ var applicationRows = []row{
 		}},
 	{does: "Preference never returns", modes: "open small",
 		config: func(c *cell, cfg *neli.Config) {
-			cfg.Preference = func(m neli.Member, _ int) int {
-				if m.Name == "b" {
-					<-c.free
-				}
-				return 0
-			}
+			cfg.Preference = func(neli.Member, int) int { <-c.free; return 0 }
 		},
 		holds: func(c *cell) {
 			c.Pass(time.Minute)
