@@ -81,7 +81,7 @@ func (e *Elector) Transfer(ctx context.Context, role int, to string) error {
 
 // Idle reports whether this process holds, claims and releases nothing.
 func (e *Elector) Idle() bool {
-	defer e.hold()()
+	defer e.look()()
 	return !e.node.Busy(e.now())
 }
 
@@ -103,7 +103,7 @@ func (e *Elector) Stats() (s Stats) {
 func (e *Elector) slices(look func(*Node, clock.Instant) (more bool)) (now clock.Instant) {
 	for more := true; more; {
 		func() {
-			defer e.hold()()
+			defer e.look()()
 			now = e.now()
 			more = look(e.node, now)
 		}()
@@ -113,7 +113,7 @@ func (e *Elector) slices(look func(*Node, clock.Instant) (more bool)) (now clock
 
 // Holder returns the known holder of a role, and the time of the answer.
 func (e *Elector) Holder(role int) (lease.Grantee, clock.Instant, bool) {
-	defer e.hold()()
+	defer e.look()()
 	now := e.now()
 	g, ok := e.node.Holder(role, now)
 	return g, now, ok
@@ -121,15 +121,9 @@ func (e *Elector) Holder(role int) (lease.Grantee, clock.Instant, bool) {
 
 // Members returns the known members, and the time of the answer.
 func (e *Elector) Members() ([]Member, clock.Instant) {
-	defer e.hold()()
+	defer e.look()()
 	now := e.now()
 	return e.node.Members(now), now
-}
-
-// Changes returns what has changed since w's last call, and the time of the answer.
-func (e *Elector) Changes(w *Watcher) ([]Standing, clock.Instant) {
-	now := e.slices(func(n *Node, now clock.Instant) bool { return n.changes(w, now) })
-	return w.take(), now
 }
 
 // Standings returns what is known of all roles, and the time of the answer. If there are more than
@@ -172,19 +166,19 @@ func (s *surveyed) forget(v *survey) {
 // changed, and a function that ends that.
 func (e *Elector) Notify() (<-chan struct{}, func()) {
 	ch := make(chan struct{}, 1)
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.waiters.Lock()
+	defer e.waiters.Unlock()
 	e.watchers[ch] = struct{}{}
 	return ch, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
+		e.waiters.Lock()
+		defer e.waiters.Unlock()
 		delete(e.watchers, ch)
 	}
 }
 
 // Shares returns how many roles each process holds, the largest number first.
 func (e *Elector) Shares() []Share {
-	defer e.hold()()
+	defer e.look()()
 	return e.node.Shares(e.now())
 }
 

@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
+	"weak"
 
 	"golang.org/x/sync/errgroup"
 
@@ -36,16 +38,39 @@ type Elector struct {
 	scheduled clock.Mono // the next Tick
 	finished  bool
 	waiting   map[int]chan error // callers of Transfer and Ask, by number
-	watchers  map[chan struct{}]struct{}
+
+	readers sync.Mutex // readers of the node wait here for each other, so that a step waits for one of them at most
+
+	turn     atomic.Uint64 // grows when Holder, Members or Standings may have changed
+	news     chan struct{} // has an element then
+	waiters  sync.Mutex    // guards watchers
+	watchers map[chan struct{}]struct{}
+
+	picturing sync.Mutex                  // held while a picture is made
+	pictures  atomic.Pointer[weakPicture] // the newest one, as long as a Watch has it
 
 	surveyed surveyed
 	opinions opinions
 }
 
+// weakPicture does not keep a picture alive.
+type weakPicture struct{ weak.Pointer[picture] }
+
+// Value returns the picture, or nil.
+func (p *weakPicture) Value() *picture {
+	if p == nil {
+		return nil
+	}
+	return p.Pointer.Value()
+}
+
+func (e *Elector) keep(p *picture) { e.pictures.Store(&weakPicture{weak.Make(p)}) }
+
 // NewElector returns an Elector that Run starts. now reads all clocks.
 func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now func() clock.Instant, logger *slog.Logger) *Elector {
 	return &Elector{log: log, nom: nom, now: now, logger: logger, terms: terms, node: New(set, terms),
-		wakeup: make(chan struct{}, 1), done: make(chan struct{}), asked: make(chan struct{}, 1), waiting: map[int]chan error{}, watchers: map[chan struct{}]struct{}{}}
+		wakeup: make(chan struct{}, 1), done: make(chan struct{}), asked: make(chan struct{}, 1), waiting: map[int]chan error{},
+		news: make(chan struct{}, 1), watchers: map[chan struct{}]struct{}{}}
 }
 
 // errFinished ends the goroutines of an Elector that has closed.
@@ -78,6 +103,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	work.Go(func() error { return e.read(ctx) })
 	work.Go(func() error { return e.tick(ctx) })
 	work.Go(func() error { return e.log.Watch(ctx) })
+	work.Go(func() error { e.announce(ctx.Done()); return nil })
 	if e.nom != nil {
 		work.Go(func() error {
 			return e.nom.Run(ctx, func(partitions []int, lost bool) {
@@ -182,9 +208,8 @@ func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
 	earlier := at < e.scheduled || e.scheduled <= now.Mono || r.Finished
 	e.scheduled = at
 	if r.Changed {
-		for w := range e.watchers {
-			ring(w)
-		}
+		e.turn.Add(1)
+		ring(e.news)
 	}
 	var answers []chan error
 	for _, o := range r.Outcomes {
@@ -202,6 +227,17 @@ func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
 		ring(e.wakeup)
 	}
 	return r.WakeIn
+}
+
+// look is hold for those who only read. Very many may do so at once, and a step must not wait for
+// all of them.
+func (e *Elector) look() (release func()) {
+	e.readers.Lock()
+	held := e.hold()
+	return func() {
+		held()
+		e.readers.Unlock()
+	}
 }
 
 // hold locks e.mu. release unlocks it and counts how long it was locked, since the process reads

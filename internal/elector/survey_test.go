@@ -2,8 +2,10 @@ package elector
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,6 +58,7 @@ func (a *asked) claim(roles ...int32) {
 	r := &lease.Record{Kind: lease.Claim, Session: lease.Session{Process: "x", N: 1}, Read: a.next - 1, T: clock.Tmax, Roles: roles}
 	a.n.Read(Entry{Offset: a.next}, r, nil, a.w.instant())
 	a.next++
+	a.turn.Add(1)
 	a.take()
 }
 
@@ -108,17 +111,92 @@ func TestWatchLooksOnlyWhereSomethingHasChanged(t *testing.T) {
 	require.Equal(t, []int{surveyRoles, surveyRoles}, a.take(), "two slices of eleven")
 }
 
+// A hundred Watches look at each change once, together; while nothing changes they take no lock at
+// all, nor does the look of a new one within T/50.
+func TestManyWatchesLookTogether(t *testing.T) {
+	a := askable(someRoles)
+	watches := make([]*Watcher, 100)
+	for i := range watches {
+		watches[i] = NewWatcher()
+		first, _ := a.Changes(watches[i])
+		require.NotEmpty(t, first)
+	}
+	require.Equal(t, inSlices(), a.take())
+	locked := a.n.counts.Steps.Count
+	for range 3 {
+		for _, w := range watches {
+			again, _ := a.Changes(w)
+			require.Empty(t, again)
+		}
+	}
+	require.Equal(t, locked, a.n.counts.Steps.Count)
+	a.w.pass(clock.LongestStep(a.n.set.T))
+	for round := range 3 {
+		a.claim(int32(100 + 100*round))
+		for _, w := range watches {
+			news, _ := a.Changes(w)
+			require.Len(t, news, 1)
+			require.Equal(t, []int{100 + 100*round}, news[0].Roles)
+		}
+		require.Equal(t, []int{surveyRoles}, a.take())
+	}
+	require.LessOrEqual(t, a.n.counts.Steps.Count, locked+3*2)
+}
+
+// A new Watch says when a holder was last heard, though what it holds has not changed for long.
+func TestLateWatchKnowsWhenHoldersWereHeard(t *testing.T) {
+	w := newWorld(1)
+	o := w.start("o", 3, func(s *Settings) { s.Observer = true })
+	w.start("a", 3, nil)
+	w.pass(10 * time.Second)
+	e := &Elector{node: o.Node, now: w.instant}
+	first := NewWatcher()
+	e.Changes(first)
+	w.pass(time.Minute)
+	known, now := e.Changes(NewWatcher())
+	require.Len(t, known, 1)
+	require.LessOrEqual(t, now.Age(known[0].Holder.Heard), 1100*time.Millisecond)
+}
+
+// However many read, they wait for each other before they wait for the lock of the Node, so that a
+// step waits for one of them at most.
+func TestReadersQueueByThemselves(t *testing.T) {
+	n, w, _ := crowded(10)
+	e := &Elector{node: n, now: w.instant}
+	for _, read := range []func(){
+		func() { e.Holder(0) },
+		func() { e.Standings() },
+		func() { e.Members() },
+		func() { e.Stats() },
+		func() { e.Shares() },
+		func() { e.Idle() },
+		func() { e.turn.Add(1); e.Changes(NewWatcher()) },
+	} {
+		e.mu.Lock() // as a step does
+		done := make(chan struct{})
+		go func() { read(); close(done) }()
+		for e.readers.TryLock() { // until the reader has it, and waits for the step
+			e.readers.Unlock()
+			runtime.Gosched()
+		}
+		e.mu.Unlock()
+		<-done
+	}
+}
+
 func TestWatchTellsOfSilenceAndOfALogThatBeginsAnew(t *testing.T) {
 	a := askable(someRoles)
 	w := NewWatcher()
 	a.Changes(w)
 	a.w.now += clock.Tmax * 2 // without a Tick
+	a.turn.Add(1)
 	news, _ := a.Changes(w)
 	require.Len(t, news, 1)
 	require.Equal(t, Vacant, news[0].Status)
 	require.Len(t, news[0].Roles, someRoles-unheld(a.n))
 
 	a.n.Read(Entry{Reset: true, Offset: a.next, End: a.next}, nil, nil, a.w.instant())
+	a.turn.Add(1)
 	news, _ = a.Changes(w)
 	require.Len(t, news, 1)
 	require.Equal(t, Unknown, news[0].Status)
@@ -135,11 +213,13 @@ func TestWatchFollowsR(t *testing.T) {
 	w := NewWatcher()
 	a.Changes(w)
 	a.n.Set(Desired{Roles: someRoles + 100}, a.w.instant())
+	a.turn.Add(1)
 	news, _ := a.Changes(w)
 	require.Len(t, news, 1)
 	require.Equal(t, Vacant, news[0].Status)
 	require.Len(t, news[0].Roles, 100)
 	a.n.Set(Desired{Roles: 3}, a.w.instant())
+	a.turn.Add(1)
 	news, _ = a.Changes(w)
 	require.Empty(t, news)
 }
