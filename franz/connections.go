@@ -1,10 +1,12 @@
 package franz
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,10 +53,19 @@ func (c *connections) OnBrokerThrottle(_ kgo.BrokerMetadata, interval time.Durat
 
 // OnBrokerConnect is a hook of franz-go. err is an error of connecting, of TLS or of SASL. A
 // successful connection proves nothing yet.
-func (c *connections) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+func (c *connections) OnBrokerConnect(to kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
 	if err != nil {
-		c.note(err)
+		c.note(advertised(to, err))
 	}
+}
+
+// advertised adds to an error of connecting that the address is one that brokers advertise, and not one
+// that the user has given: those have negative ids.
+func advertised(to kgo.BrokerMetadata, err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); !ok || op.Op != "dial" || to.NodeID < 0 {
+		return err
+	}
+	return fmt.Errorf("%w: broker %d at %s: %w", kafka.ErrAdvertised, to.NodeID, net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))), err)
 }
 
 // OnBrokerRead is a hook of franz-go. An answer while a connection is being set up proves

@@ -222,6 +222,23 @@ type EpochKeeper interface {
 	KeepsEpochs(ctx context.Context) (bool, error)
 }
 
+// Prober is implemented by an Admin that can try each broker. The command neli uses it; elections do
+// not depend on it.
+type Prober interface {
+	// Probe opens as many connections as a member does to each broker, at the address that it
+	// advertises, and sends a request over each. It waits for each broker until ctx is done.
+	Probe(ctx context.Context) ([]BrokerProbe, error)
+}
+
+// BrokerProbe is what became of the connections to one broker.
+type BrokerProbe struct {
+	ID      int
+	Address string // host:port, as advertised
+	Err     error  // of the first connection that failed; nil: all requests were answered
+	Failed  int    // how many of them failed
+	Tried   int    // how many there were
+}
+
 // Identifier is implemented by an Admin that can identify its cluster. The command neli shows that
 // to people; elections do not depend on it.
 type Identifier interface {
@@ -288,6 +305,9 @@ var (
 	// ErrGroupAuthorization: the principal may not join the group (GROUP_AUTHORIZATION_FAILED).
 	// It is an ErrAuthorization. A client may return it only once while it keeps trying.
 	ErrGroupAuthorization = fmt.Errorf("group %w", ErrAuthorization)
+	// ErrAdvertised: a broker answered, and sent the client to an address at which it reaches no
+	// broker. It is temporary. A client that cannot tell never returns it.
+	ErrAdvertised = errors.New("no broker can be reached at an address that the brokers advertise (advertised.listeners)")
 	// ErrInstanceFenced: another process joined with the same group.instance.id
 	// (FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID). It ends the Neli. A client must not join
 	// again by itself, or the two processes would fence each other for ever.

@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sys/unix"
 )
 
@@ -155,5 +158,60 @@ func TestBadArguments(t *testing.T) {
 		require.Equal(t, 125, p.code(), args)
 		require.Contains(t, p.errors.String(), want)
 		require.Equal(t, 1, strings.Count(p.errors.String(), "neli: "), p.errors.String())
+	}
+}
+
+// check tries what the first run needs: each broker at the address that it advertises, and whether the topic can be created. What
+// it finds is one sentence that says what to look at.
+func TestCheckTriesWhatTheFirstRunNeeds(t *testing.T) {
+	answer := func(c *kfake.Cluster, key kmsg.Key, change func(kmsg.Response)) {
+		c.ControlKey(int16(key), func(req kmsg.Request) (kmsg.Response, error, bool) {
+			c.KeepControl()
+			resp := req.ResponseKind()
+			change(resp)
+			return resp, nil, true
+		})
+	}
+	advertise := func(host string, port int32) func(*kfake.Cluster) {
+		return func(c *kfake.Cluster) {
+			answer(c, kmsg.Metadata, func(resp kmsg.Response) {
+				r := resp.(*kmsg.MetadataResponse)
+				b := kmsg.NewMetadataResponseBroker()
+				b.Host, b.Port = host, port
+				topic := kmsg.NewMetadataResponseTopic()
+				topic.Topic, topic.ErrorCode = kmsg.StringPtr("jobs.neli"), kerr.UnknownTopicOrPartition.Code
+				r.Brokers, r.Topics = append(r.Brokers, b), append(r.Topics, topic)
+			})
+		}
+	}
+	for name, c := range map[string]struct {
+		breaks func(*kfake.Cluster)
+		says   []string
+	}{
+		"an address that nobody listens at": {advertise("127.0.0.1", 1), []string{"broker 0 cannot be reached at 127.0.0.1:1, which it advertises", "connection refused", "advertised.listeners"}},
+		"a name that is not known":          {advertise("kafka.invalid", 9092), []string{"broker 0 cannot be reached at kafka.invalid:9092", "lookup kafka.invalid", "advertised.listeners"}},
+		"too few brokers for the default replication": {func(c *kfake.Cluster) {
+			answer(c, kmsg.CreateTopics, func(resp kmsg.Response) {
+				topic := kmsg.NewCreateTopicsResponseTopic()
+				topic.Topic, topic.ErrorCode = "jobs.neli", kerr.InvalidReplicationFactor.Code
+				topic.ErrorMessage = kmsg.StringPtr("only 1 broker(s) are registered")
+				r := resp.(*kmsg.CreateTopicsResponse)
+				r.Topics = append(r.Topics, topic)
+			})
+		}, []string{"topic jobs.neli cannot be created", "only 1 broker(s) are registered", "create it by hand"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := broker(t)
+			c.breaks(cluster)
+			p := neli(t, cluster, "check", "--for", "1s")
+			require.Equal(t, 3, p.code())
+			said := complaints(p)
+			require.Equal(t, 1, strings.Count(said, "\n"), said)
+			require.Contains(t, said, "neli: topic jobs.neli is missing, and neli run cannot create it: ")
+			for _, text := range c.says {
+				require.Contains(t, said, text)
+			}
+		})
 	}
 }

@@ -122,10 +122,17 @@ func (l *confluentLogs) failed(why string) {
 // explain adds to a passing error why the last connection failed.
 func (l *confluentLogs) explain(err error) error {
 	if why := l.failure.Load(); why != nil {
+		if confluentAdvertised.MatchString(*why) {
+			return fmt.Errorf("%w (%w: %s)", err, kafka.ErrAdvertised, *why)
+		}
 		return fmt.Errorf("%w (%s)", err, *why)
 	}
 	return l.login.explain(err)
 }
+
+// confluentAdvertised finds a failure to connect to a broker that was learned of from another one: its
+// name ends with its id. That of a server which the user has given ends with "bootstrap".
+var confluentAdvertised = regexp.MustCompile(`^\S+/\d+: (Failed to resolve|Connect to )`)
 
 // close returns when the last line has been written. The client must be closed.
 func (l *confluentLogs) close() {

@@ -61,7 +61,8 @@ func identifies(id string) bool { return id != "" && id != noTopicID }
 
 // answered reports whether err came from a broker.
 func answered(err error) bool {
-	for _, kind := range []error{errNotYet, kafka.ErrUnknownTopic, kafka.ErrTopicExists, kafka.ErrSettings, kafka.ErrAuthentication, kafka.ErrAuthorization} {
+	for _, kind := range []error{errNotYet, kafka.ErrUnknownTopic, kafka.ErrTopicExists, kafka.ErrSettings, kafka.ErrAuthentication, kafka.ErrAuthorization,
+		kafka.ErrAdvertised} {
 		if errors.Is(err, kind) {
 			return true
 		}

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"sync/atomic"
+	"time"
 
 	"github.com/goneli/neli/kafka"
 )
@@ -20,6 +22,7 @@ type creation struct {
 	topic    *Topic
 	spec     kafka.TopicSpec
 	replicas []int // to try, in order
+	trial    bool  // nothing is created
 	lacking  []lacking
 }
 
@@ -50,6 +53,24 @@ func (t *Topic) make(ctx context.Context) error {
 	}
 	c.tell()
 	return nil
+}
+
+// TryCreate asks whether the cluster would create a leader topic of one partition, as a first member
+// does, and creates nothing. T is lease.
+func TryCreate(ctx context.Context, admin kafka.Admin, name string, lease time.Duration) error {
+	t := &Topic{name: name, Admin: admin, create: &kafka.TopicSpec{Name: name, Partitions: 1}, log: slog.New(slog.DiscardHandler), lease: lease}
+	if err := t.checkIDs(ctx); err != nil {
+		return err
+	}
+	c, err := t.creation(ctx)
+	if err != nil {
+		return err
+	}
+	c.trial = true
+	if err = c.run(ctx); errors.Is(err, kafka.ErrTopicExists) {
+		return nil
+	}
+	return Naming("CREATE topic "+name, err)
 }
 
 // checkIDs returns an error if the cluster is known not to give topics ids, before an unusable
@@ -214,6 +235,7 @@ func (c *creation) check(ctx context.Context, settings map[string]string) error 
 
 // ask sends one request with a time-out of its own, as there may be many.
 func (c *creation) ask(ctx context.Context, spec kafka.TopicSpec) error {
+	spec.ValidateOnly = spec.ValidateOnly || c.trial
 	return c.topic.attempt(ctx, func(ctx context.Context) error { return c.topic.Admin.CreateTopic(ctx, spec) })
 }
 

@@ -305,3 +305,33 @@ func TestSettingsOfAYoungTopicAreChecked(t *testing.T) {
 		require.Contains(t, out.String(), "cleanup.policy=compact")
 	})
 }
+
+// A trial asks for what a first member would create, and creates nothing, whatever the cluster answers.
+func TestATrialCreatesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		refuse func(kafka.TopicSpec) error
+		want   error
+	}{
+		{"accepted", nil, nil},
+		{"a setting is refused", func(s kafka.TopicSpec) error {
+			if s.Settings["segment.bytes"] == "4194304" {
+				return kafka.ErrSettings
+			}
+			return nil
+		}, nil},
+		{"everything is refused", func(kafka.TopicSpec) error { return kafka.ErrSettings }, kafka.ErrSettings},
+		{"it was created meanwhile", func(kafka.TopicSpec) error { return kafka.ErrTopicExists }, nil},
+		{"no right", func(kafka.TopicSpec) error { return kafka.ErrAuthorization }, kafka.ErrAuthorization},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, admin, _ := told(nil)
+			admin.refuse = c.refuse
+			require.ErrorIs(t, TryCreate(t.Context(), admin, "t", time.Second), c.want)
+			require.NotEmpty(t, admin.specs)
+			for _, s := range admin.specs {
+				require.True(t, s.ValidateOnly)
+			}
+		})
+	}
+}

@@ -30,8 +30,9 @@ const (
 	stall = 0.7
 )
 
-const checkLong = `Check what an election needs: brokers that can be reached, the right to read and write the topic,
-and safe settings of the topic. Measure how long a record takes to the broker and back.
+const checkLong = `Check what an election needs: brokers that can be reached, each at the address that it advertises, the
+right to read and write the topic, and safe settings of the topic; if the topic is missing, whether it can
+be created. Measure how long a record takes to the broker and back.
 
 It prints what kind of broker it found, as far as the broker tells, and each setting of the topic
 that differs from what the library would choose. A setting that can lose acknowledged records, like
@@ -100,7 +101,17 @@ func check(ctx context.Context, cfg neli.Config, how time.Duration, known []stri
 		if i > 0 {
 			continue
 		}
-		if err := s.reach(ctx, n, cfg, reachWithin); err != nil { // the other probes would get the same error
+		err = s.reach(ctx, n, cfg, reachWithin) // the other probes would get the same error
+		if missing := isExit(err, codeMissing); missing || err == nil {
+			faults := s.try(ctx, cfg, missing)
+			for _, fault := range faults {
+				found.add("to fix: "+fault, 1)
+			}
+			if missing && len(faults) > 0 {
+				return exit{codeMissing, fmt.Errorf("topic %s is missing, and neli run cannot create it: %s", printable(cfg.LeaderTopic), strings.Join(faults, "; "))}
+			}
+		}
+		if err != nil {
 			return err
 		}
 		fmt.Fprintln(out, "broker:", s.identify(ctx, cfg))
@@ -159,6 +170,12 @@ func (f *findings) Handle(_ context.Context, r slog.Record) error {
 	if name, _, ok := strings.Cut(what, "="); ok && slices.Contains(f.known, name) {
 		line, doubts = "known: "+what, 0
 	}
+	f.add(line, doubts)
+	return nil
+}
+
+// add adds a line, unless it is there.
+func (f *findings) add(line string, doubts int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.said[line] {
@@ -166,7 +183,6 @@ func (f *findings) Handle(_ context.Context, r slog.Record) error {
 		f.lines = append(f.lines, line)
 		f.doubts += doubts
 	}
-	return nil
 }
 
 // leaveOut removes the findings that err repeats: the library retried for a while before it gave up.
