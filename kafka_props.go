@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/kafkalog"
 	"github.com/goneli/neli/internal/redact"
 )
@@ -198,6 +199,31 @@ func checkProperties(m KafkaConfigMap, group string, f *faults) map[string]strin
 			fmt.Sprintf("must be above heartbeat.interval.ms (%d)", heartbeat.Milliseconds()))
 	}
 	return out
+}
+
+// leastBatch is the size of the smallest answer that has a record.
+const leastBatch = 61
+
+// checkDelays checks properties that hold every record back, on its way to the log or from it. A
+// process whose own records take a quarter of T to come back claims nothing.
+func (s *settings) checkDelays(f *faults) {
+	limit := clock.Stalled(s.timeout)
+	why := "a process whose own records take that long to come back claims nothing"
+	if s.mode == NonExclusive {
+		why = "less of HeartbeatTimeout would be left for a stall of the log"
+	}
+	rule := fmt.Sprintf("must be below %d, a quarter of HeartbeatTimeout (%v): %s", max(1, limit.Milliseconds()), s.timeout, why)
+	late := func(name, otherwise string) bool {
+		ms, err := strconv.ParseFloat(or(s.kafka[name], otherwise), 64)
+		return err == nil && ms >= float64(limit)/float64(time.Millisecond)
+	}
+	for _, name := range []string{"linger.ms", "queue.buffering.max.ms"} {
+		f.check(!late(name, ""), "KafkaConfig["+name+"]", s.kafka[name], rule)
+	}
+	if bytes, err := strconv.Atoi(s.kafka["fetch.min.bytes"]); err == nil && bytes > leastBatch {
+		f.check(!late("fetch.wait.max.ms", s.fetchWait()), "KafkaConfig[fetch.min.bytes]", bytes,
+			fmt.Sprintf("must be %d or less, the size of a record, or fetch.wait.max.ms %s", leastBatch, rule))
+	}
 }
 
 // withoutEffect reports whether a property of TLS or of a login has no effect with a protocol. The

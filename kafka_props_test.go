@@ -124,7 +124,7 @@ func TestPropertiesReachTheirClients(t *testing.T) {
 		"enable.idempotence":            {"producer"},
 		"request.timeout.ms":            {"producer"},
 	} {
-		s := resolved(t, Config{KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL", name: "5100"}})
+		s := resolved(t, Config{HeartbeatTimeout: time.Minute, KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL", name: "5100"}})
 		var got []string
 		for _, client := range slices.Sorted(maps.Keys(s.clients())) {
 			if v, ok := s.clients()[client][name]; ok {

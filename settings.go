@@ -255,6 +255,9 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 		f.check(!set || s.every >= s.timeout/1000, "HeartbeatInterval", s.every, fmt.Sprintf(
 			"must be at least a thousandth of HeartbeatTimeout (%v)", s.timeout))
 	}
+	if !s.observer && s.timeout >= minTimeout {
+		s.checkDelays(f)
+	}
 	f.check(c.HeartbeatInterval == 0 || s.every >= time.Millisecond, "HeartbeatInterval", s.every, "must be at least 1ms")
 	s.every, s.broadcast = max(s.every, time.Millisecond), max(s.broadcast, time.Millisecond)
 	// Long enough for the group to learn of the leaver (at a heartbeat), to rebalance twice
