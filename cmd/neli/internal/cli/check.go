@@ -219,9 +219,16 @@ func (f *findings) conclude(out io.Writer, trips neli.Timing, interrupted bool) 
 	}
 	half, longest := within(trips, (trips.Count+1)/2), within(trips, trips.Count)
 	fmt.Fprintf(out, "round trips: %d, half of them within %v, all within %v\n", trips.Count, half, longest)
-	least := max(100*time.Millisecond, time.Duration(float64(longest)/stall).Round(10*time.Millisecond))
+	// Records that take a quarter of T are too late for a claim. half is the bound of a coarse bucket.
+	mean := time.Duration(trips.Sum / float64(trips.Count) * float64(time.Second))
+	usual, worst := (4 * min(half, mean)).Round(10*time.Millisecond), max(100*time.Millisecond, time.Duration(float64(longest)/stall).Round(10*time.Millisecond))
+	least := max(usual, worst)
 	fmt.Fprintf(out, "T (--timeout) should therefore be at least %v; a broker's crash takes longer: see docs/tuning.md\n", least)
-	if f.lease < least {
+	switch {
+	case f.lease < usual:
+		fmt.Fprintf(out, "to fix: --timeout %v is less than four round trips: nobody would claim a role. Shorten the round trips (linger.ms is 0 by default), or raise --timeout\n", f.lease)
+		f.doubts++
+	case f.lease < least:
 		fmt.Fprintf(out, "to fix: --timeout %v is less than that\n", f.lease)
 		f.doubts++
 	}
@@ -235,7 +242,7 @@ func (f *findings) conclude(out io.Writer, trips neli.Timing, interrupted bool) 
 func tripsOf(all []*neli.Neli) (trips neli.Timing) {
 	for _, n := range all {
 		t := n.Stats().RoundTrips
-		trips.Count += t.Count
+		trips.Count, trips.Sum = trips.Count+t.Count, trips.Sum+t.Sum
 		for i, c := range t.Buckets {
 			trips.Buckets[i] += c
 		}

@@ -13,7 +13,9 @@ import (
 
 // The end of check says what its user can do: nothing is to be fixed above if nothing is said to be.
 func TestCheckConcludes(t *testing.T) {
-	slow := trips(t, 2500*time.Millisecond)
+	once, slow := trips(t, 2500*time.Millisecond), trips(t, 2500*time.Millisecond)
+	once.Count, once.Buckets[0] = 10, 9 // the others were fast
+	once.Sum = 3
 	for _, tc := range []struct {
 		lines       []string
 		lease       time.Duration
@@ -22,8 +24,10 @@ func TestCheckConcludes(t *testing.T) {
 		out, err    string
 		code        int
 	}{
-		{lease: 5 * time.Second, trips: slow, out: "should therefore be at least 3.57s"},
-		{lease: 3 * time.Second, trips: slow, out: "\nto fix: --timeout 3s is less than that\n", code: codeDoubts},
+		{lease: 5 * time.Second, trips: once, out: "should therefore be at least 3.57s"},
+		{lease: 3 * time.Second, trips: once, out: "\nto fix: --timeout 3s is less than that\n", code: codeDoubts},
+		{lease: 10 * time.Second, trips: slow, out: "should therefore be at least 10s"},
+		{lease: 5 * time.Second, trips: slow, out: "\nto fix: --timeout 5s is less than four round trips: nobody would claim a role", code: codeDoubts},
 		{lines: []string{"to fix: x"}, out: "to fix: x\n", err: "fix what is listed above", code: codeFailure},
 		{lines: []string{"differs: x"}, out: "differs: x\n", err: "no error: try a longer --for", code: codeFailure},
 		{lines: []string{"differs: x"}, interrupted: true, out: "differs: x\n", err: "check: interrupted before a written record came back", code: codeFailure},
@@ -55,6 +59,6 @@ func trips(t *testing.T, d time.Duration) (out neli.Timing) {
 	bounds := neli.TimingBounds()
 	bucket := slices.Index(bounds[:], d)
 	require.Positive(t, bucket)
-	out.Count, out.Buckets[bucket] = 1, 1
+	out.Count, out.Buckets[bucket], out.Sum = 1, 1, d.Seconds()
 	return out
 }
