@@ -122,6 +122,10 @@ type Stats struct {
 	// of it in exclusive mode). On a majority of logs, V is derived from the logs that sustain a
 	// term.
 	OldestEvidence time.Duration `json:"oldest_evidence"`
+	// Withheld is for how long this process has claimed nothing, though roles were vacant, because
+	// its own records take a quarter of HeartbeatTimeout or longer to come back; 0 if that is not
+	// so. It is a round trip after a start. If it lasts, raise HeartbeatTimeout. Exclusive mode.
+	Withheld time.Duration `json:"withheld"`
 	// LastRecord is how long ago this process last read a record, or called New if it has read
 	// none.
 	LastRecord time.Duration `json:"last_record"`
@@ -180,7 +184,7 @@ func exclusiveStats(s elector.Stats) Stats {
 		TermsStarted: s.Terms.Started, TermsEnded: byReason(s.Terms),
 		RoundTrips: Timing(s.RoundTrips), Drains: Timing(s.Drains), Steps: Timing(s.Steps), Vacancies: Timing(s.Vacancies), Leaderless: s.Leaderless,
 		Roles: s.Held + s.Vacant + s.Unknown, Led: s.Led, Held: s.Held, Vacant: s.Vacant,
-		OldestEvidence: ageOf(s.Evidence, s.Now, 0), LastRecord: ageOf(s.Read, s.Now, never), Silence: s.Silence, CutOff: s.CutOff,
+		OldestEvidence: ageOf(s.Evidence, s.Now, 0), LastRecord: ageOf(s.Read, s.Now, never), Silence: s.Silence, CutOff: s.CutOff, Withheld: s.Withheld,
 	}
 }
 

@@ -43,6 +43,7 @@ var shows = map[string]map[string]float64{
 	"Held":             {"neli_roles held": 7, "neli_roles unknown": -7},
 	"Vacant":           {"neli_roles vacant": 7, "neli_roles unknown": -7},
 	"OldestEvidence":   {"neli_evidence_age_seconds": 7},
+	"Withheld":         {"neli_claims_withheld_seconds": 7},
 	"LastRecord":       {"neli_record_age_seconds": 7},
 	"LastPulse":        {"neli_pulse_age_seconds": 7},
 	"Barrier":          {"neli_barrier_seconds": 7},

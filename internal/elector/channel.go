@@ -224,6 +224,10 @@ type link struct {
 	stalled   bool       // own records do not come back
 	recovered clock.Mono // when they came back again
 
+	took     time.Duration // how long the last own record took, T at most
+	withheld clock.Mono    // since when this process would have claimed, had own records come back in time; 0: it does not withhold itself
+	said     bool          // that was logged
+
 	behindUntil clock.Mono // until then the records being read are old, judging by the last own record
 }
 
@@ -282,7 +286,7 @@ func (l *link) back(seq uint64, sent, now clock.Instant, t time.Duration) {
 	if sent != (clock.Instant{}) {
 		took = now.Mono.Sub(sent.Mono)
 	}
-	l.behindUntil = 0
+	l.took, l.behindUntil = took, 0
 	if took >= clock.Behind(t) {
 		l.behindUntil = now.Mono.Add(min(took, t))
 	}
@@ -331,6 +335,21 @@ func (l *link) check(now clock.Instant, t time.Duration) bool {
 	}
 	return l.trusted || !l.stalled && l.good != 0 && now.Mono.Sub(l.good) < clock.Recent(t)
 }
+
+// withhold notes that this process does not claim what it would claim, since no probe has come back
+// in time. It reports, once, that this has lasted for T although records come back: no role becomes
+// this process's then, and nothing else would say why.
+func (l *link) withhold(now clock.Instant, t time.Duration) (say bool) {
+	if l.withheld == 0 {
+		l.withheld = now.Mono
+	}
+	say = !l.said && now.Mono.Sub(l.withheld) >= t && l.took >= clock.Stalled(t)
+	l.said = l.said || say
+	return say
+}
+
+// claims notes that this process withholds nothing, because it claims or because nothing is vacant.
+func (l *link) claims() { l.withheld, l.said = 0, false }
 
 // behind reports whether this process is far behind the log's end, so that others may already have
 // written what it is about to write: an own record has been in flight for T/20, or took that long

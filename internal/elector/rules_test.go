@@ -247,6 +247,13 @@ var mutants = []mutation.Mutant{
 		Old: "		return // for a crowd after is", New: "		after()\n		return // for a crowd after is",
 		Guard: "TestStrangersCostLinearWork", Want: `again and again`},
 
+	{Rule: "a process that claims nothing because its records are slow says so", File: "channel.go",
+		Old: "	say = !l.said && now", New: "	say = false && now",
+		Guard: "TestTooSlowToClaimIsSaid", Package: "../scenario", Want: `should have 1 item`},
+	{Rule: "it says so once", File: "channel.go",
+		Old: "	say = !l.said && now", New: "	say = now",
+		Guard: "TestTooSlowToClaimIsSaid", Package: "../scenario", Want: `should have 1 item`},
+
 	// Times, by bounds of the guards' own.
 	{Rule: "the wait is not longer than T′", File: "../lease/lease.go",
 		Old: "at = h.freeAt(l.rules.Rho)", New: "at = h.heard.Raw.Add(2 * clock.Wait(h.T, l.rules.Rho))",

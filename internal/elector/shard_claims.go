@@ -17,6 +17,7 @@ func (s *shard) willing(now clock.Instant) bool {
 // claim claims all roles that are due, together.
 func (s *shard) claim(now clock.Instant) {
 	if !s.willing(now) {
+		s.main.link.claims()
 		return
 	}
 	c := &s.claims
@@ -24,14 +25,23 @@ func (s *shard) claim(now clock.Instant) {
 		s.placeFresh(now)
 	}
 	s.overdue(now)
-	if at, ok := s.claimDue(now); !ok || now.Mono < at {
+	switch at, ok := s.claimDue(now); {
+	case !ok:
+		s.main.link.claims()
+		return
+	case now.Mono < at:
 		return
 	}
 	if !s.main.link.check(now, s.set.T) {
 		s.nomination.claimed(now) // this process would claim
 		s.main.probe(now)
+		if s.main.link.withhold(now, s.set.T) {
+			s.note(slog.LevelWarn, "own records take too long to come back: claiming nothing", "partition", s.index,
+				"roundTrip", s.main.link.took.Round(time.Millisecond), "limit", clock.Stalled(s.set.T), "heartbeatTimeout", s.set.T)
+		}
 		return
 	}
+	s.main.link.claims()
 	due := c.take(now, s.localRoles())
 	if len(due) == 0 {
 		return

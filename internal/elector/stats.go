@@ -57,6 +57,8 @@ type Stats struct {
 	Held, Vacant, Unknown int // roles below R, by Status; R in all
 	Members               int // the length of what Members returns
 
+	Withheld time.Duration // for how long this process has claimed nothing because own records come back late; 0: that is not so
+
 	Now      clock.Instant
 	Evidence clock.Instant // the oldest V of a held role; zero: none is held
 	Read     clock.Instant // when a record was last read; zero: none was
@@ -81,6 +83,9 @@ func (n *Node) stats(c *headcount, now clock.Instant) Stats {
 		p.vacancies.addUp(now)
 		s.Silence = max(s.Silence, p.vacancies.silentFor(n.set.Every, now))
 		s.CutOff = max(s.CutOff, p.vacancies.cutOff(now))
+		if since := p.main.link.withheld; since != 0 {
+			s.Withheld = max(s.Withheld, now.Mono.Sub(since))
+		}
 		if v := p.holds.evidence(now); v != (clock.Instant{}) && (s.Evidence == (clock.Instant{}) || now.Age(v) > now.Age(s.Evidence)) {
 			s.Evidence = v
 		}

@@ -1,8 +1,11 @@
 package scenario
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -285,4 +288,61 @@ func TestCheckIsMadeOnceASecond(t *testing.T) {
 		require.InDelta(c, 100, health.calls.Load(), 2)
 		require.True(c, a.IsLeader())
 	})
+}
+
+// A process whose records take a quarter of T to come back claims nothing. It says so once, with the round trip, and Stats say
+// since when. It leads when its records are fast again.
+func TestTooSlowToClaimIsSaid(t *testing.T) {
+	for _, lag := range []time.Duration{time.Second, 1500 * time.Millisecond, 3 * time.Second} {
+		Simulate(t, nelitest.Options{}, nil, func(c *Cluster) {
+			lines := &warnings{}
+			a := c.Work("a", func(cfg *neli.Config) {
+				Open(cfg)
+				cfg.Logger = slog.New(lines)
+			})
+			c.Broker.Lag(lag)
+			c.Pass(2 * time.Minute)
+			if lag < 1250*time.Millisecond {
+				require.True(c, a.IsLeader())
+				require.Empty(c, lines.all())
+				require.Zero(c, a.Stats().Withheld)
+				return
+			}
+			require.False(c, a.IsLeader(), "%v", lag)
+			require.Len(c, lines.all(), 1, "%v", lag)
+			require.Contains(c, lines.all()[0], "own records take too long to come back: claiming nothing")
+			require.Contains(c, lines.all()[0], fmt.Sprintf("roundTrip=%.2f", lag.Seconds()))
+			require.Contains(c, lines.all()[0], "limit=1.25s heartbeatTimeout=5s")
+			require.Greater(c, a.Stats().Withheld, 100*time.Second)
+			c.Broker.Lag(0)
+			c.Eventually(20*time.Second, "it leads", a.IsLeader)
+			require.Zero(c, a.Stats().Withheld)
+			require.Len(c, lines.all(), 1)
+		})
+	}
+}
+
+// warnings is a log handler that keeps the lines at Warn and above.
+type warnings struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (w *warnings) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+func (w *warnings) WithAttrs([]slog.Attr) slog.Handler           { return w }
+func (w *warnings) WithGroup(string) slog.Handler                { return w }
+
+func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lines = append(w.lines, line)
+	return nil
+}
+
+func (w *warnings) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.lines)
 }
