@@ -15,6 +15,7 @@ import (
 	"github.com/goneli/neli/bench/probe"
 	"github.com/goneli/neli/bench/report"
 	"github.com/goneli/neli/bench/trial"
+	"github.com/goneli/neli/internal/sentinel"
 	"github.com/goneli/neli/testkit/pause"
 )
 
@@ -176,7 +177,8 @@ func (o *comparison) watching(ctx context.Context, place peers.Place, system pee
 	}
 	registered := 1
 	for _, n := range system.Registered {
-		if more := n - registered; more > 0 {
+		for registered < n {
+			more := min(n-registered, sentinel.MaxOwned)
 			of, err := g.Watched()
 			if err != nil {
 				return all, err
@@ -186,7 +188,7 @@ func (o *comparison) watching(ctx context.Context, place peers.Place, system pee
 				return all, err
 			}
 			defer crowd.Kill()
-			registered = n
+			registered += more
 		}
 		if err := pause.For(ctx, o.settle/6); err != nil {
 			return all, err

@@ -94,8 +94,12 @@ func TestAConfinedSentinel(t *testing.T) {
 
 	written, err := os.ReadDir(runtimeDirectory)
 	require.NoError(t, err)
-	require.Len(t, written, 1, "the socket, and nothing else")
+	require.Len(t, written, 2, "the socket, its lock, and nothing else")
 	require.Equal(t, "sentinel.sock", written[0].Name())
+	require.Equal(t, "sentinel.sock.lock", written[1].Name())
+	lock, err := written[1].Info()
+	require.NoError(t, err)
+	require.Zero(t, lock.Size())
 }
 
 // startConfined starts the command of a confinement in it.

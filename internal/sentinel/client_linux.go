@@ -47,12 +47,16 @@ func dial(socket string, reg Registration) (connection, Answer, error) {
 // connect connects to a sentinel. It returns an error if another user could have put the socket
 // there, because the caller goes on to send the secret.
 func connect(socket string) (*net.UnixConn, error) {
+	if err := CheckSocket(socket); err != nil {
+		return nil, fmt.Errorf("%s %w", socket, err)
+	}
 	c, err := net.DialTimeout(network, socket, answerWithin)
 	if err != nil {
 		return nil, fmt.Errorf("no sentinel: %w", err)
 	}
 	u := c.(*net.UnixConn)
-	owner, err := peerUser(u)
+	cred, err := peerOf(u)
+	owner := cred.Uid
 	if err == nil {
 		err = checkDirectory(socket, owner)
 	}
@@ -65,20 +69,20 @@ func connect(socket string) (*net.UnixConn, error) {
 	return u, nil
 }
 
-// peerUser returns the user of the listening process.
-func peerUser(c *net.UnixConn) (uint32, error) {
+// peerOf returns user and id of the process at the other end, as they were when it connected or listened.
+func peerOf(c *net.UnixConn) (unix.Ucred, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return 0, err
+		return unix.Ucred{}, err
 	}
 	var cred *unix.Ucred
 	if e := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
-		return 0, e
+		return unix.Ucred{}, e
 	}
 	if err != nil {
-		return 0, err
+		return unix.Ucred{}, err
 	}
-	return cred.Uid, nil
+	return *cred, nil
 }
 
 // exchange sends a packet and waits for the answer, until the connection's deadline.

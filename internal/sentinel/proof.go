@@ -1,6 +1,9 @@
 package sentinel
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Proof is what the kernel says about the file that came with a registration.
 type Proof struct {
@@ -9,6 +12,22 @@ type Proof struct {
 	Thread bool   // it is a thread's pidfd, not a process's
 	Inode  uint64 // of the pidfd; 0: this kernel gives all pidfds the same inode
 	Peer   uint64 // the inode of the connected process's pidfd; 0: this kernel cannot tell
+	PID    int    // of the connected process, in the sentinel's namespace; 0: it is in none that the sentinel sees
+}
+
+// owner identifies the process that registers, to count what it has. It proves nothing: without an inode it
+// is a process id, which may be used again.
+type owner struct {
+	inode uint64
+	pid   int
+}
+
+// owner returns the owner. ok is false if it cannot be told.
+func (p Proof) owner() (o owner, ok bool) {
+	if p.Inode != 0 {
+		return owner{inode: p.Inode}, true
+	}
+	return owner{pid: p.PID}, p.PID != 0
 }
 
 // Reasons to refuse a registration.
@@ -20,6 +39,8 @@ var (
 	errAnother  = errors.New("another process has registered this id")
 	errFormer   = errors.New("the process has registered again since it sent this registration")
 	errFull     = errors.New("too many members are registered")
+	errOwned    = fmt.Errorf("the process has registered %d members, and may not register more", MaxOwned)
+	errGroups   = fmt.Errorf("the process has registered members of %d groups, and may not register those of others", maxOwnedPlaces)
 	errNoMember = errors.New("no such member is registered")
 )
 

@@ -52,6 +52,9 @@ func inPidfs(fd int) bool {
 // prove asks the kernel about the files that came over a connection.
 func prove(c *net.UnixConn, files []int) Proof {
 	p := Proof{Files: len(files)}
+	if peer, err := peerOf(c); err == nil {
+		p.PID = int(peer.Pid)
+	}
 	if len(files) != 1 || files[0] < 0 {
 		return p
 	}

@@ -190,7 +190,7 @@ func TestAMemberThatReconnectsAThousandTimesCostsNothing(t *testing.T) {
 func TestTenThousandRegistrations(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	for i := range MaxMembers {
-		a, fresh := p.hub.Register(registration(fmt.Sprint(i)), sound, &Teller{Tell: func(Answer) {}})
+		a, fresh := p.hub.Register(registration(fmt.Sprint(i)), of(i), &Teller{Tell: func(Answer) {}})
 		require.True(t, fresh, a.Reason)
 	}
 	a := tryRegister(t, p, registration(NewSecret()), own(t))
@@ -212,7 +212,7 @@ func TestTooManyGroupsAreRefused(t *testing.T) {
 	for i := range maxPlaces {
 		reg := registration(fmt.Sprint(i))
 		reg.Group = fmt.Sprint(i)
-		a, _ := p.hub.Register(reg, sound, &Teller{Tell: func(Answer) {}})
+		a, _ := p.hub.Register(reg, of(i), &Teller{Tell: func(Answer) {}})
 		require.NotEqual(t, Refused, a.State)
 	}
 	reg := registration(NewSecret())
@@ -279,7 +279,14 @@ func TestAGroupThatNobodyNeedsIsForgotten(t *testing.T) {
 	m.says("ended")
 	p.hub.expire(time.Now())
 	p.hub.expire(time.Now().Add(lingers + time.Second))
-	<-p.log.closed
+	require.Eventually(t, func() bool {
+		select {
+		case <-p.log.closed:
+			return true
+		default:
+			return false
+		}
+	}, 10*time.Second, time.Millisecond, "its log is closed")
 	require.Eventually(t, func() bool {
 		p.hub.mu.Lock()
 		defer p.hub.mu.Unlock()

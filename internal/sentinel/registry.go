@@ -9,6 +9,11 @@ import (
 const (
 	// MaxMembers bounds the registered members, and also the remembered dead.
 	MaxMembers = 10_000
+	// MaxOwned bounds the members that one process registers, and maxOwnedPlaces their groups, each of
+	// which costs the sentinel a megabyte and 30 files. Without these bounds one process could leave no
+	// room for others.
+	MaxOwned       = 256
+	maxOwnedPlaces = 32
 	// maxGuards bounds the registered guards of one member.
 	maxGuards = 64
 )
@@ -20,6 +25,7 @@ const (
 // its registrations, which have numbers, and has no effect if that is not the newest one.
 type Registry struct {
 	members map[string]*member
+	owned   map[owner]map[Place]int // how many of them each process has registered
 	limit   int
 	serial  uint64 // of the newest guard
 }
@@ -28,6 +34,7 @@ type Registry struct {
 type member struct {
 	Registration
 	inode   uint64
+	owner   owner      // zero: it could not be told
 	fired   bool       // its pidfd has fired: the process is dead
 	at      clock.Mono // when its death was noted
 	guards  int        // registered guards of commands that may still run
@@ -45,7 +52,7 @@ type Death struct {
 
 // NewRegistry returns an empty Registry for at most limit members.
 func NewRegistry(limit int) *Registry {
-	return &Registry{members: map[string]*member{}, limit: limit}
+	return &Registry{members: map[string]*member{}, owned: map[owner]map[Place]int{}, limit: limit}
 }
 
 // Check returns the error that Register would return now.
@@ -61,15 +68,62 @@ func (r *Registry) Check(reg Registration, proof Proof) error {
 	case m == nil && len(r.members) >= r.limit:
 		return errFull
 	case m == nil:
-		return nil
+		return r.affords(reg.Place(), proof)
 	case m.inode != proof.Inode:
 		return errAnother
 	case m.fired:
 		return errAnother // a dead process does not register
 	case reg.Number <= m.Number:
 		return errFormer
+	case reg.Place() != m.Place():
+		return r.affords(reg.Place(), proof)
 	}
 	return nil
+}
+
+// affords returns an error if a process has too many members for another one in a group.
+func (r *Registry) affords(p Place, proof Proof) error {
+	o, ok := proof.owner()
+	if !ok {
+		return nil
+	}
+	all := 0
+	for _, n := range r.owned[o] {
+		all += n
+	}
+	switch {
+	case all >= MaxOwned:
+		return errOwned
+	case r.owned[o][p] == 0 && len(r.owned[o]) >= maxOwnedPlaces:
+		return errGroups
+	}
+	return nil
+}
+
+// own counts a member for its process, n times.
+func (r *Registry) own(m *member, n int) {
+	if m.owner == (owner{}) {
+		return
+	}
+	of := r.owned[m.owner]
+	if of == nil {
+		of = map[Place]int{}
+		r.owned[m.owner] = of
+	}
+	if of[m.Place()] += n; of[m.Place()] == 0 {
+		delete(of, m.Place())
+	}
+	if len(of) == 0 {
+		delete(r.owned, m.owner)
+	}
+}
+
+// drop forgets a member, which may be nil.
+func (r *Registry) drop(m *member) {
+	if m != nil {
+		delete(r.members, m.Process)
+		r.own(m, -1)
+	}
 }
 
 // Register adds a member, or updates it if the same process connects again: fresh is false then,
@@ -83,9 +137,13 @@ func (r *Registry) Register(reg Registration, proof Proof) (fresh bool, err erro
 	m := r.members[reg.Process]
 	if fresh = m == nil; fresh {
 		m = &member{inode: proof.Inode}
+		m.owner, _ = proof.owner()
 		r.members[reg.Process] = m
+	} else {
+		r.own(m, -1) // its group may be another one now
 	}
 	m.Registration = reg
+	r.own(m, 1)
 	// Commands are counted anew. A guard of an earlier registration may still be about to clear its command,
 	// and it must not clear another one.
 	m.guards, m.since = 0, r.serial
@@ -96,9 +154,9 @@ func (r *Registry) Register(reg Registration, proof Proof) (fresh bool, err erro
 // Goodbye forgets a member, which has released its roles itself. It reports whether the member was
 // registered.
 func (r *Registry) Goodbye(process string) bool {
-	_, known := r.members[process]
-	delete(r.members, process)
-	return known
+	m := r.members[process]
+	r.drop(m)
+	return m != nil
 }
 
 // Guard notes a command that may outlive its member. It returns the serial of the command's guard.
@@ -161,9 +219,9 @@ func (r *Registry) Fired(process string, number uint64, now clock.Mono) (d Death
 // Expire forgets dead members whose guards never cleared. By then their leases have long ended. It
 // returns how many it has forgotten.
 func (r *Registry) Expire(now clock.Mono) (n int) {
-	for id, m := range r.members {
+	for _, m := range r.members {
 		if m.fired && now.Sub(m.at) >= remember(m.T) {
-			delete(r.members, id)
+			r.drop(m)
 			n++
 		}
 	}
@@ -178,7 +236,7 @@ func (r *Registry) settled(m *member) (Death, bool) {
 	if !m.fired || m.guards > 0 || m.unknown {
 		return Death{}, false
 	}
-	delete(r.members, m.Process)
+	r.drop(m)
 	return Death{Place: m.Place(), Process: m.Process, Name: m.Name, T: m.T}, true
 }
 

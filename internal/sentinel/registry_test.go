@@ -49,6 +49,16 @@ func TestWhatProvesNothingIsRefused(t *testing.T) {
 	require.NoError(t, err, "an older kernel gives all pidfds the same inode")
 }
 
+// Go takes a path with an @ at its beginning for a name outside of the file system, where anybody may listen.
+func TestASocketIsInADirectory(t *testing.T) {
+	for path, want := range map[string]string{"": "must be the path", "@s": "no @", "a\x00": "no zero byte", strings.Repeat("s", 108): "107 bytes"} {
+		require.ErrorContains(t, CheckSocket(path), want, "no socket")
+	}
+	for _, path := range []string{"s", "./@s", strings.Repeat("s", 107)} {
+		require.NoError(t, CheckSocket(path))
+	}
+}
+
 func TestARegistrationIsUntrusted(t *testing.T) {
 	for what, change := range map[string]func(*Registration){
 		"no group":    func(r *Registration) { r.Group = "" },
@@ -98,10 +108,53 @@ func TestAMemberThatReconnectsIsTheSame(t *testing.T) {
 	require.ErrorIs(t, err, errAnother, "another process with the same id is refused")
 }
 
+// of is the proof of the i-th process.
+func of(i int) Proof {
+	return Proof{Files: 1, Pidfd: true, Inode: uint64(100 + i), Peer: uint64(100 + i)}
+}
+
+// One process must not use up what all on the machine need.
+func TestOneProcessLeavesRoomForOthers(t *testing.T) {
+	for what, p := range map[string]Proof{"by its pidfd": sound, "by its id, on older kernels": {Files: 1, Pidfd: true, PID: 7}} {
+		r := NewRegistry(MaxMembers)
+		register := func(secret, group string, p Proof) error {
+			reg := registration(secret)
+			reg.Group = group
+			_, err := r.Register(reg, p)
+			return err
+		}
+		for i := range maxOwnedPlaces {
+			require.NoError(t, register(fmt.Sprint(i), fmt.Sprint(i), p))
+		}
+		require.ErrorIs(t, register("s", "one more", p), errGroups, "%s: too many groups of one process", what)
+		require.NoError(t, register("s", "one more", of(1)), "another process")
+		r.Goodbye(ProcessID("0"))
+		require.NoError(t, register("t", "one more", p), "%s: who has said goodbye has made room", what)
+		for i := range MaxOwned - maxOwnedPlaces {
+			require.NoError(t, register(fmt.Sprint("more", i), "1", p))
+		}
+		require.ErrorIs(t, register("u", "1", p), errOwned, "%s: too many members of one process", what)
+		require.NoError(t, register("u", "1", of(2)), "another process")
+		moved := registration("1")
+		moved.Group, moved.Number = "another group", 1
+		_, err := r.Register(moved, p)
+		require.Error(t, err, "nor may it have another group")
+		for id := range r.members {
+			r.Goodbye(id)
+		}
+		require.Empty(t, r.owned)
+	}
+	r := NewRegistry(MaxMembers)
+	for i := range MaxOwned + 1 {
+		_, err := r.Register(registration(fmt.Sprint(i)), Proof{Files: 1, Pidfd: true})
+		require.NoError(t, err, "nothing tells whether this is one process")
+	}
+}
+
 func TestTooManyMembersAreRefused(t *testing.T) {
 	r := NewRegistry(MaxMembers)
 	for i := range MaxMembers {
-		_, err := r.Register(registration(fmt.Sprint(i)), sound)
+		_, err := r.Register(registration(fmt.Sprint(i)), of(i))
 		require.NoError(t, err)
 	}
 	_, err := r.Register(registration("one more"), sound)

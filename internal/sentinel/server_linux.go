@@ -25,8 +25,8 @@ const (
 	acceptAgain = time.Second
 	// maxConnections leaves room for guards, and for members that connect again.
 	maxConnections = 2*MaxMembers + 1000
-	// longestPath leaves room for the zero that ends the path in a sockaddr_un.
-	longestPath = len(unix.RawSockaddrUnix{}.Path) - 1
+	// maxOfProcess is the same for one process.
+	maxOfProcess = 2*MaxOwned + 100
 )
 
 // Server takes registrations at a socket.
@@ -34,12 +34,14 @@ type Server struct {
 	own         error // why only members of this process's user are taken; nil: all are
 	hub         *Hub
 	listener    *net.UnixListener
+	file        *socketFile
 	logger      *slog.Logger
 	greetWithin time.Duration
 	work        sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
 	open    map[*net.UnixConn]bool
+	by      map[int32]int // how many of them each process has
 	members map[string]registered
 	closing bool
 }
@@ -57,9 +59,8 @@ func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 	if err := checkKernel(); err != nil {
 		return nil, err
 	}
-	// The kernel would say only that an argument is invalid.
-	if len(socket) > longestPath {
-		return nil, fmt.Errorf("%s is too long: a socket's path has at most %d bytes", socket, longestPath)
+	if err := CheckSocket(socket); err != nil {
+		return nil, fmt.Errorf("%s %w", socket, err)
 	}
 	// Containers that share a folder do not own it. The sentinel creates its own directory in it.
 	if err := makeDirectory(directoryOf(socket)); err != nil && !errors.Is(err, os.ErrExist) {
@@ -68,31 +69,11 @@ func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 	if err := checkDirectory(socket, uint32(os.Geteuid())); err != nil {
 		return nil, err
 	}
-	if info, err := os.Lstat(socket); err == nil {
-		if info.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("%s is there and is no socket", socket)
-		}
-		c, err := net.Dial(network, socket)
-		switch {
-		case err == nil:
-			_ = c.Close()
-			return nil, fmt.Errorf("another sentinel listens at %s", socket)
-		case !errors.Is(err, unix.ECONNREFUSED): // it is not abandoned: another program may listen, on another kind of socket
-			return nil, fmt.Errorf("%s is in use: %w", socket, err)
-		}
-		if err := os.Remove(socket); err != nil {
-			return nil, err
-		}
-	}
-	l, err := net.ListenUnix(network, &net.UnixAddr{Name: socket, Net: network})
+	file, err := listenAlone(socket)
 	if err != nil {
 		return nil, err
 	}
-	// The mode of the directory decides who can reach the socket (0750 and a group, for example).
-	if err := os.Chmod(socket, 0o666); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	s := &Server{own: ownOnly(socket, logger), hub: hub, listener: l, logger: logger, greetWithin: greetWithin, open: map[*net.UnixConn]bool{}, members: map[string]registered{}}
+	s := &Server{own: ownOnly(socket, logger), hub: hub, listener: file.listener, file: file, logger: logger, greetWithin: greetWithin, open: map[*net.UnixConn]bool{}, by: map[int32]int{}, members: map[string]registered{}}
 	hub.forgotten = func(process string) { s.forget(process, nil) }
 	return s, nil
 }
@@ -132,12 +113,13 @@ func (s *Server) Serve(ctx context.Context) error {
 			pause(ctx)
 			continue
 		}
-		if !s.keep(c) {
+		peer, _ := peerOf(c)
+		if !s.keep(c, peer.Pid) {
 			_ = c.Close()
 			continue
 		}
 		s.work.Go(func() {
-			defer s.drop(c)
+			defer s.drop(c, peer.Pid)
 			s.serve(c)
 		})
 	}
@@ -152,19 +134,25 @@ func pause(ctx context.Context) {
 	}
 }
 
-func (s *Server) keep(c *net.UnixConn) bool {
+// keep notes a connection of a process. It returns false if there are too many.
+func (s *Server) keep(c *net.UnixConn, pid int32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing || len(s.open) >= maxConnections {
+	// The kernel reports 0 for all processes in PID namespaces that this process does not see.
+	if s.closing || len(s.open) >= maxConnections || pid != 0 && s.by[pid] >= maxOfProcess {
 		return false
 	}
 	s.open[c] = true
+	s.by[pid]++
 	return true
 }
 
-func (s *Server) drop(c *net.UnixConn) {
+func (s *Server) drop(c *net.UnixConn, pid int32) {
 	s.mu.Lock()
 	delete(s.open, c)
+	if s.by[pid]--; s.by[pid] == 0 {
+		delete(s.by, pid)
+	}
 	s.mu.Unlock()
 	_ = c.Close()
 }
@@ -173,6 +161,7 @@ func (s *Server) shut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true // before connections end
+	s.file.remove()
 	_ = s.listener.Close()
 	for c := range s.open {
 		_ = c.Close()
@@ -209,7 +198,7 @@ func (s *Server) serve(c *net.UnixConn) {
 
 // member serves a member's connection until it ends.
 func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
-	if user, err := peerUser(c); s.own != nil && (err != nil || user != uint32(os.Geteuid())) {
+	if peer, err := peerOf(c); s.own != nil && (err != nil || peer.Uid != uint32(os.Geteuid())) {
 		closeAll(files)
 		_ = send(c, s.hub.refuse(reg, s.own).fitting(), nil)
 		return

@@ -164,6 +164,27 @@ func TestTheSameTokenIsReleasedEachQuarterOfT(t *testing.T) {
 	}
 }
 
+// Nothing else happens in the log: no record makes the Watch look again.
+func TestALostReleaseIsRepeatedInASilentLog(t *testing.T) {
+	d := newDesk(t, 1, false)
+	d.claim(d.member("a", 0), 0)
+	d.pass(testT)
+	d.mute = true
+	d.die("a")
+	sent := 0
+	for range 12 {
+		for _, a := range d.said {
+			if a.Record.Kind == lease.Release {
+				sent++
+				d.w.Acked(a, lease.ErrMalformed, d.now)
+			}
+		}
+		d.said = nil
+		d.pass(testT / 4)
+	}
+	require.GreaterOrEqual(t, sent, 6, "a Release that is lost is sent again")
+}
+
 // A Claim of a dead process may have waited in a socket, and take effect after its death.
 func TestALateClaimOfTheDeadIsReleased(t *testing.T) {
 	d := newDesk(t, 1, false)

@@ -109,6 +109,22 @@ const (
 	maximumRho = 0.2
 )
 
+// longestPath leaves room for the zero that ends the path in a sockaddr_un of Linux, which has 108 bytes.
+const longestPath = 107
+
+// CheckSocket returns what is wrong with the path of a socket, in words that follow the path.
+func CheckSocket(path string) error {
+	switch {
+	case path == "":
+		return errors.New("must be the path of a unix socket")
+	case len(path) > longestPath: // the kernel would say only that an argument is invalid
+		return fmt.Errorf("is too long: a socket's path has at most %d bytes", longestPath)
+	case path[0] == '@' || strings.ContainsRune(path, 0): // such a socket is in no directory, so anybody may listen
+		return errors.New("must be a path in the file system: no @ at the beginning, no zero byte")
+	}
+	return nil
+}
+
 // NewSecret returns a member's secret: 260 random bits.
 func NewSecret() string { return rand.Text() + rand.Text() }
 
