@@ -51,6 +51,12 @@ func SentinelHub(ctx context.Context, cfg Config) *sentinel.Hub {
 	return sentinel.NewHub(ctx, (&post{Config: cfg}).options())
 }
 
+// SentinelKeeps returns what RunSentinel keeps of its arguments.
+func SentinelKeeps(cfg Config, allow []string) (Config, []string) {
+	p := newPost(cfg, allow)
+	return p.Config, p.allow
+}
+
 // SentinelHubOn is SentinelHub on a machine whose clock is not the runtime's.
 func SentinelHubOn(ctx context.Context, m Machine, cfg Config) *sentinel.Hub {
 	opt := (&post{Config: cfg}).options()

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +57,7 @@ func RunSentinel(ctx context.Context, cfg Config, allow ...string) error {
 	cfg.Logger = logger
 	defer func() { lines.Flush(time.After(lastLines)) }()
 	cfg.Name = or(cfg.Name, defaultName())
-	p := &post{cfg, allow}
+	p := newPost(cfg, allow)
 	if err := p.check(); err != nil {
 		return fmt.Errorf("neli: RunSentinel: %w", err)
 	}
@@ -80,6 +82,12 @@ type post struct {
 	allow []string
 }
 
+// newPost keeps nothing that the caller may change.
+func newPost(cfg Config, allow []string) *post {
+	cfg.KafkaConfig = maps.Clone(cfg.KafkaConfig)
+	return &post{cfg, slices.Clone(allow)}
+}
+
 // options are those of the Hub, which connects registered members, their deaths and their logs.
 func (p *post) options() sentinel.Options {
 	return sentinel.Options{Open: p.open, Allow: p.allow, Rules: p.rules, Now: clock.System().Now, Logger: p.Logger}
@@ -91,7 +99,7 @@ func (p *post) check() error {
 	probe := Config{KafkaConfig: p.KafkaConfig, Name: p.Name, Token: p.Token, Provider: p.Provider, Logger: p.Logger, LeaderGroupID: "sentinel"}
 	set, f := probe.check()
 	set.endTokensSoon()
-	f.check(p.Sentinel != "", "Sentinel", "", "must be the path of a unix socket")
+	checkSocket(f, "Sentinel", p.Sentinel)
 	for _, pattern := range p.allow {
 		_, err := path.Match(pattern, "")
 		f.check(err == nil, "allow", pattern, "must be a pattern as of path.Match")
@@ -186,11 +194,31 @@ func (c Config) resolveSentinel(s *settings, f *faults) {
 	if socket == "" || c.Mode != Exclusive || c.Observer {
 		return
 	}
+	field := "Sentinel"
+	if c.Sentinel == "" {
+		field = "$" + sentinelVariable
+	}
+	if !checkSocket(f, field, socket) {
+		return
+	}
 	s.watched = watched{socket: socket, client: sentinel.NewClient(socket, s.logger), secret: sentinel.NewSecret()}
 	s.instance = sentinel.ProcessID(s.watched.secret)
 	if t, takes := c.Provider.(sentinel.Taker); takes {
 		t.TakeSentinel(s.watched.client)
 	}
+}
+
+// checkSocket notes what is wrong with the path of a socket. It reports whether nothing is.
+func checkSocket(f *faults, field, path string) bool {
+	err := sentinel.CheckSocket(path)
+	if err != nil {
+		const most = 120
+		if len(path) > most {
+			path = path[:most] + "…"
+		}
+		f.check(false, field, path, err.Error())
+	}
+	return err == nil
 }
 
 // opened registers this process once the identity of its logs is known. id is the topic's id. Small logs

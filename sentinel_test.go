@@ -254,3 +254,35 @@ func TestSentinelIsRefusedWhereItCannotHelp(t *testing.T) {
 	bad := neli.Config{Sentinel: "/s", KafkaConfig: neli.KafkaConfigMap{"group.id": "x"}}
 	require.ErrorContains(t, neli.RunSentinel(t.Context(), bad), "KafkaConfig")
 }
+
+func TestSentinelIsThePathOfASocket(t *testing.T) {
+	b := nelitest.NewBroker(nelitest.Options{})
+	defer b.Close()
+	for path, want := range map[string]string{
+		"/run/" + strings.Repeat("x", 10_000): "at most 107 bytes",
+		"@neli":                               "no @ at the beginning",
+		"/run/neli\x00":                       "no zero byte",
+	} {
+		cfg := neli.Config{LeaderGroupID: "g", Provider: b.Provider("a"), Sentinel: path}
+		_, err := neli.New(cfg)
+		require.ErrorContains(t, err, "Sentinel: ")
+		require.ErrorContains(t, err, want)
+		require.Less(t, len(err.Error()), 500, "not the whole path")
+		require.ErrorContains(t, neli.RunSentinel(t.Context(), cfg), want)
+		if !strings.ContainsRune(path, 0) { // which no variable can have
+			t.Setenv("NELI_SENTINEL", path)
+			cfg.Sentinel = ""
+			_, err = neli.New(cfg)
+			require.ErrorContains(t, err, "$NELI_SENTINEL: ")
+		}
+	}
+}
+
+func TestASentinelKeepsNothingThatItsCallerMayChange(t *testing.T) {
+	cfg := neli.Config{KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": "a"}}
+	allow := []string{"orders"}
+	kept, patterns := neli.SentinelKeeps(cfg, allow)
+	cfg.KafkaConfig["bootstrap.servers"], allow[0] = "b", "*"
+	require.Equal(t, "a", kept.KafkaConfig["bootstrap.servers"])
+	require.Equal(t, []string{"orders"}, patterns)
+}
