@@ -142,7 +142,8 @@ func inPidfs(t *testing.T) bool {
 
 // freezer freezes a process, until it is thawed.
 type freezer struct {
-	freeze func(pid int)
+	freeze func(pid int) // may be called for several
+	frozen func() bool   // all are
 	thaw   func()
 }
 
@@ -150,9 +151,9 @@ type freezer struct {
 func freezers(t *testing.T) map[string]freezer {
 	t.Helper()
 	all := map[string]freezer{}
-	for version, f := range map[string]struct{ file, on, off string }{
-		"v1": {"freezer.state", "FROZEN", "THAWED"},
-		"v2": {"cgroup.freeze", "1", "0"},
+	for version, f := range map[string]struct{ file, on, off, told, word string }{
+		"v1": {"freezer.state", "FROZEN", "THAWED", "freezer.state", "FROZEN"},
+		"v2": {"cgroup.freeze", "1", "0", "cgroup.events", "frozen 1"},
 	} {
 		dir := cgroupWith(t, f.file)
 		if dir == "" {
@@ -166,6 +167,10 @@ func freezers(t *testing.T) map[string]freezer {
 				write("cgroup.procs", fmt.Sprint(pid))
 				t.Cleanup(func() { write(f.file, f.off) })
 				write(f.file, f.on)
+			},
+			frozen: func() bool {
+				text, err := os.ReadFile(filepath.Join(dir, f.told))
+				return err == nil && strings.Contains(string(text), f.word)
 			},
 			thaw: func() { write(f.file, f.off) },
 		}
