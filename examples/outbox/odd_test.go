@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -326,6 +327,41 @@ func TestTheRowsOfAllSlotsAreBounded(t *testing.T) {
 		require.True(t, m.free.TryAcquire(824))
 	})
 }
+
+// A link may be too slow for a whole batch. Then smaller batches are read, and published.
+func TestASlowLinkGetsSmallerBatches(t *testing.T) {
+	for name, why := range map[string]error{"the relay's time": context.DeadlineExceeded, "the database's time": &pgconn.PgError{Code: "57014"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				of, _ := (&store{}).turn(slog.New(slog.DiscardHandler))
+				s := &slow{why: why, most: 10}
+				rows, err := of.next(t.Context(), s, nil, nil)
+				require.NoError(t, err)
+				require.Len(t, rows, 6, "100, 50, 25, 12, 6")
+				s.most = 2
+				_, _, err = of.publishAndRead(t.Context(), s, rows, nil)
+				require.ErrorIs(t, err, why)
+				require.Equal(t, 3, of.rows)
+			})
+		})
+	}
+}
+
+// slow is a writer that takes some rows in time, and no more.
+type slow struct {
+	writer
+	why  error
+	most int
+}
+
+func (s *slow) next(_ context.Context, _, _ []ref, most limits) (look, error) {
+	if most.rows > s.most {
+		return look{}, s.why
+	}
+	return look{rows: slices.Repeat([]row{{topic: "t"}}, most.rows)}, nil
+}
+
+func (s *slow) publish(context.Context, []row, []ref, position) error { return s.why }
 
 // broken is a table that is not as it should be for a while.
 type broken struct {

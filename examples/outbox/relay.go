@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/fence"
@@ -126,6 +127,9 @@ func (t *turn) publishAndRead(ctx context.Context, w writer, rows []row, publish
 		stop() // what was read has no use: it follows rows that are perhaps not published
 		<-read
 		t.memory.forget(ahead)
+		if tooSlow(err) {
+			t.rows = max(1, t.rows/2)
+		}
 		return nil, nil, err
 	}
 	err = <-read
@@ -139,6 +143,12 @@ func (t *turn) publishAndRead(ctx context.Context, w writer, rows []row, publish
 		return nil, slices.Concat(published, present), nil
 	}
 	return ahead, present, nil
+}
+
+// tooSlow reports whether a batch was not read, or not published, within its time. On a slow link a smaller one may be.
+func tooSlow(err error) bool {
+	refusal, answered := errors.AsType[*pgconn.PgError](err)
+	return errors.Is(err, context.DeadlineExceeded) || answered && refusal.Code == "57014" // statement_timeout
 }
 
 // full reports whether a batch is as large as it may be. Then the table probably has more rows. Otherwise it pays to read
@@ -161,6 +171,9 @@ func (t *turn) next(ctx context.Context, w writer, published, underway []ref) ([
 				if err = t.unreadable(ctx, w, published, underway, err); err == nil {
 					continue
 				}
+			}
+			if tooSlow(err) {
+				t.rows = max(1, t.rows/2)
 			}
 			if err != nil {
 				return nil, again(err, passing(err) || noTable(err))
