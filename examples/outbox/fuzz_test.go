@@ -146,7 +146,9 @@ func (f *fuzz) settle() {
 		if left == 0 {
 			return
 		}
-		require.False(f.t, time.Now().After(deadline), "%d rows are left: %s", left, f.rowsLeft())
+		if time.Now().After(deadline) {
+			f.t.Fatal(left, f.rowsLeft())
+		}
 		f.rest(50 * time.Millisecond)
 	}
 }
