@@ -118,7 +118,7 @@ func TestSessionsSideBySideStayAboveTheFloor(t *testing.T) {
 			default:
 			}
 			before := above.id
-			seen, err := table.next(t.Context(), 0, refsOf(last), nil, limits{7, 1 << 20}, above)
+			seen, err := table.next(t.Context(), 0, refsOf(last), nil, plenty, above)
 			if !assert.NoError(t, err) {
 				return nil
 			}

@@ -194,7 +194,7 @@ func disorder(t *testing.T, s *store, each int, read func(done <-chan struct{}) 
 				err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 					_, err := tx.Exec(ctx, insertRow, "t", fmt.Sprint(random.IntN(3)), name)
 					if err == nil && random.IntN(2) == 0 {
-						_, err = tx.Exec(ctx, "SELECT pg_sleep(0.002)")
+						_, err = tx.Exec(ctx, "SELECT pg_sleep($1)", []float64{0.002, 0.2}[i%20/19]) // some last for several looks of a relay
 					}
 					before = time.Now()
 					return err
