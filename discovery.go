@@ -15,6 +15,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/ranges"
 )
 
 // Discovery: which process leads a role, as far as this process has read the log, and how old
@@ -360,25 +361,7 @@ func (s *Standing) UnmarshalJSON(b []byte) error {
 }
 
 // rangesOf writes ascending roles as ranges: "0-4,9".
-func rangesOf(roles []int) string {
-	var b []byte
-	for i := 0; i < len(roles); {
-		k := i + 1
-		for k < len(roles) && roles[k] == roles[k-1]+1 {
-			k++
-		}
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(roles[i]), 10)
-		if k > i+1 {
-			b = append(b, '-')
-			b = strconv.AppendInt(b, int64(roles[k-1]), 10)
-		}
-		i = k
-	}
-	return string(b)
-}
+func rangesOf(roles []int) string { return ranges.Of(roles, 0) }
 
 // parseRanges reads what rangesOf wrote.
 func parseRanges(s string) ([]int, error) {

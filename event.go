@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goneli/neli/internal/ranges"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -78,18 +79,18 @@ func (c Change) describe(what string) string {
 // maxNamed limits how many terms of one change a log line or String lists.
 const maxNamed = 8
 
+// maxRanges limits how many ranges of roles a log line has.
+const maxRanges = 20
+
 // attrs returns the change as attributes of a log line. A change of one role has the role's
-// number; a larger one has the number of roles, and the partitions and tokens of its first terms.
+// number; a larger one has its roles as ranges and their number, and the partitions and tokens of
+// its first terms.
 func (c Change) attrs() []any {
 	out := []any{"reason", c.Reason.String()}
-	roles := 0
-	for _, t := range c.Terms {
-		roles += len(t.Roles)
-	}
-	if roles == 1 {
-		out = append(out, "role", c.Roles()[0])
+	if roles := c.Roles(); len(roles) == 1 {
+		out = append(out, "role", roles[0])
 	} else {
-		out = append(out, "roles", roles)
+		out = append(out, "roles", ranges.Of(roles, maxRanges), "count", len(roles))
 	}
 	if len(c.Terms) == 1 {
 		if t := c.Terms[0]; t.Token != noToken {
@@ -144,7 +145,7 @@ func (e LeaderRevoked) String() string { return e.describe(e.kind()) }
 // String returns the event's kind, reason and terms, for people.
 func (e LeaderFenced) String() string { return e.describe(e.kind()) }
 
-// Reason says why leadership changed. Its String is for people.
+// Reason says why leadership changed.
 type Reason int
 
 const (
@@ -188,9 +189,8 @@ const (
 // The constants equal those of package term, or this does not compile.
 var _ = [1]struct{}{}[int(ReasonFatal)-int(term.Fatal)]
 
-// String returns the reason in words, as in events and log lines.
+// String returns the reason as in log lines, metrics and JSON: "not_pulsed", "roles_changed".
 func (r Reason) String() string { return term.Reason(r).String() }
 
-// MarshalText returns the reason in snake_case, as in metrics and JSON: "not_pulsed",
-// "roles_changed". It returns an error if r is none of the constants.
+// MarshalText returns String. It returns an error if r is none of the constants.
 func (r Reason) MarshalText() ([]byte, error) { return term.Reason(r).MarshalText() }

@@ -97,7 +97,7 @@ func (n *Neli) countLeaders(told *string) bool {
 		return false
 	}
 	*told = summary
-	n.set.logger.Info("other processes lead", "leaders", processes, "roles", roles, "largest", strings.Join(largest, ", "))
+	n.set.logger.Info("other processes lead", "leaders", processes, "count", roles, "largest", strings.Join(largest, ", "))
 	return true
 }
 

@@ -240,7 +240,28 @@ func TestFollowersOfManyRolesCount(t *testing.T) {
 		require.LessOrEqual(t, len(counts), 10)
 		last := counts[len(counts)-1]
 		require.Equal(t, int64(2), last.attrs["leaders"].Int64())
-		require.InDelta(t, 667, float64(last.attrs["roles"].Int64()), 2)
+		require.InDelta(t, 667, float64(last.attrs["count"].Int64()), 2)
 		require.Regexp(t, `^[ab]: 33\d, [ab]: 33\d$`, last.attrs["largest"].String())
+	})
+}
+
+// A line about several roles says which, and spells the reason as metrics and JSON do.
+func TestLinesSayWhichRoles(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(6), func(c *cluster) {
+		lines := newLogLines()
+		a := c.Work("a", logsTo(lines))
+		c.Leader(5, 2*silence)
+		c.Pass(10 * time.Second)
+		require.NoError(t, a.StepDown(c.Context()))
+		acquired, revoked := lines.said("leader acquired"), lines.said("leader revoked")
+		require.NotEmpty(t, revoked)
+		for _, line := range append(acquired, revoked...) {
+			require.Equal(t, "0-5", line.attrs["roles"].String())
+			require.Equal(t, int64(6), line.attrs["count"].Int64())
+		}
+		require.Equal(t, "stepped_down", revoked[0].attrs["reason"].String())
+		text, err := neli.ReasonSteppedDown.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, neli.ReasonSteppedDown.String(), string(text))
 	})
 }

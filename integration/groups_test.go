@@ -226,7 +226,7 @@ func fewerRoles(t *testing.T, e *env) {
 	el.allLed(firstLeader)
 	kept := []held{el.leader(0, patience), el.leader(1, patience)}
 	first.say(command{Do: "roles", Roles: 2})
-	assert.Equal(t, "roles changed", first.awaits("revoked", patience).Reason)
+	assert.Equal(t, "roles_changed", first.awaits("revoked", patience).Reason)
 	waitUntil(t, patience, "roles 2 and 3 are given up", func() bool {
 		return fmt.Sprint(el.rolesOf(first)) == "[0 1]"
 	})

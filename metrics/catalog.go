@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/goneli/neli"
 	"github.com/prometheus/client_golang/prometheus"
@@ -208,7 +207,5 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// text returns the name of a constant of the library in labels: "not_pulsed", "non_exclusive".
-func text(of fmt.Stringer) string {
-	return strings.NewReplacer(" ", "_", "-", "_").Replace(of.String())
-}
+// text returns the name of a constant of the library, as log lines have it.
+func text(of fmt.Stringer) string { return of.String() }

@@ -7,8 +7,12 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/placement"
+	"github.com/goneli/neli/internal/ranges"
 	"github.com/goneli/neli/internal/term"
 )
+
+// maxRanges limits how many ranges of roles a log line has.
+const maxRanges = 20
 
 // keeps returns the bound below which this process keeps its roles.
 func (s *shard) keeps(now clock.Instant) (below int32) {
@@ -161,7 +165,7 @@ func (s *shard) advanceOne(h *handover, now clock.Instant) {
 	case overdue:
 		roles := h.sorted(true)
 		if len(roles) > 0 {
-			s.note(slog.LevelWarn, "released before the application had finished", "partition", s.index, "roles", len(roles))
+			s.note(slog.LevelWarn, "released before the application had finished", "partition", s.index, "roles", ranges.Of(s.units(roles), maxRanges), "count", len(roles))
 		}
 		s.giveBack(roles, h, term.Overdue, now)
 	case stay:

@@ -158,7 +158,7 @@ func (r *runner) do(input func(*Watch, clock.Instant)) time.Duration {
 	r.scheduled = at
 	r.mu.Unlock()
 	for _, n := range out.Noted {
-		r.logger.Info("released what a dead process held", "process", n.Process, "by_name", n.Name, "partition", n.Partition, "roles", n.Roles)
+		r.logger.Info("released what a dead process held", "process", n.Process, "by_name", n.Name, "partition", n.Partition, "count", n.Roles)
 	}
 	if out.Verify {
 		r.log.Verify()

@@ -1,9 +1,6 @@
 package term
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Reason is why leadership changed.
 type Reason int
@@ -28,10 +25,10 @@ const (
 	Fatal
 )
 
-var reasonNames = [...]string{"none", "elected", "unassigned", "closing", "roles changed", "resigned", "lapsed",
-	"not pulsed", "superseded", "overdue", "log reset", "unhealthy", "stepped down", "transferred", "rebalanced", "fatal"}
+var reasonNames = [...]string{"none", "elected", "unassigned", "closing", "roles_changed", "resigned", "lapsed",
+	"not_pulsed", "superseded", "overdue", "log_reset", "unhealthy", "stepped_down", "transferred", "rebalanced", "fatal"}
 
-// String returns the reason in words, for events and log lines.
+// String returns the reason as in log lines, metrics and JSON: "not_pulsed", "roles_changed".
 func (r Reason) String() string {
 	if r < 0 || int(r) >= len(reasonNames) {
 		return fmt.Sprintf("Reason(%d)", int(r))
@@ -39,11 +36,10 @@ func (r Reason) String() string {
 	return reasonNames[r]
 }
 
-// MarshalText returns the reason in snake_case, as in metrics and JSON: "not_pulsed",
-// "roles_changed". It returns an error if r is none of the constants.
+// MarshalText returns String. It returns an error if r is none of the constants.
 func (r Reason) MarshalText() ([]byte, error) {
 	if r < 0 || int(r) >= len(reasonNames) {
 		return nil, fmt.Errorf("neli: Reason: %d is none", int(r))
 	}
-	return []byte(strings.ReplaceAll(reasonNames[r], " ", "_")), nil
+	return []byte(reasonNames[r]), nil
 }
