@@ -207,6 +207,8 @@ type Member struct {
 	// one partition; with Open nomination it contends.
 	Nominated bool `json:"nominated"`
 	Priority  int  `json:"priority"` // its Config.Priority
+	// Roles is R as the member has announced it: it contends for the roles below R.
+	Roles int `json:"roles,omitempty"`
 	// Age is how long before the answer this process last heard the member's announcement, 0 for
 	// this process itself. JSON has Age in seconds.
 	Age time.Duration `json:"age"`
@@ -228,7 +230,7 @@ func (n *Neli) Members() []Member {
 	known, now := n.core.elector.Members()
 	ms := make([]Member, len(known))
 	for i, m := range known {
-		ms[i] = Member{Name: m.Name, ID: m.Process, Self: m.Self, Nominated: m.Nominated, Priority: m.Priority,
+		ms[i] = Member{Name: m.Name, ID: m.Process, Self: m.Self, Nominated: m.Nominated, Priority: m.Priority, Roles: m.Roles,
 			Age: now.Age(m.Heard)}
 	}
 	slices.SortFunc(ms, func(a, b Member) int {

@@ -19,6 +19,7 @@ type Member struct {
 	Self      bool
 	Nominated bool
 	Priority  int
+	Roles     int // R, as it announced it
 	Heard     clock.Instant
 }
 

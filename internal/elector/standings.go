@@ -85,11 +85,11 @@ func (n *Node) Members(now clock.Instant) []Member {
 	var out []Member
 	for id, m := range n.members.by {
 		if m.present {
-			out = append(out, Member{Name: m.name, Process: id, Nominated: m.nominated, Priority: m.priority, Heard: m.heard})
+			out = append(out, Member{Name: m.name, Process: id, Nominated: m.nominated, Priority: m.priority, Roles: m.roles, Heard: m.heard})
 		}
 	}
 	if !n.set.Observer {
-		out = append(out, Member{Name: n.set.Name, Process: n.set.Process, Self: true, Priority: n.set.Priority,
+		out = append(out, Member{Name: n.set.Name, Process: n.set.Process, Self: true, Priority: n.set.Priority, Roles: n.desired.Roles,
 			Nominated: n.mayClaim(now), Heard: now})
 	}
 	return out
