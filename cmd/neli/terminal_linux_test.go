@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -71,6 +72,19 @@ func TestNeliLogsFromTheBackground(t *testing.T) {
 		cmd.Args[2] = strings.Replace(cmd.Args[2], `exec "$0" "$@"`, `"$0" "$@" & wait $!`, 1)
 	}, environment(c), "run", "--log-level", "debug", "--timeout", medium.String(), "--", "sh", "-c", `echo led; exit 7`)
 	require.Equal(t, 7, p.code())
+}
+
+// A person at a terminal hears once why the command does not start.
+func TestStandingByIsTold(t *testing.T) {
+	c := broker(t)
+	neli(t, c, "run", "--name", "first", "--timeout", long.String(), "--", "sh", "-c", family).pid("child", 1)
+	master, slave := terminal(t, false)
+	p := neliBy(t, on(slave), environment(c), "run", "--log-level", "error", "--", "true")
+	line, err := bufio.NewReader(master).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "neli: standing by: first leads the group jobs\r\n", line)
+	p.signal(unix.SIGTERM)
+	require.Equal(t, 0, p.code())
 }
 
 // A pipe or file as standard input is the command's, unlike a terminal.

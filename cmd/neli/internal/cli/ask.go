@@ -81,7 +81,8 @@ func newTransfer(c *common) *cobra.Command {
 shown by neli status. The role stays there for the term: neither balance nor preference moves it.
 
 ` + askLong,
-		Args: arguments(1, 2, "the member, and before it the role if it is not 0"),
+		Example: `  neli transfer --bootstrap kafka:9092 --group mailer host7`,
+		Args:    arguments(1, 2, "the member, and before it the role if it is not 0"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last := len(args) - 1
 			return c.ask(cmd, o, args[:last], neli.Request{To: args[last]})
@@ -100,7 +101,8 @@ func newStepDown(c *common) *cobra.Command {
 for ten seconds or three times its T, whichever is longer. Other members, if there are any, then lead.
 
 ` + askLong,
-		Args: arguments(0, 1, "the role, if it is not 0"),
+		Example: `  neli step-down --bootstrap kafka:9092 --group mailer`,
+		Args:    arguments(0, 1, "the role, if it is not 0"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.ask(cmd, o, args, neli.Request{StepDown: true})
 		},
@@ -114,6 +116,9 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && len(args) <= most {
 			return nil
+		}
+		if most == 0 {
+			return fmt.Errorf("%s: takes no arguments, %d given: neli %s", cmd.Name(), len(args), cmd.Use)
 		}
 		return fmt.Errorf("%s: %d arguments given: must be %s: neli %s", cmd.Name(), len(args), what, cmd.Use)
 	}

@@ -51,10 +51,11 @@ func newCheck(c *common) *cobra.Command {
 	var how time.Duration
 	var known []string
 	cmd := &cobra.Command{
-		Use:   "check",
-		Short: "Check brokers, rights, settings and round trips",
-		Long:  checkLong,
-		Args:  cobra.NoArgs,
+		Use:     "check",
+		Short:   "Check brokers, rights, settings and round trips",
+		Long:    checkLong,
+		Args:    arguments(0, 0, ""),
+		Example: `  neli check --bootstrap kafka:9092 --group mailer --timeout 5s`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.resolve(cmd)
 			if err != nil {

@@ -114,12 +114,14 @@ func newRootWith(c *common) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "neli",
 		Short:         "Run commands under leader election on Kafka, and show who leads",
+		Version:       versionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return fromEnvironment(cmd.Flags())
 		},
 	}
+	root.SetVersionTemplate("neli {{.Version}}\n")
 	c.register(root.PersistentFlags())
 	root.AddCommand(newRun(c), newStatus(c), newWatch(c), newTransfer(c), newStepDown(c), newCheck(c), newSentinel(c), newVersion(), newMan(root))
 	return root
@@ -134,7 +136,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := variable(f.Name)
 		value, ok := os.LookupEnv(name)
-		if f.Changed || !ok || f.Name == "help" || inside && slices.Contains(told, name) {
+		if f.Changed || !ok || f.Name == "help" || f.Name == "version" || inside && slices.Contains(told, name) {
 			return
 		}
 		if err := errors.Join(flags.Set(f.Name, value), flags.SetAnnotation(f.Name, environment, nil)); err != nil {

@@ -12,7 +12,7 @@ func newMan(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "man directory",
 		Short: "Write manual pages into a directory",
-		Args:  cobra.ExactArgs(1),
+		Args:  arguments(1, 1, "the directory"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err

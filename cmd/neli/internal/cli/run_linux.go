@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/cmd/neli/internal/guard"
@@ -85,7 +88,14 @@ func newRun(c *common) *cobra.Command {
 		Use:   "run [flags] -- command [arguments]",
 		Short: "Run a command while leading",
 		Long:  runLong,
-		Args:  cobra.MinimumNArgs(1),
+		Example: `  neli run --bootstrap kafka:9092 --group mailer -- /usr/local/bin/mailer --queue out
+  neli run --bootstrap kafka:9092 --group mailer --keep -- sh -c 'while sleep 60; do /usr/local/bin/send; done'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("run: the command is missing: neli run [flags] -- command [arguments]")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := c.resolve(cmd)
 			if err != nil {
@@ -95,7 +105,7 @@ func newRun(c *common) *cobra.Command {
 			if requests {
 				cfg.Requests = func(neli.Request) error { return nil } // anyone who may write to the topic may ask
 			}
-			return run(cfg, o, listen)
+			return run(cfg, o, listen, cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // arguments after the command belong to the command
@@ -110,7 +120,7 @@ func newRun(c *common) *cobra.Command {
 }
 
 // run runs the command. It serves the page and the metrics at listen, unless that is empty.
-func run(cfg neli.Config, o job.Options, listen string) error {
+func run(cfg neli.Config, o job.Options, listen string, log io.Writer) error {
 	outliveLog()
 	// Before anything else, so that a signal that ends neli is never missed.
 	signals := make(chan os.Signal, 16)
@@ -140,6 +150,11 @@ func run(cfg neli.Config, o job.Options, listen string) error {
 	if p.client != nil {
 		o.Guard = p.client.Guard
 	}
+	standing, over := context.WithCancel(context.Background())
+	defer over()
+	if isTerminal(os.Stderr) {
+		go standBy(standing, n, log)
+	}
 	code, err := job.Run(n, o, signals)
 	if closing := n.Close(); closing != nil {
 		cfg.Logger.Warn("could not close cleanly", "error", closing)
@@ -149,6 +164,24 @@ func run(cfg neli.Config, o job.Options, listen string) error {
 		return exit{code, err}
 	}
 	return nil
+}
+
+// standBy tells a person at a terminal why nothing happens: another process leads.
+func standBy(ctx context.Context, n *neli.Neli, out io.Writer) {
+	for range n.Watch(ctx) {
+		if n.IsLeader() {
+			return
+		}
+		if h, held := n.Holder(0); held {
+			fmt.Fprintf(out, "neli: standing by: %s leads the group %s\n", printable(h.Name), n.Config().LeaderGroupID)
+			return
+		}
+	}
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }
 
 // watchedProvider is a Provider that keeps the sentinel's client, so that the sentinel can be told of

@@ -34,10 +34,11 @@ func newSentinel(c *common) *cobra.Command {
 	var socket string
 	var allow []string
 	cmd := &cobra.Command{
-		Use:   "sentinel --socket PATH",
-		Short: "Release at once the roles of members on this machine that crash",
-		Long:  sentinelLong,
-		Args:  cobra.NoArgs,
+		Use:     "sentinel --socket PATH",
+		Short:   "Release at once the roles of members on this machine that crash",
+		Long:    sentinelLong,
+		Args:    arguments(0, 0, ""),
+		Example: `  neli sentinel --config /etc/neli/kafka.properties --socket /run/neli/sentinel.sock`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			outliveLog()
 			logger, err := c.logger(cmd)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,18 +42,20 @@ func newStatus(c *common) *cobra.Command {
 		Use:   "status",
 		Short: "Show who leads",
 		Long:  statusLong,
-		Args:  cobra.NoArgs,
+		Args:  arguments(0, 0, ""),
+		Example: `  neli status --bootstrap kafka:9092 --group mailer
+  neli status --bootstrap kafka:9092 --group mailer --json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			n, err := c.observe(cmd.Context(), cmd, roles)
+			n, err := c.observe(cmd.Context(), cmd, cmp.Or(roles, 1))
 			if err != nil {
 				return err
 			}
 			defer func() { _ = n.Close() }()
-			return status(cmd.Context(), n, cmd.OutOrStdout(), asJSON, c.askSentinel())
+			return status(cmd.Context(), n, cmd.OutOrStdout(), asJSON, c.askSentinel(), roles == 0)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().IntVar(&roles, "roles", 1, "number of roles of the group")
+	cmd.Flags().IntVar(&roles, "roles", 0, rolesUsage)
 	c.watchedBy(cmd.Flags(), "socket of a neli sentinel on this machine; also show how many members it watches")
 	return cmd
 }
@@ -114,15 +117,37 @@ func (h *hushed) WithAttrs(a []slog.Attr) slog.Handler { return &hushed{h.Handle
 // WithGroup implements slog.Handler.
 func (h *hushed) WithGroup(name string) slog.Handler { return &hushed{h.Handler.WithGroup(name)} }
 
-func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, sentinel string) error {
+// rolesUsage describes the flag --roles, of which 0 stands for all.
+const rolesUsage = "number of roles to show; 0: all that a member contends for"
+
+// announced returns how many roles the group has, as far as this process knows: as many as a member contends for.
+func announced(n *neli.Neli) int {
+	most := n.Stats().Roles
+	for _, m := range n.Members() {
+		most = max(most, m.Roles)
+	}
+	return most
+}
+
+// status shows who leads. all: the roles that any member contends for.
+func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, sentinel string, all bool) error {
 	known, stop := context.WithTimeout(ctx, n.Config().HeartbeatTimeout*5/4+time.Second)
 	defer stop()
-	for range n.Watch(known) {
-		if !slices.ContainsFunc(n.Standings(), unknown) {
-			break
+	settle := func() {
+		for range n.Watch(known) {
+			if !slices.ContainsFunc(n.Standings(), unknown) {
+				break
+			}
 		}
 	}
+	settle()
 	missing := callMembers(ctx, n)
+	if r := announced(n); all && r > n.Stats().Roles {
+		if err := n.SetRoles(r); err != nil {
+			return err
+		}
+		settle()
+	}
 	if n.State() == neli.StateFailed {
 		return n.Await()
 	}

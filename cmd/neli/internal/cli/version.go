@@ -16,14 +16,19 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			is, toolchain := version, ""
-			if info, ok := debug.ReadBuildInfo(); ok {
-				is, toolchain = cmp.Or(is, info.Main.Version), info.GoVersion
-			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "neli", cmp.Or(is, "unknown"), toolchain)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "neli", versionText())
 			return err
 		},
 	}
+}
+
+// versionText returns the version of this program and of Go.
+func versionText() string {
+	is, toolchain := version, ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		is, toolchain = cmp.Or(is, info.Main.Version), info.GoVersion
+	}
+	return cmp.Or(is, "unknown") + " " + toolchain
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,15 +38,20 @@ func newWatch(c *common) *cobra.Command {
 		Use:   "watch",
 		Short: "Print who leads, now and at each change",
 		Long:  watchLong,
-		Args:  cobra.NoArgs,
+		Args:  arguments(0, 0, ""),
+		Example: `  neli watch --bootstrap kafka:9092 --group mailer
+  neli watch --bootstrap kafka:9092 --group mailer --exec /etc/neli/on-change`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			n, err := c.observe(ctx, cmd, roles)
+			n, err := c.observe(ctx, cmd, cmp.Or(roles, 1))
 			if err != nil {
 				return err
 			}
 			defer func() { _ = n.Close() }()
+			if roles == 0 {
+				go followRoles(ctx, n)
+			}
 			if err := watch(ctx, n, cmd.OutOrStdout(), asJSON, program); err != nil {
 				return err
 			}
@@ -56,9 +62,19 @@ func newWatch(c *common) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	cmd.Flags().IntVar(&roles, "roles", 1, "number of roles of the group")
+	cmd.Flags().IntVar(&roles, "roles", 0, rolesUsage)
 	cmd.Flags().StringVar(&program, "exec", "", "program to run for each change, without a shell and without arguments")
 	return cmd
+}
+
+// followRoles has n watch all roles that a member contends for, as members announce them, until ctx is done or n has ended.
+func followRoles(ctx context.Context, n *neli.Neli) {
+	for ctx.Err() == nil && n.State() != neli.StateFailed && n.State() != neli.StateClosed {
+		if r := announced(n); r > n.Stats().Roles {
+			_ = n.SetRoles(r) // a member's number is within its bounds
+		}
+		wait(ctx, time.Second)
+	}
 }
 
 func watch(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, program string) error {
