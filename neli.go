@@ -29,6 +29,7 @@ type Neli struct {
 	lastPulse  atomic.Int64 // monotonic; the application's last sign of life
 	barrierAt  atomic.Int64 // monotonic; since when the barrier has been at work; never64: it is not
 	waiting    atomic.Int32 // drivers that wait for news; they are alive however long that takes
+	reported   atomic.Int64 // lastPulse of the silence that was logged last
 	inTask     atomic.Bool  // the driver is in the task of Background
 	state      atomic.Int32
 	turnOf     atomic.Pointer[string] // the call that last became the driver
@@ -123,7 +124,7 @@ func (n *Neli) start() {
 	n.core.Set(n.desired)
 	goodbye := n.set.watched.run()
 	go func() {
-		health, stopRequests, stopLeaders, stopSilence := n.watchHealth(), n.serveRequests(), n.sayLeaders(), n.watchSilence()
+		health, stopRequests, stopLeaders := n.watchHealth(), n.serveRequests(), n.sayLeaders()
 		n.err = n.set.secrets.Err(own(n.core.Run(ctx)))
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
@@ -139,7 +140,6 @@ func (n *Neli) start() {
 		health.stop() // after done is closed: this waits for the user's code, which may hang
 		stopRequests()
 		stopLeaders()
-		stopSilence()
 		if n.core.elector != nil {
 			n.core.elector.Wait() // for Config.Preference
 		}

@@ -1,7 +1,6 @@
 package neli
 
 import (
-	"context"
 	"math"
 	"sync"
 	"time"
@@ -26,6 +25,7 @@ type application interface {
 const never64 = math.MinInt64
 
 func (n *Neli) alive(now clock.Instant) bool {
+	n.mindSilence(now)
 	return n.waiting.Load() > 0 || n.barrierAt.Load() != never64 ||
 		now.Mono.Sub(clock.Mono(n.lastPulse.Load())) < n.set.maxPulse
 }
@@ -80,41 +80,18 @@ func (n *Neli) slow(text string, args ...any) (returned func()) {
 	}
 }
 
-// watchSilence starts a goroutine that logs when the application of a process that contends has been
-// silent for two thirds of MaxPulseInterval, once for each silence. stop ends the goroutine and waits
-// for it.
-func (n *Neli) watchSilence() (stop func()) {
-	if n.set.observer {
-		return func() {}
+// mindSilence logs that the application of a process that contends has been silent for two thirds of
+// MaxPulseInterval, once for each silence. The arbiter's questions lead here, at least one a second,
+// under its lock: the logger only queues lines.
+func (n *Neli) mindSilence(now clock.Instant) {
+	last, silent := n.lastPulse.Load(), n.silent(now)
+	if silent < n.warnAfter() || !n.contends.Load() || n.reported.Swap(last) == last {
+		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var work sync.WaitGroup
-	work.Go(func() {
-		timer := time.NewTimer(n.warnAfter())
-		defer timer.Stop()
-		var told int64 // lastPulse at the last line
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-timer.C:
-			}
-			last, silent := n.lastPulse.Load(), n.silent(n.now())
-			if silent >= n.warnAfter() && last != told && n.contends.Load() {
-				told = last
-				where := "outside of the library"
-				if n.inTask.Load() {
-					where = "the task of Background"
-				}
-				n.set.logger.Warn("the application does not pulse: it counts as hung after MaxPulseInterval", "after", silent.Round(time.Millisecond),
-					"max_pulse_interval", n.set.maxPulse, "in", where)
-			}
-			next := n.warnAfter() - silent
-			if next <= 0 {
-				next = n.warnAfter()
-			}
-			timer.Reset(max(next, time.Millisecond))
-		}
-	})
-	return func() { cancel(); work.Wait() }
+	where := "outside of the library"
+	if n.inTask.Load() {
+		where = "the task of Background"
+	}
+	n.set.logger.Warn("the application does not pulse: it counts as hung after MaxPulseInterval", "after", silent.Round(time.Millisecond),
+		"max_pulse_interval", n.set.maxPulse, "in", where)
 }
