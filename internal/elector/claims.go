@@ -95,6 +95,16 @@ func (c *claims) bySuccessor(roles []int32, self string, mayTake func(process st
 	return ours, theirs, open
 }
 
+// leftTo returns the vacant roles that are left to a process, ascending.
+func (c *claims) leftTo(process string) (roles []int32) {
+	for role, s := range c.successors.all() {
+		if s.process == process && c.isListed(role) {
+			roles = append(roles, role)
+		}
+	}
+	return roles
+}
+
 // waits groups roles that have successors by how long they are left to them, at most limit.
 func (c *claims) waits(roles []int32, limit time.Duration) map[time.Duration][]int32 {
 	by := map[time.Duration][]int32{}

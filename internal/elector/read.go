@@ -268,6 +268,7 @@ func (n *Node) greeted(p *channel, o int64, r *lease.Record, live bool, now cloc
 	unknown, changed := n.members.announced(r.Session.Process, r.Name, r.Hello, live, now)
 	if changed {
 		n.planner.forget()
+		n.orphan(r.Session.Process, now)
 	}
 	if r.Longest == lease.Unsaid && live && !r.Hello.Leaving {
 		p.offerSnapshot(func() time.Duration { return n.turn(uint64(o), now) }, now)
@@ -285,6 +286,20 @@ func (n *Node) greeted(p *channel, o int64, r *lease.Record, live bool, now cloc
 	if !n.set.Nominated {
 		n.announcer.soon(n.members.size(), now)
 		n.timing.newcomer(now)
+	}
+}
+
+// orphan shares out at once what was left to a process that has said that it will not lead.
+func (n *Node) orphan(id string, now clock.Instant) {
+	if n.members.mayTake(id) {
+		return
+	}
+	for _, s := range n.shards {
+		if roles := s.claims.leftTo(id); len(roles) > 0 {
+			s.claims.drop(roles)
+			s.vacate(roles, now)
+			s.dueAt = min(s.dueAt, now.Mono)
+		}
 	}
 }
 
