@@ -364,6 +364,8 @@ func (n *Node) resolveMoves(now clock.Instant) {
 	ended, failed := n.mover.resolve(func(v move) fate {
 		p := n.shards[v.partition]
 		g, held := p.lease.Holder(v.role)
+		// A log that is read again tells of earlier terms first.
+		held = held && caughtUp(p.logs) && !p.lease.Earlier(p.main.index, g.Token, v.token)
 		f := fate{held: held, ours: held && p.lease.Ours(g, v.token), by: g.Session.Process}
 		f.kept = p.holds.at(v.role) != nil && p.hands.of(v.role) == nil
 		return f

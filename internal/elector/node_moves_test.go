@@ -85,3 +85,66 @@ func TestAMemberThatDoesNotClaimCostsFewTerms(t *testing.T) {
 	require.Len(t, b.leads(8), 4)
 	require.Equal(t, []int{1, 3}, moved()[len(vain):], "the rest at once")
 }
+
+// A process whose reader is replaced during a handover reads again of an earlier term of the addressee. It
+// does not take that for the outcome.
+func TestAnEarlierTermIsNoOutcome(t *testing.T) {
+	for name, logs := range map[string]int{"one log": 1, "one log read slowly": 1, "small logs": 3} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(logs)
+			set := func(s *Settings) { stays(s); s.Majority = logs > 1 }
+			b := w.start("b", 1, set)
+			w.pass(8 * time.Second)
+			a := w.start("a", 1, set)
+			w.pass(8 * time.Second)
+			require.Equal(t, []int{0}, b.leads(1))
+			old := int64(len(w.logs[0]))
+			b.do(func(now clock.Instant) {
+				for _, c := range b.channels {
+					old = min(old, int64(len(w.logs[c.index])))
+					c.append(now, c.snapshot(now)...)
+				}
+			})
+			w.pass(time.Second)
+			transfer := func(from *actor, to string) {
+				from.do(func(now clock.Instant) { _, err := from.Transfer(0, to, now); require.NoError(t, err) })
+			}
+			transfer(b, "a")
+			w.pass(time.Second)
+			require.Equal(t, []int{0}, a.leads(1))
+			w.drop = func(r *lease.Record) bool { return r.Kind == lease.Claim && r.Session.Process == "b" }
+			a.work = time.Second
+			transfer(a, "b")
+			w.pass(100 * time.Millisecond)
+			pause := time.Duration(0)
+			if name == "one log read slowly" {
+				pause = a.set.T // after which no process waits for the end of the history
+			}
+			a.readAgain(t, old, pause)
+			w.pass(time.Minute)
+			require.Len(t, a.ends, 1)
+			require.Error(t, a.ends[0].Err, "b has not claimed")
+		})
+	}
+}
+
+// readAgain gives a process a new reader for each log, which begins at an offset. No handover may end
+// before everything is read.
+func (a *actor) readAgain(t *testing.T, from int64, pause time.Duration) {
+	a.do(func(now clock.Instant) {
+		for p, records := range a.w.logs {
+			a.Read(Entry{Partition: p, Reset: true, Offset: from, End: int64(len(records))}, nil, nil, now)
+		}
+	})
+	a.deaf = true
+	a.w.pass(pause)
+	a.deaf = false
+	for o, end := from, int64(len(a.w.logs[0])); o < end; o++ {
+		for p, records := range a.w.logs {
+			if o < int64(len(records)) {
+				a.read(p, o)
+			}
+			require.Empty(t, a.ends, "the outcome after record %d of %d in log %d", o, end, p)
+		}
+	}
+}
