@@ -117,6 +117,17 @@ func TestASnapshotMakesANewcomerKnow(t *testing.T) {
 	require.Equal(t, r.procs[0].fold.tokens[all[77]], c.fold.tokens[all[77]])
 }
 
+// A process may hold many roles by few Claims, whose roles alternate: a Snapshot lists each Claim once.
+func TestASnapshotHasOneGrantForEachClaim(t *testing.T) {
+	r := newRig(t, 1)
+	r.wait(2 * time.Second)
+	r.claim(r.procs[0], 0, 2, 4, 6, 8)
+	r.claim(r.procs[0], 1, 3, 5, 7, 9)
+	parts := r.procs[0].Snapshot(r.now)
+	require.Len(t, parts, 1)
+	require.Equal(t, []Grant{{Token: 0, Roles: []int32{0, 2, 4, 6, 8}}, {Token: 1, Roles: []int32{1, 3, 5, 7, 9}}}, parts[0].State.Grants)
+}
+
 func TestReleaseAndLapse(t *testing.T) {
 	r := newRig(t, 2)
 	a, b := r.procs[0], r.procs[1]
