@@ -42,3 +42,19 @@ func TestNothingIsAppendedToAReplacedTopic(t *testing.T) {
 		require.True(t, producer.closed)
 	})
 }
+
+// A record that the producer gets just after the topic turned out to be another is purged, too.
+func TestNothingStaysQueuedForAReplacedTopic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader, _, _ := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: "id", Partitions: 1}, nil })
+		producer, reader := &sealedProducer{}, &scriptedReader{}
+		log := newKafkaLog(leader, producer, func() (kafka.LogReader, error) { return reader, nil }, slog.New(slog.DiscardHandler))
+		_, _, err := log.Open(t.Context())
+		require.NoError(t, err)
+		producer.seal = log.seal
+		_ = log.Append(0, []byte("x"), func(error) {})
+		synctest.Wait()
+		require.Equal(t, []string{"Purge", "Append", "Purge"}, producer.calls)
+		log.Close()
+	})
+}
