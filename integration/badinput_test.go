@@ -149,7 +149,7 @@ func rubbish(n int, group, log string, random *rand.Rand) [][]byte {
 		case i%1000 == 500:
 			out = append(out, bytes.Repeat([]byte("["), 60_000)) // deep
 		case i%1000 == 750:
-			out = append(out, forged(map[string]any{"name": strings.Repeat("x", 200_000)})) // huge, and valid JSON
+			out = append(out, forged(map[string]any{"name": strings.Repeat("x", 100_000)})) // too large, and valid JSON
 		default:
 			out = append(out, kinds[i%len(kinds)](i))
 		}

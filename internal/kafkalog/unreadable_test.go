@@ -107,9 +107,7 @@ func TestUnreadableRecordOfSomePartition(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
 				require.Len(t, entries(t, k, time.Second), 4)
-				for p, read := range []int64{3, 10, 5, 5} {
-					k.position[p] = read
-				}
+				copy(k.position, []int64{3, 10, 5, 5})
 				c.err.Err = errReported
 				r.polls = []polled{{err: &c.err}}
 				var anew []int
