@@ -124,13 +124,14 @@ func TestNoSecretForASocketThatAnotherUserPutThere(t *testing.T) {
 func TestASentinelBelowADirectoryForAllTakesItsOwnUserOnly(t *testing.T) {
 	shared := tree(t, "shared 777 0") + "/shared"
 	require.NoError(t, os.Mkdir(shared+"/own", 0o755))
-	p := startPost(t, socketIn(shared+"/own"), nil)
-	require.NoError(t, p.server.own, "root is trusted by all")
+	p := prepare(t, socketIn(shared+"/own"), nil)(func(s *Server) {
+		require.NoError(t, s.own, "root is trusted by all")
+		s.own = errAbove
+	})
 	as(t, another, func() {
 		require.ErrorIs(t, ownOnly(p.socket, p.said.logger()), errAbove)
 	})
 	require.Equal(t, 1, p.said.count("only members of this user are taken"))
-	p.server.own = errAbove
 	require.NotEqual(t, Refused, tryRegister(t, p, registration(NewSecret()), own(t)).State)
 	var c *net.UnixConn
 	as(t, another, func() { c = dialRaw(t, p) })
