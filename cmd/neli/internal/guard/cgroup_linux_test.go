@@ -351,3 +351,11 @@ func TestClockCountsSuspensions(t *testing.T) {
 	require.GreaterOrEqual(t, now, int64(ahead), "time is told by CLOCK_BOOTTIME")
 	require.Equal(t, "fired", fired, "the alarm goes by CLOCK_BOOTTIME")
 }
+
+// Other users can neither open the directory nor lock it: a lock would keep the next neli from removing what is left there.
+func TestNoOtherUserMayLockACgroup(t *testing.T) {
+	c := newCgroup(t)
+	info, err := c.Dir.Stat()
+	require.NoError(t, err)
+	require.Zero(t, info.Mode().Perm()&0o077)
+}
