@@ -26,7 +26,7 @@ const memoryOfRelay = 128 << 20
 // ends at nothing. The test types what the relay says. NELI_ROUNDS=50 repeats it.
 func testOddRowsAndTables(fence string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
-		rounds := 2
+		rounds := 3
 		if n, err := strconv.Atoi(os.Getenv("NELI_ROUNDS")); err == nil {
 			rounds = n
 		}
@@ -35,10 +35,10 @@ func testOddRowsAndTables(fence string) func(*testing.T, *world) {
 		confine := littleMemory(t)
 		f.relay = w.start(nil, "--fence", fence)
 		confine(f.relay.Pid())
-		for range rounds {
-			f.rows(30)
+		for round := range rounds {
+			f.rows(20)
 			f.settle()
-			f.disturb()
+			f.disturb(round)
 		}
 		f.rows(10)
 		f.settle()
@@ -154,11 +154,11 @@ func (f *fuzz) settle() {
 }
 
 // disturb does to the table what makes ids go back.
-func (f *fuzz) disturb() {
+func (f *fuzz) disturb(round int) {
 	var last int64
 	require.NoError(f.t, f.store.pool.QueryRow(f.t.Context(), "SELECT last_value FROM outbox_id").Scan(&last))
 	back := max(1, last-f.random.Int64N(60))
-	switch f.random.IntN(3) {
+	switch round % 3 {
 	case 0: // while it runs
 		f.exec("SELECT setval('outbox_id', $1)", back)
 	case 1: // a switch to a logical replica: rows come, the sequence does not
