@@ -86,7 +86,9 @@ var applicationRows = []row{
 	{does: "LeaderAcquired never returns, and Healthy objects", modes: "open assigned small",
 		config: func(c *cell, cfg *neli.Config) {
 			cfg.Healthy = func() error {
-				if c.a != nil && c.a.Stats().Barrier > time.Minute {
+				var a *member
+				c.set(func() { a = c.a }) // New has called this before it returned
+				if a != nil && a.Stats().Barrier > time.Minute {
 					return errors.New("it hangs")
 				}
 				return nil
@@ -397,13 +399,14 @@ func (r row) in(t *testing.T, mode, driver string) {
 		c.task = func() { c.Pass(100 * time.Millisecond) }
 		release := sync.OnceFunc(func() { close(c.free) })
 		defer func() { release(); c.end(); _ = c.a.Close() }()
-		c.a = c.Join("a", func(cfg *neli.Config) {
+		a := c.Join("a", func(cfg *neli.Config) {
 			c.configure(cfg)
 			cfg.Logger = slog.New(c.lines)
 			if r.config != nil {
 				r.config(c, cfg)
 			}
 		})
+		c.set(func() { c.a = a })
 		if r.barrier != nil {
 			c.a.Upon(func(e neli.Event) { r.barrier(c, e) })
 		}
@@ -547,6 +550,7 @@ func (c *cell) work() {
 	task()
 }
 
+// set changes or reads what the application's code shares with the test.
 func (c *cell) set(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
