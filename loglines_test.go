@@ -265,3 +265,35 @@ func TestLinesSayWhichRoles(t *testing.T) {
 		require.Equal(t, neli.ReasonSteppedDown.String(), string(text))
 	})
 }
+
+// The first line names the settings by which members differ, and those that are not the defaults.
+func TestStartingNamesWhatWasSet(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*neli.Config)
+		shown  []string
+	}{
+		"defaults": {func(*neli.Config) {}, nil},
+		"set": {func(cfg *neli.Config) {
+			cfg.TokenBase, cfg.DrainTimeout, cfg.HeartbeatInterval = 7, time.Second, 500*time.Millisecond
+		},
+			[]string{"tokenBase", "drainTimeout", "heartbeatInterval"}},
+		"observer": {observer, []string{"observer"}},
+	} {
+		simulate(t, nelitest.Options{}, func(cl *cluster) {
+			lines := newLogLines()
+			cl.Join("a", func(cfg *neli.Config) {
+				logsTo(lines)(cfg)
+				cfg.MaxPulseInterval, cfg.DrainTimeout, cfg.HeartbeatInterval, cfg.MaxClockDrift = 0, 0, 0, 0
+				c.change(cfg)
+			})
+			cl.Pass(time.Second)
+			var more []string
+			for attr := range lines.said("starting")[0].attrs {
+				if !slices.Contains([]string{"group", "name", "topic", "mode", "nomination", "roles", "heartbeatTimeout", "kafka"}, attr) {
+					more = append(more, attr)
+				}
+			}
+			require.ElementsMatch(cl, c.shown, more, name)
+		})
+	}
+}

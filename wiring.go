@@ -96,11 +96,25 @@ func (s *settings) announce() {
 			"heartbeatTimeout", s.timeout, "least", s.leastHandOver)
 	}
 	if s.mode == Exclusive {
-		args = append(args, "nomination", s.nomination.String(), "drainTimeout", s.drain,
-			"maxClockDrift", s.drift, "silence", s.silence(), "observer", s.observer, "tokenBase", s.tokenBase)
+		args = append(args, "nomination", s.nomination.String())
 	}
-	args = append(args, "roles", s.roles, "heartbeatTimeout", s.timeout, "heartbeatInterval", s.broadcast,
-		"maxPulseInterval", s.maxPulse)
+	args = append(args, "roles", s.roles, "heartbeatTimeout", s.timeout)
+	for _, more := range []struct {
+		name  string
+		value any
+		shown bool // it is not the default
+	}{
+		{"heartbeatInterval", s.broadcast, s.mode != Exclusive || s.every != s.timeout/5},
+		{"maxPulseInterval", s.maxPulse, s.maxPulse != defaultMaxPulse},
+		{"drainTimeout", s.drain, s.mode == Exclusive && s.drain != defaultDrain},
+		{"maxClockDrift", s.drift, s.mode == Exclusive && s.drift != defaultDrift},
+		{"observer", true, s.observer},
+		{"tokenBase", s.tokenBase, s.tokenBase != 0},
+	} {
+		if more.shown {
+			args = append(args, more.name, more.value)
+		}
+	}
 	if brokerless {
 		s.logger.Info("starting", args...)
 		return
