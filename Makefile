@@ -205,7 +205,7 @@ fences: ## FOR=3m of suspended leaders on a real broker, with both clients
 browser: ## the page of nelihttp in a real Chromium (Debian's, or what NELI_CHROMIUM names)
 	cd integration && CGO_ENABLED=0 $(GO) test -count=1 -timeout 10m ./browser
 
-picture: ## docs/pages.png
+picture: ## docs/pages.png and docs/pages-crash.png
 	cd integration && NELI_PICTURE=$(CURDIR)/docs/pages.png CGO_ENABLED=0 $(GO) test -count=1 -run '/picture' ./browser
 
 cli: ## the command neli, on a Kafka in memory; NELI_ROUNDS=200 for more of what is killed and stopped; Linux

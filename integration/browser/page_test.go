@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,5 +156,13 @@ func picture(t *testing.T, browser context.Context) {
 	require.Equal(t, "\x89PNG", string(png[:4]))
 	if file := os.Getenv("NELI_PICTURE"); file != "" {
 		require.NoError(t, os.WriteFile(file, png, 0o644))
+	}
+
+	broker.CutOff(c.Config().Name, nelitest.All) // as if it had crashed
+	at.becomes(`/, not heard for [2-4][.]/.test(document.querySelector("#lead").innerText)`, "true")
+	if file := os.Getenv("NELI_PICTURE"); file != "" {
+		png, err = chromedp.Run(at.ctx, chromedp.FullScreenshot(100))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(strings.TrimSuffix(file, ".png")+"-crash.png", png, 0o644))
 	}
 }
