@@ -237,7 +237,7 @@ func TestTokenProperties(t *testing.T) {
 		{map[string]string{"sasl.oauthbearer.token.endpoint.url": "issuer.example"}, "sasl.oauthbearer.token.endpoint.url: must be an address"},
 		{map[string]string{"sasl.oauthbearer.client.secret": ""}, "sasl.oauthbearer.client.secret: is needed"},
 		{map[string]string{"sasl.oauthbearer.client.id": ""}, "sasl.oauthbearer.client.id: is needed"},
-		{map[string]string{"sasl.oauthbearer.method": ""}, "needs sasl.oauthbearer.method=oidc, or Config.Token"},
+		{map[string]string{"sasl.oauthbearer.method": ""}, "needs sasl.oauthbearer.method=oidc (in Go: or Config.Token)"},
 		{map[string]string{"sasl.oauthbearer.extensions": "auth=x"}, "sasl.oauthbearer.extensions: must be"},
 		{map[string]string{"https.ca.location": "/nowhere"}, "https.ca.location: open /nowhere"},
 		{map[string]string{"https.ca.pem": "none"}, "https.ca.pem: holds no certificate"},
