@@ -94,7 +94,7 @@ type transactions[R any] struct {
 
 // lasts returns why nothing more may be done in this term, nil if it lasts. Valid is asked
 // first: the context that Lead gives has ended from the instant on at which Valid is false,
-// so that Lead finds its cause in the error, and takes it for the end of the term.
+// so that the error has its cause.
 func (t *transactions[R]) lasts(ctx context.Context) error {
 	valid := t.term.Valid()
 	ended := ctx.Err()
