@@ -125,15 +125,16 @@ func (r reservedProperty) asSet(value string) bool {
 	return value == "" || slices.Contains(r.same, strings.ToLower(value))
 }
 
-// groupOnly lists the properties of group members only.
-var groupOnly = []string{"session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms",
+// groupOnly lists the properties of group members only. client.rack is one of them: a reader of the log that
+// fetched from a follower would read its own and others' records up to half a second later.
+var groupOnly = []string{"client.rack", "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms",
 	"partition.assignment.strategy", "group.instance.id", "group.protocol", "group.protocol.type",
 	"group.remote.assignor", "coordinator.query.interval.ms"}
 
 // readOnly lists the properties of consumers only.
 var readOnly = []string{"queued.min.messages", "queued.max.messages.kbytes", "fetch.queue.backoff.ms",
 	"fetch.wait.max.ms", "fetch.message.max.bytes", "max.partition.fetch.bytes", "fetch.max.bytes",
-	"fetch.min.bytes", "fetch.error.backoff.ms", "check.crcs", "client.rack"}
+	"fetch.min.bytes", "fetch.error.backoff.ms", "check.crcs"}
 
 // writeOnly lists the properties of producers only.
 var writeOnly = []string{"enable.idempotence", "enable.gapless.guarantee", "queue.buffering.max.messages",

@@ -114,7 +114,7 @@ func TestPropertiesReachTheirClients(t *testing.T) {
 		"max.poll.interval.ms":          {"group"},
 		"partition.assignment.strategy": {"group"},
 		"group.instance.id":             {"group"},
-		"client.rack":                   {"group", "reader"},
+		"client.rack":                   {"group"},
 		"fetch.wait.max.ms":             {"group", "reader"},
 		"fetch.min.bytes":               {"group", "reader"},
 		"check.crcs":                    {"group", "reader"},
