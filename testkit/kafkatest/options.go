@@ -31,7 +31,7 @@ type Options struct {
 	ClassPath string
 
 	// BrokerProps are settings for every broker's server.properties. They add to or replace those that this
-	// package chooses.
+	// package chooses. With replica.selector.class brokers are in racks rack1, rack2, ….
 	BrokerProps map[string]string
 
 	// ProxiedListeners is the number of additional PLAINTEXT listeners per broker that advertise the address

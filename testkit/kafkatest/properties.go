@@ -79,6 +79,9 @@ func (c *Cluster) properties(b *Broker) map[string]string {
 	if c.opts.Kerberos != nil {
 		maps.Copy(props, c.opts.Kerberos.properties())
 	}
+	if c.opts.BrokerProps["replica.selector.class"] != "" {
+		props["broker.rack"] = "rack" + strconv.Itoa(b.ID)
+	}
 	maps.Copy(props, c.opts.BrokerProps)
 	return props
 }
