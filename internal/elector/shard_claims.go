@@ -2,6 +2,7 @@ package elector
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -166,8 +167,9 @@ func (s *shard) place(roles []int32, now clock.Instant) {
 		// They are shared out only if the other process has not claimed them: usually none is
 		// left by then, and sharing out many roles takes long.
 		least := headStart(2 * s.timing.roundTrip())
-		for wait, some := range s.claims.waits(theirs, clock.Patience(s.set.T)) {
-			s.claims.list(&vacancy{at: now.Mono.Add(max(least, wait) + s.lease.Reading()), roles: some, what: toShare})
+		waits := s.claims.waits(theirs, clock.Patience(s.set.T))
+		for _, wait := range slices.Sorted(maps.Keys(waits)) { // in one order, so that a seed can be repeated
+			s.claims.list(&vacancy{at: now.Mono.Add(max(least, wait) + s.lease.Reading()), roles: waits[wait], what: toShare})
 		}
 	}
 	if len(open) > 0 {
