@@ -8,10 +8,11 @@
 // loss, restarts in turn, and some of these together. Members are told to hand a role to another member, which lives, is
 // killed or is cut off meanwhile; to step down; and that they are unhealthy, for a while, on and off, or with a check that
 // hangs. With Open nomination, the seed gives members preferences: none, priorities, one function for all, or a function
-// for each, which contradict each other. Between two steps chaos waits until every role is led, and, three times out of
-// four, until the groups are whole again, so that the effects of two steps can be told apart. At any time at most one
-// broker is disturbed, or one pair of brokers separated: three replicas, two of them in sync, are not built to survive
-// more.
+// for each, which contradict each other. With every third seed (2, 5, 8, …) one member is far: its round trips to the
+// brokers, or without brokers to the other members, take 40 ms longer. Between two steps chaos waits until every role is
+// led, and, three times out of four, until the groups are whole again, so that the effects of two steps can be told apart.
+// At any time at most one broker is disturbed, or one pair of brokers separated: three replicas, two of them in sync, are
+// not built to survive more.
 //
 // Every member has two Nelis. One is exclusive, and the leader of a role writes to that role's register. There are three
 // kinds of registers (-stores). The first is guarded by the token, as an application would do it:

@@ -199,6 +199,15 @@ func preferences(o machine.Options) string {
 	return plan.LeaningOf(o.Seed).String()
 }
 
+// far names the member that is farther away than the others.
+func far(o machine.Options) string {
+	host := machine.FarHost(o)
+	if host == "" {
+		return "none"
+	}
+	return fmt.Sprintf("%s, round trips longer by %v", host, plan.Far)
+}
+
 // where names what carries the election.
 func where(o machine.Options) string {
 	if o.Peers {
@@ -233,6 +242,7 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 			{"seed", fmt.Sprint(o.Seed)},
 			{"nomination", o.Nomination.String()},
 			{"preferences", preferences(o)},
+			{"far member", far(o)},
 			{"T", o.Timeout.String()},
 			{"time", (outcome.Record.End - outcome.Record.Start).Round(100 * time.Millisecond).String()},
 			{"on", where(o)},

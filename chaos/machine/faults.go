@@ -223,16 +223,16 @@ func (m *machine) inflictLinks(ctx context.Context, p plan.Part, a aim) error {
 	}
 	for _, pair := range disturbed {
 		if p.Way != plan.In {
-			m.net.Set(pair[0], pair[1], policy)
+			m.set(pair[0], pair[1], policy)
 		}
 		if p.Way != plan.Out {
-			m.net.Set(pair[1], pair[0], policy)
+			m.set(pair[1], pair[0], policy)
 		}
 	}
 	held := pause.For(ctx, p.Hold)
 	for _, pair := range disturbed {
-		m.net.Set(pair[0], pair[1], wire.Policy{})
-		m.net.Set(pair[1], pair[0], wire.Policy{})
+		m.set(pair[0], pair[1], wire.Policy{})
+		m.set(pair[1], pair[0], wire.Policy{})
 	}
 	return held
 }

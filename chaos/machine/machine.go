@@ -204,6 +204,7 @@ func (m *machine) build(ctx context.Context) (err error) {
 	if m.net, err = wire.New(m.Seed, append([]string{hostRunner}, m.FaultHosts()...)...); err != nil {
 		return err
 	}
+	m.spread()
 	for _, dir := range []string{MembersDir, BrokersDir} {
 		if err := os.MkdirAll(filepath.Join(m.Dir, dir), 0o755); err != nil {
 			return err
