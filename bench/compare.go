@@ -83,6 +83,8 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 	switch s := servers.(type) {
 	case peers.Kafka:
 		trips, err = probe.Open(ctx, s.Bootstrap())
+	case peers.Distant:
+		trips, err = probe.Open(ctx, s.Bootstrap())
 	case peers.LogHost:
 		trips, err = probe.OpenHost(ctx, s.Addr)
 	}

@@ -73,6 +73,7 @@ type System struct {
 	Idle    []int         // sizes of idle groups
 	Roles   int           // more than one: a member leads if it leads them all, and a group begins with one
 	Kinds   []Kind        // of trials
+	Far     int           // the seat of the member that is farther from the servers than the others; 0: none
 
 	Sentinel   bool  // beside the members of each group
 	Registered []int // numbers of members of which the sentinel's cost is measured
@@ -137,5 +138,5 @@ func (g clientele) Params(seat, incarnation int) (member.Params, error) {
 
 // Beds returns all beds.
 func Beds() []Bed {
-	return []Bed{kafkaBed(1), kafkaBed(3), etcdBed(false), etcdBed(true), raftBed(), peersBed()}
+	return []Bed{kafkaBed(1), farBed(), kafkaBed(3), etcdBed(false), etcdBed(true), raftBed(), peersBed()}
 }

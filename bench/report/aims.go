@@ -59,6 +59,9 @@ func (s System) aims() []Aim {
 	if s.Family != "neli" || s.Inside || s.Sentinel || s.Results == nil {
 		return nil
 	}
+	if s.mixed() { // the targets are for near members
+		return s.countAims()
+	}
 	return slices.Concat(s.timeAims(), s.countAims(), s.costAims())
 }
 

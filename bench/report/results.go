@@ -125,7 +125,7 @@ func anew[E any](old, fresh []E, stamp func(*E)) []E {
 // tidy drops runs without results.
 func (r *Results) tidy() {
 	used := map[string]bool{}
-	for _, list := range [][]string{r.runsOf("beds"), r.runsOf("systems"), r.runsOf("quiet"), r.runsOf("rolling"), r.runsOf("faults"), r.runsOf("scale")} {
+	for _, list := range [][]string{r.runsOf("beds"), r.runsOf("systems"), r.runsOf("far"), r.runsOf("quiet"), r.runsOf("rolling"), r.runsOf("faults"), r.runsOf("scale")} {
 		for _, id := range list {
 			used[id] = true
 		}
@@ -141,9 +141,11 @@ func (r *Results) runsOf(block string) (ids []string) {
 		for _, b := range r.Beds {
 			ids = append(ids, b.Run)
 		}
-	case "systems":
+	case "systems", "far":
 		for _, s := range r.Systems {
-			ids = append(ids, s.Run)
+			if s.mixed() == (block == "far") {
+				ids = append(ids, s.Run)
+			}
 		}
 	case "quiet":
 		for _, o := range r.Quiet {

@@ -89,9 +89,13 @@ func Series(ctx context.Context, system peers.System, o Options, last func(conte
 	return s.results, ctx.Err()
 }
 
-// trials are n of each kind that the system is put through.
+// trials are n of each kind that the system is put through. A group with a far member needs three times as many: roles
+// go round, and n of them are to concern the far member.
 func (s *series) trials(n int, kinds ...peers.Kind) []peers.Kind {
 	var queue []peers.Kind
+	if s.system.Far > 0 {
+		n *= peers.Size
+	}
 	for _, kind := range kinds {
 		if slices.Contains(s.system.Kinds, kind) {
 			queue = append(queue, slices.Repeat([]peers.Kind{kind}, n)...)

@@ -21,6 +21,12 @@ type Results struct {
 	Both []float64 `json:",omitempty"`
 	Lone []float64 `json:",omitempty"`
 
+	// Of groups with a far member: of these hand-overs those to it and from it, which Gap leaves out, and SIGKILL of it,
+	// which Killed leaves out.
+	ToFar     []float64 `json:",omitempty"`
+	FromFar   []float64 `json:",omitempty"`
+	FarKilled []float64 `json:",omitempty"`
+
 	Asked []float64 // a graceful close is asked for → the same
 	Gap   []float64 // of that, the time from the old leader's last answer on
 	Trips []float64 `json:",omitempty"` // just before each such close: TripsBefore round trips in a row; Kafka

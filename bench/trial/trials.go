@@ -140,11 +140,19 @@ func (g *Group) kill(ctx context.Context, r *Results) error {
 	}
 	at, span, err := g.strike(ctx, old, syscall.SIGKILL)
 	g.remove(old)
-	if err == nil {
-		r.take(func() { r.Killed = append(r.Killed, measure.Milliseconds(span.From-at)) })
+	if err != nil {
+		return err
 	}
-	return err
+	killed := &r.Killed
+	if g.far(old) {
+		killed = &r.FarKilled
+	}
+	r.take(func() { *killed = append(*killed, measure.Milliseconds(span.From-at)) })
+	return nil
 }
+
+// far reports whether a candidate is farther from the servers than the others.
+func (g *Group) far(c *candidate) bool { return g.system.Far > 0 && c.seat == g.system.Far }
 
 // stop suspends the leader until another one leads, and for longer than its lease.
 func (g *Group) stop(ctx context.Context, r *Results) error {
@@ -242,16 +250,23 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 	if _, err := old.do(ctx, member.Command{Do: member.DoClose}); err != nil {
 		return err
 	}
-	_, next, err := g.awaitLeader(ctx, asked, old)
+	heir, next, err := g.awaitLeader(ctx, asked, old)
 	if err != nil {
 		return err
 	}
 	g.remove(old)
 	last, _ := old.track.Last()
+	gap := &r.Gap
+	switch {
+	case g.far(heir):
+		gap = &r.ToFar
+	case g.far(old):
+		gap = &r.FromFar
+	}
 	r.take(func() {
 		r.Trips = append(r.Trips, trips...)
 		r.Asked = append(r.Asked, measure.Milliseconds(next.From-asked))
-		r.Gap = append(r.Gap, measure.Milliseconds(max(0, next.From-last.To)))
+		*gap = append(*gap, measure.Milliseconds(max(0, next.From-last.To)))
 	})
 	return g.sample(ctx, g.every)
 }
