@@ -54,6 +54,9 @@
 // health. They send each other requests, and strangers forge some; applications accept or refuse
 // them.
 //
+// In a quarter of the seeds, one member, two, or half of them are farther from the log than the
+// others, by up to 400 ms and less than T/4 (far.go).
+//
 // # The oracle
 //
 // At every true instant, at most one process leads a role. Tokens of a role increase, and each is

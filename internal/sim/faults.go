@@ -46,8 +46,8 @@ var networkFaults = []fault{
 		}
 	}},
 	{"slow appends", func(w *world, p *proc) {
-		w.broker.Delay(p.id, w.upTo(p.t))
-		w.later(w.long(), func() { w.broker.Delay(p.id, 0) })
+		p.slowAppends(w.upTo(p.t))
+		w.later(w.long(), func() { p.slowAppends(0) })
 	}},
 	{"duplicates", func(w *world, p *proc) {
 		w.broker.Duplicate(p.id, 5, w.upTo(max(10*time.Second, 2*p.t)))
@@ -61,15 +61,15 @@ var networkFaults = []fault{
 		w.later(30*time.Second, func() { w.broker.Duplicate(p.id, 0, 0) })
 	}},
 	{"slow reads", func(w *world, p *proc) {
-		w.broker.SlowReads(p.id, w.upTo(p.t))
-		w.later(w.long(), func() { w.broker.SlowReads(p.id, 0) })
+		p.slowReads(w.upTo(p.t))
+		w.later(w.long(), func() { p.slowReads(0) })
 	}},
 	{"reads lag, then writes stop", func(w *world, p *proc) {
-		w.broker.SlowReads(p.id, w.upTo(2*p.t))
+		p.slowReads(w.upTo(2 * p.t))
 		time.Sleep(w.upTo(2 * p.t))
 		w.broker.CutOff(p.id, nelitest.Appends)
 		w.later(p.t+w.long(), func() {
-			w.broker.SlowReads(p.id, 0)
+			p.slowReads(0)
 			w.broker.Restore(p.id, nelitest.Appends)
 		})
 	}},

@@ -71,6 +71,12 @@ func (w *world) acquired(p *proc, t neli.Term) {
 		if q != p && q.t != p.t {
 			seen.count("a member with another T follows")
 		}
+		switch before, after := q.far != (distance{}), p.far != (distance{}); {
+		case after && !before:
+			seen.count("a far member follows a near one")
+		case before && !after:
+			seen.count("a near member follows a far one")
+		}
 	}
 	if len(t.Roles) > 1 {
 		seen.count("several roles by one claim")

@@ -32,6 +32,7 @@ type proc struct {
 	stop    context.CancelFunc
 	watcher sync.WaitGroup
 
+	far     distance
 	app     app      // state of its application
 	heed    heed     // its state with respect to requests
 	reading *reading // what it has read
@@ -63,6 +64,7 @@ func (w *world) start(name string) *proc {
 	if w.posts != nil {
 		p.self = w.posts.enrol(p.self, p.name, p.t)
 	}
+	w.place(p)
 	if w.profile == calm { // the application is not slow, either
 		p.drain /= 20
 	}

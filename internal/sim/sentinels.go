@@ -347,7 +347,7 @@ var sentinelFaults = []fault{
 // smallSentinelFaults are the same on small logs.
 var smallSentinelFaults = []smallFault{
 	{"killed with appends under way", func(w *smallWorld, p *smallProc) {
-		w.net.Slow(p.id, w.upTo(smallLate*w.t), 0)
+		p.slow(w.upTo(smallLate*w.t), 0)
 		w.pass(w.upTo(w.t))
 		w.crash(p)
 		w.start(oneOf(w.rnd, "", p.name))
@@ -355,7 +355,7 @@ var smallSentinelFaults = []smallFault{
 	{"killed, and its successors with Claims under way", func(w *smallWorld, p *smallProc) {
 		for _, q := range w.living() {
 			if q != p {
-				w.net.Slow(q.id, w.upTo(smallLate*w.t), 0)
+				q.slow(w.upTo(smallLate*w.t), 0)
 			}
 		}
 		w.crash(p)

@@ -374,7 +374,7 @@ func everything(t *testing.T, seen *Seen) {
 		"the same record twice: claim", "the same record twice: beat", "the same record twice: release", "the same record twice: snapshot",
 		"record of a newer version", "told who holds a role", "told by the witness", "several roles by one claim",
 		"a new term after a lapse", "succeeded while suspended", "leads beside a living namesake",
-		"a fast clock follows a slow one", "a member with another T follows", "two leaders, told apart by their tokens",
+		"a fast clock follows a slow one", "a member with another T follows", "a far member follows a near one", "a near member follows a far one", "two leaders, told apart by their tokens",
 		"released while the work went on: lapsed", "released while the work went on: overdue",
 		"ended: closing", "ended: lapsed", "ended: superseded", "ended: not_pulsed", "ended: overdue", "ended: roles_changed",
 		"ended: unassigned", "ended: log_reset", "ended: fatal",

@@ -94,23 +94,23 @@ var smallFaults = []smallFault{
 		w.later(w.halved(0))
 	}},
 	{"slow", func(w *smallWorld, p *smallProc) {
-		w.net.Slow(p.id, w.upTo(smallLate*w.t), w.upTo(w.t/2))
-		w.later(func() { w.net.Slow(p.id, 0, 0) })
+		p.slow(w.upTo(smallLate*w.t), w.upTo(w.t/2))
+		w.later(func() { p.slow(0, 0) })
 	}},
 	{"some appends are late", func(w *smallWorld, p *smallProc) {
-		w.net.Slow(p.id, w.upTo(smallLate*w.t), 0)
+		p.slow(w.upTo(smallLate*w.t), 0)
 		w.pass(w.upTo(w.t / 2))
-		w.net.Slow(p.id, 0, 0)
+		p.slow(0, 0)
 	}},
 	{"suspended, and its links lose what waited", func(w *smallWorld, p *smallProc) {
-		w.net.Slow(p.id, 0, w.upTo(2*w.t))
+		p.slow(0, w.upTo(2*w.t))
 		w.pass(w.upTo(w.t))
 		for log := range w.logs {
 			if w.rnd.IntN(2) == 0 {
 				w.net.Lose(p.id, log)
 			}
 		}
-		w.net.Slow(p.id, 0, 0)
+		p.slow(0, 0)
 	}},
 	{"crash", func(w *smallWorld, p *smallProc) {
 		w.crash(p)

@@ -23,7 +23,8 @@ type smallProc struct {
 	self     string // its random id
 	clock    *machine
 	drain    time.Duration // how long its barrier takes to give up a role
-	leaving  atomic.Bool   // Close was called, or it crashed
+	far      distance
+	leaving  atomic.Bool // Close was called, or it crashed
 	crashed  atomic.Bool
 
 	mu   sync.Mutex
@@ -47,6 +48,7 @@ func (w *smallWorld) start(name string) *smallProc {
 	if w.posts != nil {
 		p.self = w.posts.enrol(p.self, name, w.t)
 	}
+	w.place(p)
 	var err error
 	p.Neli, err = w.opts.New(Machine{Clock: library{p.clock}, Random: smallRandom(seed), ID: p.self}, cfg, p.barrier)
 	if err != nil {
@@ -148,6 +150,9 @@ func (p *smallProc) acquired(role int, token int64) {
 		return
 	}
 	w.opts.Seen.count("terms")
+	if p.far != (distance{}) {
+		w.opts.Seen.count("terms of far members")
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if q := w.owners[of]; q != nil {
