@@ -22,26 +22,18 @@ type manifest struct {
 		Template struct {
 			Spec struct {
 				TerminationGracePeriodSeconds *int
-				SecurityContext               struct {
-					RunAsNonRoot   bool
-					SeccompProfile struct{ Type string }
-				}
-				InitContainers, Containers []container
+				InitContainers, Containers    []container
 			}
 		}
 	}
 }
 
 type container struct {
-	Name            string
-	Command, Args   []string
-	Env             []struct{ Name, Value string }
-	Ports           []struct{ Name string }
-	VolumeMounts    []struct{ Name, MountPath string }
-	SecurityContext struct {
-		AllowPrivilegeEscalation *bool
-		Capabilities             struct{ Drop []string }
-	}
+	Name          string
+	Command, Args []string
+	Env           []struct{ Name, Value string }
+	Ports         []struct{ Name string }
+	VolumeMounts  []struct{ Name, MountPath string }
 }
 
 func (c container) env(name string) string {
@@ -76,8 +68,8 @@ func manifests(t *testing.T) map[string][]manifest {
 	return all
 }
 
-// The pods are allowed in a namespace with Pod Security "restricted", log in by a file from a Secret, and end orderly.
-func TestManifestsFitRestrictedNamespaces(t *testing.T) {
+// That the pods fit Pod Security "restricted" is tested in examples/migration, which requires Kubernetes' modules.
+func TestPodsLogInByASecretAndHaveTimeToEnd(t *testing.T) {
 	pods := 0
 	for file, objects := range manifests(t) {
 		for _, m := range objects {
@@ -86,13 +78,8 @@ func TestManifestsFitRestrictedNamespaces(t *testing.T) {
 			}
 			pods++
 			pod := m.Spec.Template.Spec
-			require.True(t, pod.SecurityContext.RunAsNonRoot, file)
-			require.Equal(t, "runtimedefault", pod.SecurityContext.SeccompProfile.Type, file)
 			logins := 0
 			for _, c := range append(pod.InitContainers, pod.Containers...) {
-				require.NotNil(t, c.SecurityContext.AllowPrivilegeEscalation, "%s: %s", file, c.Name)
-				require.False(t, *c.SecurityContext.AllowPrivilegeEscalation, "%s: %s", file, c.Name)
-				require.Equal(t, []string{"all"}, c.SecurityContext.Capabilities.Drop, "%s: %s", file, c.Name)
 				if config := c.env("neli_config"); config != "" {
 					logins++
 					mounted := false
