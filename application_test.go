@@ -21,7 +21,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// What the application's code may do to the library: the table of docs/guide.md, "What your code may
+// The application's code in its worst forms: the table of docs/guide.md, "What your code may
 // do". Each row runs in each mode, with each way to drive a Neli.
 
 // slow is longer than MaxPulseInterval, DrainTimeout and T.
@@ -138,7 +138,7 @@ var applicationRows = []row{
 			require.InDelta(c, 10, time.Since(began).Seconds(), 1, "the deadline is exact")
 			c.Pass(5 * time.Minute)
 			c.leads(1)
-			// What a cannot be told of goes to others: b leaves, and c takes what a does not.
+			// b leaves. a's barrier is busy, so a takes nothing, and c takes all roles of b.
 			d := c.Work("d", c.configure)
 			c.Pass(20 * time.Second)
 			c.Crash(b)

@@ -88,7 +88,7 @@ var driverMutants = []mutation.Mutant{
 		Package: "./nelitest", Guard: "TestSmallLogsContract/a_process_that_stood_still.*", Want: "instead of a record at"},
 }
 
-// What the application's code may do to the library.
+// The application's code may block, panic and fail.
 var applicationMutants = []mutation.Mutant{
 	{Rule: "the barrier counts as alive", File: "silence.go",
 		Old: "n.waiting.Load() > 0 || n.barrierAt.Load() != never64 ||\n", New: "n.waiting.Load() > 0 ||\n",

@@ -65,7 +65,7 @@ func (f *fuzz) exec(statement string, args ...any) {
 	require.NoError(f.t, err)
 }
 
-// add inserts a row. of is what the row has beside its name, of which its payload begins.
+// add inserts a row. Its payload begins with its name; of has the other columns.
 func (f *fuzz) add(topic, key string, size int, headers any, good bool) {
 	f.n++
 	name := fmt.Sprintf("row %d.", f.n)

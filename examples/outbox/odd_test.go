@@ -187,7 +187,7 @@ func (u *unreadable) setAside(_ context.Context, _ term, bad ref, why string) er
 	return nil
 }
 
-// What a relay knows as published has the ids of other rows, which are not published.
+// The ids that a relay knows as published belong to other rows now, which are not published.
 func TestIDsThatWentBackDeleteNothing(t *testing.T) {
 	t.Parallel()
 	table := server(dbtest.PostgreSQL(t)).store(t, 1)

@@ -256,7 +256,7 @@ func TestASleeperCountsNoOutage(t *testing.T) {
 	require.Less(t, leaderless, 0.01, "it read on a millisecond after it woke up")
 }
 
-// What a gap hides, and what an own record shows of it.
+// A gap hides time, and an own record that is read back shows part of it.
 func TestGaps(t *testing.T) {
 	for name, c := range map[string]struct {
 		past             []gap

@@ -45,7 +45,7 @@ func tree(t *testing.T, entries ...string) (base string) {
 	return base
 }
 
-// Whoever may replace a directory above the socket, may put a socket there and learn secrets.
+// A user who can replace a directory above the socket can put a socket there and learn secrets.
 func TestADirectoryAboveTheSocketThatOthersMayReplaceIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		what    string

@@ -71,7 +71,7 @@ func pair(t *testing.T) (sentinel, member *net.UnixConn) {
 	return l.c, c.(*net.UnixConn)
 }
 
-// What a member has sent before it died is read, though the sentinel was suspended meanwhile: it may be a goodbye.
+// The sentinel reads the packets that a member sent before it died, even after a suspension: one may be a goodbye.
 func TestTheGoodbyeOfTheDeadIsRead(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	own, member := pair(t)

@@ -21,7 +21,7 @@ func (b *blocked) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// Whoever logs does not wait for a full pipe. Later the log says how many lines are missing.
+// Logging does not block on a full pipe. Later a line says how many lines are missing.
 func TestLogDoesNotWaitForItsReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &blocked{opened: make(chan struct{})}

@@ -13,7 +13,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// What is wrong with a broker is said with what to look at there.
+// An error about a broker names the setting to look at.
 func TestUnreachableBrokers(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("no such host")}
 	for _, c := range []struct {
