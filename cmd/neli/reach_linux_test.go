@@ -142,7 +142,7 @@ func TestBadArguments(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	for args, want := range map[string]string{
 		"status --timeout 1ms":      `neli: --timeout: "1ms" must be at least 100ms`,
-		"status --roles 0":          `neli: --roles 0: must be at least 1`,
+		"status --roles -1":         `neli: --roles -1: must be at least 1`,
 		"status --loglevel x":       `neli: unknown flag: --loglevel`,
 		"status --log-level x":      `neli: --log-level: "x" must be debug, info, warn or error`,
 		"status --config " + none:   `neli: --config: open ` + none,
