@@ -25,6 +25,9 @@ func cluster() (kafka.ConfigMap, func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
+	if err := broker.CreateTopic("invoices", 1, 1); err != nil { // a Producer creates none
+		log.Fatal(err)
+	}
 	return kafka.ConfigMap{"bootstrap.servers": broker.BootstrapServers(), "log_level": 0}, broker.Close
 }
 
