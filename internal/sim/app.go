@@ -27,7 +27,7 @@ type app struct {
 	stopped   chan struct{} // the process is suspended
 	hungUntil time.Time
 	inside    bool          // the barrier or the task runs
-	busy      clock.Mono    // since when that code has run, by the process's monotonic clock; 0: none runs
+	busy      clock.Mono    // since when the task has run, by the process's monotonic clock; 0: none runs
 	returned  clock.Mono    // when the user's code last returned
 	since     clock.Mono    // since when the library could not deliver anything
 	told      map[int]int64 // role → token that the application was told of
@@ -240,7 +240,9 @@ func (p *proc) enter(event bool) {
 	if !event || now != a.returned {
 		a.since = now
 	}
-	a.busy = now
+	if !event { // time in the barrier counts as alive
+		a.busy = now
+	}
 	stopped := a.stopped
 	a.lock.Unlock()
 	if stopped != nil {
@@ -330,7 +332,7 @@ func (a *app) has(role int) bool {
 	return told || w != nil && w.open > 0 || a.inside
 }
 
-// hungFor returns for how long the user's code has run.
+// hungFor returns for how long the task has run.
 func (p *proc) hungFor() time.Duration {
 	p.app.lock.Lock()
 	defer p.app.lock.Unlock()

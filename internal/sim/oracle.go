@@ -146,7 +146,7 @@ func (w *world) look(roles []int) {
 	}
 }
 
-// awake asserts that a leader's application is not hung: such a leader must be replaced.
+// awake asserts that a leader's task is not hung: such a leader must be replaced. A barrier may take as long as it needs.
 func (w *world) awake(p *proc, role int) {
 	if silent := p.hungFor(); silent > simMaxPulse+p.t {
 		w.violated("%s leads role %d and its application has hung for %v", p.id, role, silent)
