@@ -40,12 +40,10 @@ FRANZ_PATIENT := Secured
 # The lanes of .ci/run, a line each: stages that run one after the other. idle: the stage computes, and runs in the
 # kernel's idle class. low: it mostly waits, takes no harm from a late answer, and runs at a lower priority. Not chaos: its samplers must not starve.
 define LANES
-idle:unit-root
-idle:sim idle:mutants-root idle:release-check
-integration-timed integration-franz-timed chaos-brokers
-low:integration-patient low:integration-examples
-low:cli low:metrics low:browser low:migration low:bench-test chaos-members
-low:unit-modules low:mutants-modules low:fenced low:integration-franz-patient chaos-test
+integration-timed integration-franz-timed chaos-brokers chaos-members
+low:integration-patient low:integration-examples low:fenced low:integration-franz-patient
+low:cli low:unit-modules low:mutants-modules low:metrics low:browser low:migration low:bench-test low:chaos-test
+idle:unit-root idle:sim idle:mutants-root idle:release-check
 endef
 
 # What needs no cgo is to build wherever Go does.
@@ -180,7 +178,7 @@ integration-timed:
 # Its tests wait for brokers to start, sessions to end, tokens to be renewed: four at a time.
 integration-patient:
 	cd testkit && $(GO) test -count=1 -race -p 1 -timeout 15m ./...
-	cd integration && $(GO) test -count=1 -race -parallel 4 -timeout 40m -skip '$(TIMED)' . ./cost
+	cd integration && $(GO) test -count=1 -race -parallel 3 -timeout 40m -skip '$(TIMED)' . ./cost
 
 fenced:
 	cd integration && $(GO) test -count=1 -race -timeout 40m ./fenced
