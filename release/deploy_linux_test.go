@@ -103,6 +103,9 @@ func TestSidecar(t *testing.T) {
 			e.Value = address
 		case "NELI_NAME":
 			e.Value = "pod-1"
+		case "NELI_CONFIG": // of the Secret
+			e.Value = filepath.Join(t.TempDir(), "client.properties")
+			require.NoError(t, os.WriteFile(e.Value, []byte("security.protocol=PLAINTEXT\n"), 0o600))
 		}
 		sidecar.Env = append(sidecar.Env, e.Name+"="+e.Value)
 	}
