@@ -97,15 +97,13 @@ func TestSidecar(t *testing.T) {
 	sidecar.Env = os.Environ()
 	for _, e := range container.Env {
 		switch e.Name {
-		case "NELI_BOOTSTRAP":
-			e.Value = broker.ListenAddrs()[0]
 		case "NELI_LISTEN":
 			e.Value = address
 		case "NELI_NAME":
 			e.Value = "pod-1"
 		case "NELI_CONFIG": // of the Secret
 			e.Value = filepath.Join(t.TempDir(), "client.properties")
-			require.NoError(t, os.WriteFile(e.Value, []byte("security.protocol=PLAINTEXT\n"), 0o600))
+			require.NoError(t, os.WriteFile(e.Value, []byte("bootstrap.servers="+broker.ListenAddrs()[0]+"\n"), 0o600))
 		}
 		sidecar.Env = append(sidecar.Env, e.Name+"="+e.Value)
 	}
