@@ -130,6 +130,24 @@ var around = map[string][]string{
 	"README.md": {`SNIPPET`},
 	"docs/guide.md": {
 		preamble + `
+const roles = 2
+
+func run(ctx context.Context, n *neli.Neli) error {
+SNIPPET
+	return err
+}
+
+func schedule(ctx context.Context, l neli.Leadership) error { return serveShard(ctx, l) }
+
+func serveShard(ctx context.Context, l neli.Leadership) error {
+	for ctx.Err() == nil {
+		log.Print("serves key")
+		time.Sleep(500 * time.Millisecond)
+	}
+	return nil
+}
+`,
+		preamble + `
 const roles = slots
 
 SNIPPET

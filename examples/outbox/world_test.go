@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -52,6 +53,7 @@ type world struct {
 	store     *store
 	timeout   time.Duration // T of the relays
 	flags     []string
+	binary    string // the relay's, "" for the test's own
 }
 
 // beside returns another world on the same servers, with its own table, group and topic.
@@ -137,7 +139,7 @@ func (s *said) String() string {
 
 // start starts a program with flags that add to or replace the world's. environment is added as well.
 func (w *world) start(environment []string, flags ...string) *program {
-	cmd := exec.Command(os.Args[0], append(append([]string{}, w.flags...), flags...)...)
+	cmd := exec.Command(cmp.Or(w.binary, os.Args[0]), append(append([]string{}, w.flags...), flags...)...)
 	p := &program{out: &said{}}
 	cmd.Stdout, cmd.Stderr = p.out, p.out
 	cmd.Env = append(append(os.Environ(), asProgram+"=1", "OUTBOX_DATABASE="+w.dsn), environment...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/seeded"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
@@ -96,7 +97,7 @@ func (c *Cluster) away(name string, appends, reads time.Duration) {
 // to any of them.
 func TestFarMembersLeadTheirShares(t *testing.T) {
 	for _, f := range distances() {
-		if testing.Short() && !f.short() {
+		if (testing.Short() || seeded.Race) && !f.short() { // make sim runs all of them
 			continue
 		}
 		t.Run(f.String(), func(t *testing.T) {

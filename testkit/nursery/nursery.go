@@ -192,8 +192,13 @@ func (p *Process) Running() bool {
 	}
 }
 
-// State returns how it ended. Call it after Done.
-func (p *Process) State() string { return p.cmd.ProcessState.String() }
+// State returns how it ended, or "running".
+func (p *Process) State() string {
+	if p.Running() {
+		return "running"
+	}
+	return p.cmd.ProcessState.String()
+}
 
 // Kill sends SIGKILL and waits for the end.
 func (p *Process) Kill() {
