@@ -386,6 +386,11 @@ func (s *settings) readerProperties() map[string]string {
 // mainLoop is how often librdkafka's main loop wakes by itself.
 const mainLoop = 500 * time.Millisecond
 
+// shortestForTwoRounds is the shortest session for which the cooperative strategy is the default. It takes two rounds to
+// form a group. librdkafka waits up to a second before the second one and sends no heartbeats meanwhile. A shorter session
+// would end in this wait, so that the group would begin again, for ever.
+const shortestForTwoRounds = 2 * time.Second
+
 func (s *settings) groupProperties() map[string]string {
 	defaults := map[string]string{
 		"partition.assignment.strategy": "cooperative-sticky",
@@ -399,6 +404,9 @@ func (s *settings) groupProperties() map[string]string {
 		// Statistics wake librdkafka's main loop, which sends the heartbeats. Otherwise it wakes
 		// twice a second, and finds that a shorter session is over.
 		defaults["statistics.interval.ms"] = strconv.FormatInt(max(every, 10*time.Millisecond).Milliseconds(), 10)
+	}
+	if s.mode == NonExclusive && !newGroups(s.kafka) && sessionTimeout(s.kafka) < shortestForTwoRounds {
+		defaults["partition.assignment.strategy"] = "range"
 	}
 	maps.Copy(defaults, s.sizes())
 	fixed := following("latest")
