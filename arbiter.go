@@ -29,15 +29,15 @@ type arbiter interface {
 	Drained(units []int, id int64)
 }
 
-// core is an arbiter with what else a Neli needs of it.
+// core bundles an arbiter with its term table, its statistics and, in exclusive mode, its Elector.
 type core struct {
 	arbiter
-	terms   *term.Table      // only its methods that need no lock of the arbiter
+	terms   *term.Table      // only the methods that need no lock of the arbiter
 	stats   func() Stats     // the arbiter's part of Stats
 	elector *elector.Elector // the arbiter in exclusive mode; nil in non-exclusive mode
 }
 
-// newTerms returns an empty term table that reads the clock looks.
+// newTerms returns an empty term table that takes the time from looks.
 func (s *settings) newTerms(looks func() clock.Instant) *term.Table {
 	h := s.threshold()
 	return term.New(h.young, s.frozen.Clock(looks))

@@ -13,7 +13,8 @@ const (
 	closeTail = 6 * time.Second
 	// closeClients limits how long the Kafka clients may take to stop.
 	closeClients = 10 * time.Second
-	// lastLines is how long the last log lines may take at least, whatever came before.
+	// lastLines is the least time left for writing the last log lines, however long closing took
+	// before.
 	lastLines = time.Second
 )
 
@@ -69,7 +70,7 @@ func (n *Neli) Close() error {
 	}
 	defer func() { <-n.driver }()
 	for n.ended() == nil {
-		n.deliver() // the barrier may take longer than bound, and this Neli may end meanwhile
+		n.deliver() // in the background: the barrier may take longer than bound, and this Neli may end meanwhile
 		if n.ended() == nil && !n.wait(timer.C, nil) {
 			return fmt.Errorf("neli: Close: the Kafka clients have not stopped within %v", bound)
 		}

@@ -12,10 +12,11 @@ import (
 
 // listener follows a delivery on behalf of the driver.
 type listener interface {
-	// collected is called before the barrier gets any of the changes. After a panic of the
-	// barrier it is called again with the changes that are left.
+	// collected is called before the barrier gets any of the changes. If the barrier panics,
+	// collected is called again with the changes that are left.
 	collected([]term.Change)
-	// meanwhile is called before the barrier; the function that it returns, after it.
+	// meanwhile is called before the barrier. The function that it returns is called after the
+	// barrier.
 	meanwhile() func()
 	// delivered is called for each change after the barrier got it.
 	delivered(term.Change)
@@ -64,7 +65,7 @@ func (n *Neli) awake() {
 	n.set.frozen.Wait()
 }
 
-// collect takes the arbiter's changes, and counts the units that the application was told it
+// collect takes the arbiter's changes, and counts the units that the application will be told it
 // leads.
 func (n *Neli) collect() []term.Change {
 	changes := n.core.Collect()
@@ -98,8 +99,8 @@ func (n *Neli) tellNext(l listener) {
 	}
 }
 
-// call runs the barrier. The application counts as alive meanwhile, however long that takes: what it
-// does there it was asked to do.
+// call runs the barrier. The application counts as alive for as long as the barrier runs, since the
+// library asked for that work.
 func (n *Neli) call(e Event, l listener) {
 	if n.barrier == nil {
 		return
@@ -107,7 +108,7 @@ func (n *Neli) call(e Event, l listener) {
 	defer n.slow("the barrier has not returned", append([]any{"event", e.kind()}, e.change().attrs()...)...)()
 	n.barrierAt.Store(int64(n.now().Mono))
 	defer func() {
-		n.heard() // before the call is over: nothing is silent in between
+		n.heard() // before the call is marked as over, so that no silence is seen between the two
 		n.barrierAt.Store(never64)
 	}()
 	defer l.meanwhile()()

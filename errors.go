@@ -95,8 +95,8 @@ var public = [...]struct{ internal, own error }{
 	{elector.ErrVacant, ErrVacant},
 }
 
-// own makes errors.Is find this package's error in an internal one. The text stays the same but
-// for the library's name in front of it.
+// own makes an internal error match this package's error in errors.Is. The text is unchanged,
+// except that it no longer begins with the library's name.
 func own(err error) error {
 	for _, p := range public {
 		if errors.Is(err, p.internal) {

@@ -29,7 +29,8 @@ func (f *faults) check(ok bool, field string, value any, rule string) {
 // has reports whether the field has a fault.
 func (f *faults) has(field string) bool { return slices.Contains(f.fields, field) }
 
-// of returns field if that was set, else source, from which its value derives.
+// of returns field if the user has set it, and otherwise source, the field from which its value
+// derives.
 func of(set bool, field, source string) string {
 	if set {
 		return field
@@ -44,11 +45,11 @@ func (f *faults) err() error {
 	return fmt.Errorf("neli: invalid configuration:\n%w", errors.Join(f.list...))
 }
 
-// properties adds the properties that the Kafka clients refuse. Only the clients know all names
-// and values, so each kind of client that would be used is made and closed at once. A property
-// that several clients refuse is reported once, and not at all if it has a fault already.
-// Config.Token should have ended before, since no check needs a token. Of small logs, which have no
-// properties, it adds the faults in their own configuration.
+// properties adds the properties that the Kafka clients refuse. Only the clients know all names and
+// values, so it makes and closes one client of each kind. A property that several clients refuse is
+// reported once, and not at all if it already has a fault. Call properties when Config.Token's call
+// has ended: no check needs a token. Small logs have no properties; for them it adds the faults of
+// their own configuration.
 func (f *faults) properties(p kafka.Provider, s *settings) {
 	if _, small := p.(kafka.SmallLogs); small {
 		if c, can := p.(kafka.Checker); can {

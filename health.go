@@ -63,7 +63,7 @@ func (n *Neli) checkHealth(judge func(error)) {
 	answer := make(chan error, 1)
 	var call sync.WaitGroup
 	call.Go(func() {
-		err := errHealthGoexit // as t.FailNow does; without an answer no check would follow
+		err := errHealthGoexit // if Healthy ends its goroutine, as t.FailNow does: without an answer no check would follow
 		defer func() { answer <- err }()
 		err = n.set.healthy()
 	})

@@ -48,9 +48,9 @@ var readerDefaults = map[string]string{
 	"topic.metadata.propagation.max.ms": "5000",
 }
 
-// most has the sizes that a consumer takes, unless the user sets one of them: one depends on the others.
-// A client buffers an answer of a broker, and unpacks a batch, up to receive.message.max.bytes; records
-// are below 64 KiB.
+// most has the sizes that a consumer accepts. If the user sets any of them, none of these defaults is
+// used, because the sizes depend on each other. A client buffers a broker's answer, and unpacks a batch,
+// up to receive.message.max.bytes; records are below 64 KiB.
 var most = map[string]string{
 	"receive.message.max.bytes": "16777216", // 16 MiB
 	"fetch.max.bytes":           "8388608",  // 8 MiB
@@ -65,8 +65,8 @@ func (s *settings) sizes() map[string]string {
 	return most
 }
 
-// largestBatch returns the size of the largest batch that a producer writes: what the topic takes, or
-// less if the user says so.
+// largestBatch returns the size of the largest batch that a producer writes: the topic's limit, or
+// the user's limit if that is smaller.
 func (s *settings) largestBatch() string {
 	if n, err := strconv.Atoi(s.kafka["message.max.bytes"]); err == nil && n < kafkalog.LargestBatch {
 		return s.kafka["message.max.bytes"]
@@ -79,8 +79,8 @@ func (s *settings) largestBatch() string {
 // every broker. The client wants another second for the answer (socket.timeout.ms).
 const longPoll = time.Second
 
-// brokers returns the bootstrap servers for messages. It is empty if no property names them and
-// options of a Provider may.
+// brokers returns the bootstrap servers for messages. It is empty if no property names them; a
+// Provider's options may do so instead.
 func (s *settings) brokers() string {
 	named := or(s.kafka["bootstrap.servers"], s.kafka["metadata.broker.list"])
 	if s.provided {
@@ -94,8 +94,8 @@ func (s *settings) fetchWait() string {
 	return strconv.FormatInt(max(0, min(longPoll, room)).Milliseconds(), 10)
 }
 
-// reservedProperty is a property that users cannot set, except to what the library sets anyway: people's files
-// have such values.
+// reservedProperty is a property that users cannot set, except to the value that the library sets anyway,
+// since configuration files often contain it.
 type reservedProperty struct {
 	rule string
 	same []string // what the library sets, in lower case
@@ -167,12 +167,12 @@ func checkProperties(m KafkaConfigMap, group string, f *faults) map[string]strin
 		}
 	}
 	for _, name := range []string{"bootstrap.servers", "metadata.broker.list"} {
-		v, set := out[name] // blank if it comes from an environment variable that is not set
+		v, set := out[name] // an empty value comes from an environment variable that is not set
 		f.check(!set || strings.Trim(v, ", \t\r\n") != "", "KafkaConfig["+name+"]", v,
 			"must be host:port,…, or be left out ("+tuned["bootstrap.servers"]+")")
 		checkServers("KafkaConfig["+name+"]", v, protocol, f)
 	}
-	for _, alias := range slices.Sorted(maps.Keys(aliases)) { // which of two values a client takes depends on chance
+	for _, alias := range slices.Sorted(maps.Keys(aliases)) { // if both names are set, which value the client takes depends on chance
 		name := aliases[alias]
 		v, set := out[alias]
 		other, both := out[name]
@@ -205,8 +205,8 @@ func checkProperties(m KafkaConfigMap, group string, f *faults) map[string]strin
 // leastBatch is the size of the smallest answer that has a record.
 const leastBatch = 61
 
-// checkDelays checks properties that hold every record back, on its way to the log or from it. A
-// process whose own records take a quarter of T to come back claims nothing.
+// checkDelays checks the properties that delay every record on its way to the log or back. A
+// process claims nothing if its own records take T/4 or longer to come back.
 func (s *settings) checkDelays(f *faults) {
 	limit := clock.Stalled(s.timeout)
 	why := "a process whose own records take that long to come back claims nothing"
@@ -227,8 +227,8 @@ func (s *settings) checkDelays(f *faults) {
 	}
 }
 
-// withoutEffect reports whether a property of TLS or of a login has no effect with a protocol. The
-// clients say nothing then, though the user believes to be protected by it.
+// withoutEffect reports whether a property of TLS or of a login has no effect with this protocol.
+// The clients report nothing in that case, although the user relies on the property.
 func withoutEffect(name, protocol string) bool {
 	tls := strings.HasPrefix(name, "ssl.") || strings.HasPrefix(name, "enable.ssl.")
 	login := strings.HasPrefix(name, "sasl.") || strings.HasPrefix(name, "https.") // https: the token endpoint
@@ -345,7 +345,7 @@ func (s *settings) producerProperties() map[string]string {
 		drop = append(drop, []string{"enable.idempotence", "enable.gapless.guarantee"})
 	}
 	timeout := s.timeout
-	// A producer's question about a deleted topic must not create one with the brokers' defaults.
+	// When a producer asks about a deleted topic, the broker must not create one with its defaults.
 	fixed := map[string]string{"acks": "all", "allow.auto.create.topics": "false", "message.max.bytes": s.largestBatch()}
 	if s.logs > 0 {
 		// Records queued for a broker that is down should not arrive when it returns: late
@@ -401,8 +401,8 @@ func (s *settings) groupProperties() map[string]string {
 	if newGroups(s.kafka) {
 		defaults = map[string]string{"fetch.error.backoff.ms": "50"}
 	} else if every := heartbeatInterval(s.kafka); every < mainLoop {
-		// Statistics wake librdkafka's main loop, which sends the heartbeats. Otherwise it wakes
-		// twice a second, and finds that a shorter session is over.
+		// librdkafka sends heartbeats only when its main loop wakes: twice a second, which is too
+		// rare for a short session. Statistics wake it more often.
 		defaults["statistics.interval.ms"] = strconv.FormatInt(max(every, 10*time.Millisecond).Milliseconds(), 10)
 	}
 	if s.mode == NonExclusive && !newGroups(s.kafka) && sessionTimeout(s.kafka) < shortestForTwoRounds {

@@ -41,8 +41,8 @@ type leadRun struct {
 	id       int64
 	cancel   context.CancelCauseFunc
 	returned bool
-	// gone: if the term continues, it needs a new run, because R excluded the role meanwhile or
-	// because the function stopped when the clock said that the term was over.
+	// gone reports that the term needs a new run if it continues: SetRoles excluded the role
+	// meanwhile, or the function stopped because the clock said that the term was over.
 	gone bool
 }
 
@@ -83,9 +83,9 @@ func (l *lead) end(err error) error {
 	return err
 }
 
-// leave ends the turn. If a panic of the barrier ends Lead, leave ends the functions and receives
-// their results in the background, since no caller waits for them any more. The turn lasts until
-// then, so that the next Lead runs no function beside them, and Close waits for them.
+// leave ends the turn. After a panic of the barrier no caller waits for the functions, so leave
+// ends them and receives their results in the background. The turn lasts until then: the next Lead
+// must not run functions beside them, and Close must wait for them.
 func (l *lead) leave() {
 	if l.over {
 		<-l.n.driver
@@ -104,7 +104,7 @@ func (l *lead) leave() {
 func (l *lead) wait(ended error) {
 	done, closing, stop := l.n.done, l.n.closing, l.ctx.Done()
 	if ended != nil {
-		done = nil // only functions are still awaited
+		done = nil // ended already: only the functions are still awaited
 	}
 	if l.n.State() != StateLive {
 		closing = nil
@@ -142,7 +142,8 @@ func (l *lead) finish(why error) {
 	l.n.resign()
 }
 
-// adopt starts functions for the roles that this process leads, and of which this Lead was not told.
+// adopt starts functions for roles that this process leads already, and of which this Lead was
+// never told.
 func (l *lead) adopt() {
 	table := l.n.core.terms
 	for unit := range table.Published(l.roles) {
@@ -192,7 +193,7 @@ func (l *lead) meanwhile() func() {
 	return func() {
 		close(stop)
 		work.Wait()
-		table.Ring() // pass on to the driver the news that the goroutine took
+		table.Ring() // the goroutine took the news: pass it on to the driver
 	}
 }
 
@@ -205,7 +206,7 @@ func (l *lead) delivered(c term.Change) {
 			l.begin(unit, c.ID, c.Token)
 		case term.Revoked:
 			u := l.units[unit]
-			if u == nil { // acquired before Lead began, and lapsed just when adopt looked
+			if u == nil { // acquired before Lead began, and lapsed just when adopt looked at it
 				l.idle[c.ID] = append(l.idle[c.ID], unit)
 				continue
 			}
@@ -272,7 +273,7 @@ func (l *lead) start(unit int, u *leadUnit, role int) {
 		err := errGoexit
 		defer func() {
 			if r := recover(); r != nil {
-				panic(r) // it ends the process at once: the send waits while the barrier runs
+				panic(r) // this ends the process at once; sending r instead would wait for the barrier
 			}
 			fenced := errors.Is(context.Cause(inner), ErrFenced)
 			cancel(nil)
@@ -286,9 +287,9 @@ func (l *lead) start(unit int, u *leadUnit, role int) {
 	}()
 }
 
-// afterTheEnd logs an error that fn returned after its context had ended. Most often it says that in
-// words of its own: "signal: killed", "rpc error: code = Canceled", "i/o timeout". Whether it does
-// cannot be told from the error, so Lead goes on whatever it is.
+// afterTheEnd logs an error that fn returned after its context had ended. Most such errors only
+// report that end, in words of another library: "signal: killed", "rpc error: code = Canceled", "i/o
+// timeout". The error does not show whether it is one of these, so Lead goes on in any case.
 func (l *lead) afterTheEnd(ctx context.Context, of Leadership, err error) {
 	why := context.Cause(ctx)
 	if errors.Is(err, ctx.Err()) || errors.Is(err, why) {
@@ -297,8 +298,8 @@ func (l *lead) afterTheEnd(ctx context.Context, of Leadership, err error) {
 	l.n.set.logger.Info("a function returned an error after its context had ended", "role", of.Role, "error", err, "cause", why)
 }
 
-// returned handles the result of a function, and all further results that are ready, so that units
-// that become idle together are released together.
+// returned handles the result of a function and all further results that are ready. Units that
+// become idle together are then released together.
 func (l *lead) returned(r leadResult) {
 	for {
 		u := l.units[r.unit]
@@ -323,9 +324,9 @@ func (l *lead) returned(r leadResult) {
 	}
 }
 
-// resume restarts functions in terms that continue although the clock had ended them: after a wall
-// clock that was set forward and back, or after late evidence. It runs after delivery, so terms
-// that are really over are gone by then.
+// resume restarts functions in terms that continue although the clock had ended them: the wall
+// clock was set forward and back, or evidence arrived late. It runs after delivery, when terms that
+// are really over have been removed.
 func (l *lead) resume() {
 	for _, r := range l.fenced {
 		if u := l.units[r.unit]; u != nil && u.runs[r.role] == r.run {

@@ -20,8 +20,8 @@ const (
 	leadersLook  = time.Second
 )
 
-// sayLeaders starts a goroutine that logs which other processes lead, since people look for that
-// in a follower's log. stop ends the goroutine and waits for it.
+// sayLeaders starts a goroutine that logs which other processes lead, because people look for the
+// leader in a follower's log. stop ends the goroutine and waits for it.
 func (n *Neli) sayLeaders() (stop func()) {
 	if n.core.elector == nil || !n.set.logger.Enabled(context.Background(), slog.LevelInfo) {
 		return func() {}
@@ -67,7 +67,7 @@ func (n *Neli) nameLeaders(roles int, told map[int]string) (said bool) {
 		}
 		told[role] = g.Session.Process
 		if g.Session.Process == n.set.instance {
-			continue // the events of this process report it
+			continue // this process's own events report its roles
 		}
 		said = true
 		args := []any{"role", role, "leader", shown(g.Name, g.Session.Process)}

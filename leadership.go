@@ -118,7 +118,7 @@ type leadContext struct {
 func (c *leadContext) look() {
 	if c.Context.Err() == nil && !c.of.Valid() {
 		c.cancel(ErrFenced)
-		c.of.n.core.terms.Ring() // the driver may not know yet
+		c.of.n.core.terms.Ring() // the driver may not have noticed yet
 	}
 }
 

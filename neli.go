@@ -17,7 +17,8 @@ import (
 // Neli contends for leadership on behalf of this process, from New until Close. Its methods may be
 // called concurrently, except as Barrier says.
 type Neli struct {
-	// All goroutines meet here. The fields fall into groups; a comment names each group's guard.
+	// Everything that several goroutines share is here. The fields form groups; a comment names the
+	// guard of each group.
 
 	set     *settings
 	barrier Barrier
@@ -42,8 +43,8 @@ type Neli struct {
 
 	mu        sync.Mutex // guards desired, stepping and most
 	desired   elector.Desired
-	stepping  int            // calls of StepDown that something is left of
-	stepDowns sync.WaitGroup // those whose callers wait no longer; none is added once done is closed
+	stepping  int            // calls of StepDown that have not finished
+	stepDowns sync.WaitGroup // calls of StepDown whose callers no longer wait; none is added once done is closed
 	most      int            // the largest R since the application last led nothing
 	contends  atomic.Bool    // desired.contend
 	closing   chan struct{}
@@ -129,22 +130,22 @@ func (n *Neli) start() {
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
 			n.set.logger.Error("leadership is not possible any more", "error", n.err)
-			n.set.lines.Flush(time.After(lastLines)) // before the application ends the program because of it
+			n.set.lines.Flush(time.After(lastLines)) // the application may end the program because of the error
 		} else {
 			n.err = nil
 		}
-		n.mu.Lock() // so that nothing is added to stepDowns afterwards
+		n.mu.Lock() // after this, nothing is added to stepDowns
 		close(n.done)
 		n.mu.Unlock()
 		n.stepDowns.Wait()
-		health.stop() // after done is closed: this waits for the user's code, which may hang
+		health.stop() // after done is closed, because this waits for the user's code, which may hang
 		stopRequests()
 		stopLeaders()
 		if n.core.elector != nil {
 			n.core.elector.Wait() // for Config.Preference
 		}
 		n.set.endTokens(context.Background())
-		goodbye() // last: until the roles are released the sentinel must watch
+		goodbye() // last: the sentinel must watch until the roles are released
 		close(n.idle)
 	}()
 }
@@ -239,7 +240,7 @@ func (n *Neli) SetRoles(r int) error {
 	}
 	n.adjust(func(d *elector.Desired) {
 		d.Roles = r
-		n.roles.Store(int64(r)) // under the lock: two calls must not leave d.Roles and n.roles different
+		n.roles.Store(int64(r)) // under the lock, so that d.Roles and n.roles stay equal when two calls overlap
 		n.most = max(n.most, r)
 	})
 	return nil

@@ -53,7 +53,7 @@ func (n *Neli) glance() bool {
 		return false
 	}
 	at, ok := n.leadsAny()
-	if ok && len(n.driver) == 0 { // another driver may hang, and this pulse must not hide that
+	if ok && len(n.driver) == 0 { // if there is another driver, it may hang, and this pulse must not hide that
 		n.lastPulse.Store(int64(at.Mono))
 	}
 	return ok
@@ -73,9 +73,9 @@ func (n *Neli) pulse(timeout <-chan time.Time, stop <-chan struct{}) (bool, erro
 	return n.turn(timeout, stop)
 }
 
-// takeTurn makes the caller the driver. It takes a free turn even when time is up, so that
-// Pulse(0) delivers pending events, and a Lead or Pulser that ends before a free turn gives up all
-// roles. done is nil if the caller waits for its turn even when this Neli has ended.
+// takeTurn makes the caller the driver. It takes a free turn even when time is up: Pulse(0) must
+// deliver pending events, and a Lead or Pulser that ends before it had a turn must give up all
+// roles. With a nil done, the caller waits for its turn even when this Neli has ended.
 func (n *Neli) takeTurn(call string, timeout <-chan time.Time, stop, done <-chan struct{}) bool {
 	select {
 	case n.driver <- struct{}{}:
@@ -95,9 +95,9 @@ func (n *Neli) takeTurn(call string, timeout <-chan time.Time, stop, done <-chan
 	return false
 }
 
-// waitsForTurn has a line logged if the caller waits for its turn for long: only one call works at a
-// time, and others would do nothing for as long as it lasts. A Pulse beside another one is not
-// reported, as goroutines may pulse in turn. The returned function ends the wait.
+// waitsForTurn logs a line if the caller waits long for its turn. Only one call works at a time, and
+// the others do nothing as long as it lasts. A Pulse that waits for another Pulse is not reported,
+// since goroutines may pulse in turn. The returned function ends the wait.
 func (n *Neli) waitsForTurn(call string) (over func()) {
 	timer := time.AfterFunc(longTurn, func() {
 		of := n.turnOf.Load()
@@ -113,8 +113,8 @@ func (n *Neli) waitsForTurn(call string) (over func()) {
 // pulsing is the name of a call of Pulse or PulseCtx.
 const pulsing = "Pulse"
 
-// calledAt adds to the name of a method where the application has called it: calledAt's caller is the
-// method.
+// calledAt appends to a method's name the place where the application called that method. Only the
+// method itself may call calledAt.
 func calledAt(method string) string {
 	if _, file, line, ok := runtime.Caller(2); ok {
 		return fmt.Sprintf("%s (%s:%d)", method, filepath.Base(file), line)
@@ -128,9 +128,9 @@ const longTurn = time.Second
 // turn delivers events and waits, as the driver, until this process leads or the wait is over.
 func (n *Neli) turn(timeout <-chan time.Time, stop <-chan struct{}) (bool, error) {
 	for {
-		// Read before delivery, so that the events of that end are delivered first.
+		// Read the end before delivering, so that the events that belong to it are delivered first.
 		err := n.ended()
-		if n.core.terms.Fresh() || n.owed.Load() || n.told > 0 { // a lapse may be visible by the clock only
+		if n.core.terms.Fresh() || n.owed.Load() || n.told > 0 { // Fresh is not enough: a lapse may show only when the clock is read
 			n.deliver()
 		}
 		n.heard()
@@ -152,7 +152,7 @@ func (n *Neli) turn(timeout <-chan time.Time, stop <-chan struct{}) (bool, error
 func (n *Neli) wait(timeout <-chan time.Time, stop <-chan struct{}) bool {
 	closing := n.closing
 	if n.State() != StateLive {
-		closing = nil // known already
+		closing = nil // the end is known already
 	}
 	n.waiting.Add(1)
 	defer n.waiting.Add(-1)
@@ -249,7 +249,7 @@ func (n *Neli) background(call string, task func(), stop <-chan struct{}) error 
 			return
 		}
 		if r := recover(); r != nil {
-			panic(r) // it ends the process: at once
+			panic(r) // this ends the process at once
 		}
 		n.stepDown(nil)
 	}()

@@ -8,17 +8,17 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// The application's silence: how long it may go without a sign of life, what counts as one, and what
-// the log says before that costs leadership.
+// This file handles the application's silence: how long it may give no sign of life, what counts as
+// one, and what is logged before the silence costs leadership.
 
 // application is what the arbiter asks about the application at each step. Its methods do not block.
 type application interface {
-	// alive reports whether beats may be sent. A hung application must be replaced, so its process
-	// stops beating.
+	// alive reports whether beats may be sent. The process of a hung application stops beating, so
+	// that another one takes over.
 	alive(now clock.Instant) bool
-	// deaf reports whether the application might not learn of a new term for long, as the barrier is
-	// still at work on a former event. Its process claims nothing then, and gives back terms of which
-	// the application was not told: others may lead these roles meanwhile.
+	// deaf reports whether the application might not learn of a new term for long, because the
+	// barrier is still at work on an earlier event. Its process then claims nothing and gives back
+	// the terms of which the application was not told, so that other processes can lead these roles.
 	deaf(now clock.Instant) bool
 }
 
@@ -54,8 +54,9 @@ func (n *Neli) silent(now clock.Instant) time.Duration {
 // warnAfter is when a silence or a long call is first logged.
 func (n *Neli) warnAfter() time.Duration { return n.set.maxPulse / 3 * 2 }
 
-// slow logs a call of the application's code that lasts long: at two thirds of MaxPulseInterval, and
-// whenever its time has doubled. The returned function ends that.
+// slow logs a call of the application's code that takes long: first at two thirds of
+// MaxPulseInterval, then each time its duration has doubled. Call the returned function when the
+// application's code has returned.
 func (n *Neli) slow(text string, args ...any) (returned func()) {
 	var mu sync.Mutex
 	over, after := false, n.warnAfter()
@@ -80,9 +81,9 @@ func (n *Neli) slow(text string, args ...any) (returned func()) {
 	}
 }
 
-// mindSilence logs that the application of a process that contends has been silent for two thirds of
-// MaxPulseInterval, once for each silence. The arbiter's questions lead here, at least one a second,
-// under its lock: the logger only queues lines.
+// mindSilence logs, once for each silence, that the application has been silent for two thirds of
+// MaxPulseInterval, if the process contends. The arbiter calls it at least once a second, and holds
+// its lock meanwhile; that is safe because the logger only queues lines.
 func (n *Neli) mindSilence(now clock.Instant) {
 	last, silent := n.lastPulse.Load(), n.silent(now)
 	if silent < n.warnAfter() || !n.contends.Load() || n.reported.Swap(last) == last {

@@ -54,14 +54,14 @@ func (s *settings) endTokens(ctx context.Context) {
 	}
 }
 
-// endTokensSoon is endTokens for callers that must not wait for a call that ignores its context.
+// endTokensSoon is endTokens for callers that cannot wait for a call that ignores its context.
 func (s *settings) endTokensSoon() {
 	ctx, cancel := context.WithTimeout(context.Background(), login.Grace)
 	defer cancel()
 	s.endTokens(ctx)
 }
 
-// signingIn returns p with clients that log in as these settings say. p must not be small logs.
+// signingIn returns p with clients that log in as these settings demand. p must not be small logs.
 func (s *settings) signingIn(p kafka.Provider) (kafka.Provider, error) {
 	able, can := p.(kafka.LoginProvider)
 	switch {
