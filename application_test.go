@@ -21,8 +21,8 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// The application's code in its worst forms: the table of docs/guide.md, "What your code may
-// do". Each row runs in each mode, with each way to drive a Neli.
+// These tests run application code that hangs, panics or fails: the table "What your code may do"
+// of docs/guide.md. Each row runs in each mode and with each way to drive a Neli.
 
 // slow is longer than MaxPulseInterval, DrainTimeout and T.
 const slow = 45 * time.Second
@@ -43,7 +43,7 @@ type cell struct {
 	err   error // of the driver
 }
 
-// row is what one piece of the application's code does, and what must hold.
+// row is one thing that the application's code does, and what must hold then.
 type row struct {
 	does    string
 	modes   string // all, if empty
@@ -62,7 +62,7 @@ var applicationRows = []row{
 		},
 		holds: func(c *cell) {
 			c.Pass(8 * time.Second)
-			if c.mode != "non-exclusive" { // there b would get a partition
+			if c.mode != "non-exclusive" { // in non-exclusive mode b would get a partition
 				c.Work("b", c.configure)
 			}
 			c.Pass(2 * time.Minute)
@@ -87,7 +87,7 @@ var applicationRows = []row{
 		config: func(c *cell, cfg *neli.Config) {
 			cfg.Healthy = func() error {
 				var a *member
-				c.set(func() { a = c.a }) // New has called this before it returned
+				c.set(func() { a = c.a }) // under the lock: New has called Healthy before it returned
 				if a != nil && a.Stats().Barrier > time.Minute {
 					return errors.New("it hangs")
 				}
@@ -134,7 +134,8 @@ var applicationRows = []row{
 			began := time.Now()
 			go func() { _ = c.a.Transfer(c.Context(), 0, "b") }()
 			c.Eventually(20*time.Second, "b leads role 0", func() bool { return b.IsLeaderOf(0) })
-			// With Lead, the barrier is no part of the work: but the role is kept for it until the deadline.
+			// In Lead the barrier is not part of the work, but the role is kept for the barrier
+			// until the deadline.
 			require.InDelta(c, 10, time.Since(began).Seconds(), 1, "the deadline is exact")
 			c.Pass(5 * time.Minute)
 			c.leads(1)
@@ -302,7 +303,7 @@ var applicationRows = []row{
 
 var errBoom = errors.New("boom")
 
-// logsBy is a log whose handler does what take does.
+// logsBy configures a log whose handler calls take.
 func logsBy(take func(c *cell) error) func(c *cell, cfg *neli.Config) {
 	return func(c *cell, cfg *neli.Config) {
 		cfg.Logger = slog.New(takes{logLines: c.lines, take: func() error { return take(c) }})
@@ -325,8 +326,8 @@ func (h takes) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return takes{h.logLines.WithAttrs(attrs).(logLines), h.take}
 }
 
-// ordinaryLife is what goes on as it would with any log: leading, a loss, a hand-over, and Close within
-// its bound.
+// ordinaryLife checks what must work with any log handler: leading, losing a role, a hand-over, and
+// Close within its bound.
 func ordinaryLife(c *cell) {
 	c.Pass(time.Minute)
 	c.leads(0, 1)
@@ -372,7 +373,7 @@ func (c *cell) closes() time.Duration {
 	return bound + 18*time.Second // HeartbeatTimeout at most
 }
 
-func TestWhatTheApplicationsCodeMayDo(t *testing.T) {
+func TestApplicationCodeMayHangPanicOrFail(t *testing.T) {
 	for _, r := range applicationRows {
 		t.Run(r.does, func(t *testing.T) {
 			for _, mode := range []string{"open", "assigned", "non-exclusive", "small"} {
@@ -415,9 +416,9 @@ func (r row) in(t *testing.T, mode, driver string) {
 	})
 }
 
-// While the barrier is at work on one role, this process holds no other one of which the application
-// was not told, and claims none.
-func TestBarrierHoldsUpNoOtherRole(t *testing.T) {
+// While the barrier is at work on one role, this process claims no other role, and gives back any
+// that the application was not told of.
+func TestNoRoleIsClaimedWhileTheBarrierRuns(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, func(c *cluster) { c.Roles, c.Period = 2, 50*time.Millisecond }, func(c *cluster) {
 		free := make(chan struct{})
 		defer close(free)
@@ -445,7 +446,7 @@ func TestBarrierHoldsUpNoOtherRole(t *testing.T) {
 	})
 }
 
-// A call that waits for its turn does nothing: the log says so, and names both calls.
+// A call that waits for its turn does nothing, so the log reports it and names both calls.
 func TestCallThatWaitsForItsTurnIsReported(t *testing.T) {
 	const text = "a call waits for another one to end: only one of Lead, Background and Pulse works at a time"
 	for _, first := range []string{"Lead", "Background"} {
@@ -494,20 +495,20 @@ func TestCallThatWaitsForItsTurnIsReported(t *testing.T) {
 	}
 }
 
-// configure gives a member the cell's mode.
+// configure sets the cell's mode.
 func (c *cell) configure(cfg *neli.Config) {
 	cfg.DisableRebalance = true
 	switch c.mode {
 	case "open":
 		cfg.Nomination = neli.Open
 	case "non-exclusive":
-		cfg.Mode, cfg.Partitions = neli.NonExclusive, 2 // SetRoles is to revoke a partition
+		cfg.Mode, cfg.Partitions = neli.NonExclusive, 2 // two partitions, so that SetRoles can revoke one
 	case "small":
 		cfg.Partitions = 0
 	}
 }
 
-// start drives a as an application does that recovers from panics.
+// start drives a like an application that recovers from panics.
 func (c *cell) start() {
 	var ctx context.Context
 	ctx, c.stop = context.WithCancel(c.Context())
@@ -550,7 +551,7 @@ func (c *cell) work() {
 	task()
 }
 
-// set changes or reads what the application's code shares with the test.
+// set accesses data that the application's code shares with the test, under a lock.
 func (c *cell) set(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -586,7 +587,7 @@ func (c *cell) cutOff() {
 	c.Pass(time.Second)
 }
 
-// count returns how many events a was given, with this one.
+// count returns the number of events that a was given, including the present one.
 func (c *cell) count(neli.Event) int { return len(c.a.Events()) }
 
 // reasonOf returns the reason of the first event of a kind.
@@ -622,7 +623,8 @@ func (c *cell) kindsOf(role int) (out []string) {
 	return out
 }
 
-// said requires so many lines with this text, and returns the first.
+// said requires that a text was logged a given number of times, and returns the first of these
+// lines.
 func (c *cell) said(text string, level slog.Level, times int) logLine {
 	c.Helper()
 	lines := c.lines.said(text)

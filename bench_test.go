@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the calls cost that an application makes all the time. What a record costs is
-// measured in internal/lease, and the check of a term by itself in internal/term.
+// These benchmarks measure the calls that an application makes all the time. internal/lease
+// measures the cost of a record, and internal/term the check of a term.
 
 // onLed makes a Neli that leads a number of roles of ten partitions, or none.
 func onLed(t testing.TB, roles int, leads bool) (*Neli, *roleArbiter) {
@@ -36,7 +36,7 @@ func (a *roleArbiter) renew() {
 	}
 }
 
-// hot are the calls that must cost neither a lock nor an allocation for who leads.
+// hot are the calls that must cost a leader neither a lock nor an allocation.
 func hot(n *Neli, roles int) map[string]func() bool {
 	return map[string]func() bool{
 		"IsLeader":   n.IsLeader,
@@ -63,7 +63,8 @@ func BenchmarkLeader(b *testing.B) {
 	}
 }
 
-// A follower's Pulse waits for its timeout; here that is 0, so that only the work shows.
+// A follower's Pulse waits for its timeout. The timeout is 0 here, so that only the work is
+// measured.
 func BenchmarkFollower(b *testing.B) {
 	for _, roles := range []int{1, 100_000} {
 		n, _ := onLed(b, roles, false)
@@ -82,8 +83,8 @@ func BenchmarkFollower(b *testing.B) {
 	}
 }
 
-// However many roles are led, a look at it allocates nothing.
-func TestLooksAllocateNothing(t *testing.T) {
+// A check of leadership allocates nothing, however many roles are led.
+func TestLeadershipChecksAllocateNothing(t *testing.T) {
 	for _, roles := range []int{1, 100_000} {
 		n, a := onLed(t, roles, true)
 		for name, call := range hot(n, roles) {
@@ -93,7 +94,7 @@ func TestLooksAllocateNothing(t *testing.T) {
 		}
 		follower, _ := onLed(t, roles, false)
 		for name, call := range hot(follower, roles) {
-			if name != "Pulse" { // that waits
+			if name != "Pulse" { // Pulse would wait
 				require.Zero(t, testing.AllocsPerRun(1000, func() { call() }), "%s of a follower with %d roles", name, roles)
 			}
 		}

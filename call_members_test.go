@@ -12,8 +12,9 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// A process that has just started knows all members within a second once it has called them, with
-// either nomination, and without a caller being taken for a member. Without WRITE the error says so.
+// A process that has just started and calls the members knows all of them within a second, with
+// either nomination. The others do not take the caller for a member. Without the right to write, the
+// error says so.
 func TestCallMembers(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		t.Run(nomination.String(), func(t *testing.T) {

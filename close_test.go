@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With a group, the holder leaves first and leads on until the group has
-// nominated a successor who says so: the gap is a round trip, not a rebalance.
+// With Assigned nomination, a closing holder leaves the group and leads on until the nominated
+// successor has announced itself. The gap is then a round trip, not a rebalance.
 func TestCloseWaitsForTheSuccessor(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		t.Run(nomination.String(), func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestCloseWaitsForTheSuccessor(t *testing.T) {
 	}
 }
 
-// A rebalance that moves a partition goes the same way.
+// A rebalance that moves a partition hands it over in the same way.
 func TestRebalanceHandsOverWithoutAGap(t *testing.T) {
 	simulate(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, func(c *cluster) {
 		with := func(cfg *neli.Config) { cfg.Partitions, cfg.Roles = 2, 2 }
@@ -62,7 +62,7 @@ func TestRebalanceHandsOverWithoutAGap(t *testing.T) {
 	})
 }
 
-// The only member does not wait for anybody.
+// The only member closes without waiting for a successor.
 func TestLastMemberClosesAtOnce(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a, b := c.Work("a", nil), c.Work("b", nil)
@@ -76,7 +76,7 @@ func TestLastMemberClosesAtOnce(t *testing.T) {
 	})
 }
 
-// Without a pulse loop at work Close delivers the events itself.
+// If no pulse loop is running, Close delivers the events itself.
 func TestCloseDelivers(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", nil)
@@ -91,9 +91,9 @@ func TestCloseDelivers(t *testing.T) {
 	})
 }
 
-// A claim that was on its way when Close was called is released when it has come
-// back, so that nobody waits for a ghost.
-func TestCloseReleasesAClaimUnderWay(t *testing.T) {
+// A claim that was in flight when Close was called is released when it has come back. Otherwise the
+// others would wait for a process that no longer exists.
+func TestCloseReleasesAClaimInFlight(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)
 		ok, err := a.Pulse(0)
@@ -158,7 +158,8 @@ func hangs(c *cluster, m *scenario.Member) (hang chan struct{}, ended chan error
 	return hang, ended
 }
 
-// A program that uses Lead has neither a task nor a barrier: the error must name its function.
+// A program that uses Lead has neither a task nor a barrier, so the error must name the function of
+// Lead.
 func TestCloseSaysThatLeadsFunctionHangs(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)
@@ -193,9 +194,9 @@ func TestCloseIsBoundedBesideAFunctionThatHangs(t *testing.T) {
 
 // Close has no limit for a barrier that it runs itself. Once that has returned and nothing is left, Close returns nil,
 // however late it is.
-func TestCloseOutlivesItsOwnBarrier(t *testing.T) {
+func TestCloseWaitsForItsOwnBarrierWithoutLimit(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		for range 20 { // of two channels that are ready, select takes either
+		for range 20 { // several times, because select takes either of two ready channels
 			a := c.Join("a", open)
 			a.Upon(func(e neli.Event) {
 				if _, ok := e.(neli.LeaderRevoked); ok {
@@ -211,9 +212,9 @@ func TestCloseOutlivesItsOwnBarrier(t *testing.T) {
 	})
 }
 
-// What a process that has crashed said before does not count: the group has given
-// its partitions to others since.
-func TestCloseDoesNotTakeTheDeadForSuccessors(t *testing.T) {
+// Announcements that a process made before it crashed do not count: the group has since given its
+// partitions to others.
+func TestCloseIgnoresAnnouncementsOfCrashedMembers(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		b := c.Work("b", nil)
 		require.Same(c, b, c.Leader(0, 2*silence))
@@ -233,17 +234,17 @@ func TestCloseDoesNotTakeTheDeadForSuccessors(t *testing.T) {
 	})
 }
 
-// The task of Background is not called any more in a term once the barrier has
-// returned from its LeaderRevoked, and the Release comes after the last call of it
-// has ended: at no time do two work.
-func TestNoTaskBesideTheSuccessor(t *testing.T) {
+// Once the barrier has returned from LeaderRevoked, the task of Background is not called again in
+// that term, and the Release is sent after its last call has ended. So two members never work at
+// the same time.
+func TestTaskEndsBeforeTheSuccessorLeads(t *testing.T) {
 	type term struct {
 		partition int
 		token     int64
 	}
 	simulateWith(t, nelitest.Options{Jitter: 3 * time.Millisecond}, roles(2), func(c *cluster) {
 		with := func(cfg *neli.Config) { cfg.Partitions = 2 }
-		over := map[term]bool{} // by any member; the bubble's broker tells who was released
+		over := map[term]bool{} // terms that have ended, of any member; the bubble's broker tells who released
 		var mu sync.Mutex
 		released := func(at term) bool {
 			return slices.ContainsFunc(records(c, "app.neli", at.partition, "release"), func(r kafka.Record) bool {
@@ -258,7 +259,7 @@ func TestNoTaskBesideTheSuccessor(t *testing.T) {
 				if !ok {
 					return
 				}
-				c.Pass(7 * time.Millisecond) // finishing
+				c.Pass(7 * time.Millisecond) // while the application finishes
 				mu.Lock()
 				defer mu.Unlock()
 				for _, led := range r.Terms {
@@ -302,7 +303,7 @@ func TestNoTaskBesideTheSuccessor(t *testing.T) {
 			if i%2 == 1 {
 				from, to = b, a
 			}
-			// All of it, or one after the other.
+			// All roles at once, or one after the other.
 			if i%4 < 2 {
 				require.True(c, c.Broker.Assign(from.As, 1))
 				c.Pass(time.Duration(i) * time.Millisecond)
@@ -320,8 +321,8 @@ func TestNoTaskBesideTheSuccessor(t *testing.T) {
 	})
 }
 
-// Partitions that are asked for one after the other, while the application is
-// busy, are revoked by one event: the earliest of their deadlines is its own.
+// If partitions are revoked one after the other while the application is busy, one event covers
+// them all, and has the earliest of their deadlines.
 func TestMergedRevocationHasTheEarliestDeadline(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
@@ -333,7 +334,7 @@ func TestMergedRevocationHasTheEarliestDeadline(t *testing.T) {
 			})
 			began := time.Now()
 			require.True(c, c.Broker.Assign("a", 1-first))
-			c.Pass(3 * time.Second) // at work
+			c.Pass(3 * time.Second) // while the application is at work
 			require.True(c, c.Broker.Assign("a"))
 			c.Pass(2 * time.Second)
 			require.Equal(c, "acquired", a.Kinds()[len(a.Kinds())-1])

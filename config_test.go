@@ -51,7 +51,7 @@ func TestConfigDefaults(t *testing.T) {
 	require.NotEqual(t, s.instance, other.instance, "two in one process are two")
 }
 
-// The default of Sentinel counts like one that is set, and only where a sentinel is used.
+// A sentinel from the environment counts like one in Config, but only where a sentinel is used.
 func TestConfigShowsTheSentinelOfTheEnvironment(t *testing.T) {
 	t.Setenv("NELI_SENTINEL", "/run/neli/s.sock")
 	for _, c := range []struct {
@@ -114,7 +114,7 @@ func TestConfigDerived(t *testing.T) {
 	require.Equal(t, "n", rules.Name)
 }
 
-// Each fault tells the field, its value and the rule that it breaks.
+// Each fault names the field, its value and the rule that it breaks.
 func TestConfigFaults(t *testing.T) {
 	for _, c := range []struct {
 		cfg                Config
@@ -230,7 +230,8 @@ func TestConfigFaults(t *testing.T) {
 	}
 }
 
-// A fault names a field that was set, never one that derives from it, and names it once.
+// A fault names a field that the user has set, never one that derives from it, and names it only
+// once.
 func TestConfigFaultsNameWhatWasSet(t *testing.T) {
 	for _, c := range []struct {
 		cfg    Config
@@ -337,8 +338,8 @@ func TestModeStrings(t *testing.T) {
 	require.Equal(t, "failed", StateFailed.String())
 }
 
-// Whatever it is given, resolve does not panic, and returns an error or settings
-// on which everything else may rely.
+// For any input, resolve does not panic, and returns either an error or settings that all other
+// code may rely on.
 func FuzzConfig(f *testing.F) {
 	f.Add("", "", "", 0, 0, 0, 0, 0, int64(0), int64(0), int64(0), int64(0), 0.0, "", "")
 	f.Add("g", "t", "n", 0, 1, 9, 12, 0, int64(5e9), int64(1e9), int64(3e10), int64(1e10), 0.0005, "session.timeout.ms", "6000")
@@ -407,8 +408,8 @@ func checkSettings(t *testing.T, s *settings) {
 	}
 }
 
-// comesBack asserts that a claim of a process with these settings survives the
-// wire: one that is not its own any more when it comes back elects nobody.
+// comesBack asserts that a claim of a process with these settings survives encoding and decoding. A
+// process that does not recognise its own claim never leads.
 func comesBack(t *testing.T, s *settings) {
 	t.Helper()
 	claim := &lease.Record{Kind: lease.Claim, Session: lease.Session{Process: newID(), N: 1}, Name: s.name, Read: -1, Seq: 1,
@@ -432,8 +433,8 @@ func TestConfigNamesSurviveTheWire(t *testing.T) {
 	}
 }
 
-// A binary that is called what many are called must be told its group: two services
-// that do not know of each other would elect one leader between them.
+// A binary with a common name must be given a group name. Otherwise two unrelated services would
+// elect one leader between them.
 func TestDefaultGroupOfACommonBinary(t *testing.T) {
 	name := os.Args[0]
 	defer func() { os.Args[0] = name }()
@@ -459,7 +460,7 @@ func TestDefaultGroupOfACommonBinary(t *testing.T) {
 	}
 }
 
-// TokenBase is in every token that leaves the library, and in nothing else.
+// TokenBase is added to every token that leaves the library, and to nothing else.
 func TestTokenBase(t *testing.T) {
 	const base = int64(1_000_000)
 	var events []Event
@@ -506,8 +507,8 @@ func TestTokenBase(t *testing.T) {
 	})
 }
 
-// A Kafka client that shows secrets shows them to the library only.
-func TestClientsNeedNotHideSecrets(t *testing.T) {
+// Errors of a Kafka client may contain secrets. The library removes them from its errors and its log.
+func TestErrorsOfClientsAreRedacted(t *testing.T) {
 	var out logBuffer
 	cfg := Config{
 		Nomination: Assigned, KafkaConfig: KafkaConfigMap{"sasl.password": "s3cret", "security.protocol": "SASL_SSL"},

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// When the barrier has returned from LeaderRevoked the Release is due, though it may
-// not be sent yet: nothing is begun any more.
+// When the barrier has returned from LeaderRevoked, the Release is due although it may not be sent
+// yet. No new work begins from then on.
 func TestNoLeaderAfterTheBarrierReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n *Neli
@@ -47,8 +47,7 @@ func TestNoLeaderAfterTheBarrierReturned(t *testing.T) {
 	})
 }
 
-// Partitions that were asked for at different times share one event. All of it is
-// to be finished by the earliest deadline.
+// Partitions that were revoked at different times share one event, with the earliest deadline.
 func TestRevokedDeadlineIsTheEarliest(t *testing.T) {
 	n, _ := onRoles(t, 3, 3)
 	begin := clock.Glance()
@@ -111,8 +110,8 @@ func TestSetRolesLimits(t *testing.T) {
 	require.Equal(t, maxRoles, a.desired.Roles)
 }
 
-// A Pulse of another goroutine beside the barrier of a revocation does not cut
-// its Deadline short.
+// A Pulse on another goroutine, while the barrier handles a revocation, does not shorten the
+// Deadline.
 func TestPulseBesideTheBarrierOfARevocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := onRoles(t, 1, 1)
@@ -145,7 +144,7 @@ func TestChange(t *testing.T) {
 	require.Equal(t, []int{0, 3, 4, 7, 8}, c.Roles())
 	require.Equal(t, []int{0, 4, 8}, c.Terms[0].Roles, "asking changes nothing")
 
-	// One partition may have several terms: roles that were claimed apart.
+	// One partition may have several terms, because its roles were claimed separately.
 	c.Terms = append(c.Terms, Term{Partition: 3, Roles: []int{11}, Token: 80}, Term{Partition: 3, Roles: []int{15}, Token: 90})
 	require.Equal(t, []int{0, 3, 4, 7, 8, 11, 15}, c.Roles())
 
@@ -179,7 +178,7 @@ func TestEventsAreValues(t *testing.T) {
 	}
 }
 
-// A thousand partitions do not fill the log.
+// An event of a thousand partitions is shown in a short line.
 func TestEventStringIsShort(t *testing.T) {
 	ch := Change{Reason: elected}
 	for p := range 8 {
@@ -211,8 +210,8 @@ func TestReasonString(t *testing.T) {
 	require.Equal(t, "Reason(16)", (ReasonFatal + 1).String())
 }
 
-// A barrier that panics has been told of that event; what was collected with it is told
-// by the next driver.
+// A barrier that panics is not given the same event again. The next driver delivers the other
+// events that were collected with it.
 func TestPanickingBarrier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told recorder
@@ -245,8 +244,7 @@ func TestPanickingBarrier(t *testing.T) {
 	})
 }
 
-// A panic of the barrier ends Lead; its functions are told to finish, and nothing is
-// left behind.
+// A panic of the barrier ends Lead. Its functions are told to finish, and none is left behind.
 func TestPanickingBarrierEndsLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a := onRoles(t, 2, 2, func(e Event) {
@@ -279,9 +277,9 @@ func TestPanickingBarrierEndsLead(t *testing.T) {
 	})
 }
 
-// A program may catch a panic of the barrier and go on. A function that Lead left behind then still works on its role:
-// the next Lead starts none beside it, and Close waits for it.
-func TestNoFunctionBesideOneThatAPanicLeft(t *testing.T) {
+// A program may recover from a panic of the barrier while functions of Lead still work on their roles. The next Lead
+// starts no function beside such a one, and Close waits for it.
+func TestLeadStartsNoFunctionBesideOneLeftByAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a := onRoles(t, 2, 2, func(e Event) {
 			if _, ok := e.(LeaderFenced); ok {
@@ -321,13 +319,13 @@ func TestNoFunctionBesideOneThatAPanicLeft(t *testing.T) {
 	})
 }
 
-// envPanics makes this test binary the process whose function panics.
+// envPanics makes this test binary run as the process whose function panics.
 const envPanics = "NELI_TEST_PANICS"
 
 func panics(context.Context) { panic("the function's own panic") }
 
-// A panic of a function ends the process at once, also while the barrier is at work and Lead
-// receives no results. The trace shows where the function panicked.
+// A panic of a function ends the process at once, even while the barrier is at work and Lead
+// receives no results. The stack trace shows where the function panicked.
 func TestPanickingFunctionEndsTheProcess(t *testing.T) {
 	if os.Getenv(envPanics) != "" {
 		atWork := make(chan struct{})

@@ -43,7 +43,7 @@ func watch(n *neli.Neli) *watched {
 	return w
 }
 
-// words are the changes so far of a partition: the holder's name, or the status.
+// words returns the changes of a partition so far, each as the holder's name or the status.
 func (w *watched) words(partition int) (out []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,8 +71,8 @@ func names(ms []neli.Member) (out []string) {
 	return out
 }
 
-// Everybody says the same of who leads, the leader and an observer included, and
-// a hand-over is told of as soon as it has happened.
+// All processes report the same leader, including the leader itself and an observer, and report a
+// hand-over at once.
 func TestEverybodyKnowsTheHolder(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		t.Run(nomination.String(), func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestEverybodyKnowsTheHolder(t *testing.T) {
 				for range 2 {
 					l := c.Leader(0, 2*silence)
 					token, _ := l.Token(0)
-					c.Pass(beat + 100*time.Millisecond) // whoever has just come knows, too
+					c.Pass(beat + 100*time.Millisecond) // long enough for a newcomer to hear a beat
 					for _, name := range c.Names {
 						h, ok := c.Members[name].Holder(0)
 						require.True(c, ok, name)
@@ -112,7 +112,8 @@ func TestEverybodyKnowsTheHolder(t *testing.T) {
 	}
 }
 
-// Nobody is the holder when T′ has passed since its last record, and not before.
+// A holder that falls silent is reported as such once T′ has passed since its last record, and not
+// before.
 func TestHolderThatFallsSilent(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a, o := c.Work("a", open), c.Join("o", observer)
@@ -143,9 +144,8 @@ func TestHolderThatFallsSilent(t *testing.T) {
 	})
 }
 
-// A process that comes when the holder has long been dead does not take what it
-// finds in the log for news.
-func TestOldRecordsAreNoNews(t *testing.T) {
+// A process that starts after the holder has died does not take old records for news.
+func TestOldRecordsDoNotShowAHolder(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Work("a", open)
 		c.Leader(0, 2*silence)
@@ -165,7 +165,7 @@ func TestOldRecordsAreNoNews(t *testing.T) {
 	})
 }
 
-// Who joins in the middle of a term knows of it with the next beat.
+// A process that joins in the middle of a term knows the holder after the next beat.
 func TestHolderIsKnownWithTheNextBeat(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Work("a", open)
@@ -182,8 +182,7 @@ func TestHolderIsKnownWithTheNextBeat(t *testing.T) {
 	})
 }
 
-// An observer needs no right but to read, writes nothing, creates nothing, and
-// never leads.
+// An observer needs only the right to read. It writes nothing, creates nothing and never leads.
 func TestObserverOnlyReads(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		c.Broker.Refuse("o", nelitest.Appends|nelitest.Group, kafka.ErrAuthorization)
@@ -236,8 +235,8 @@ func TestObserverOnlyReads(t *testing.T) {
 	})
 }
 
-// A Watch begins with all partitions, and tells their roles.
-func TestWatchBeginsWithWhatIsSo(t *testing.T) {
+// A Watch first yields all partitions with their roles.
+func TestWatchFirstYieldsThePresentState(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(7), func(c *cluster) {
 		three := func(cfg *neli.Config) { cfg.Partitions = 3 }
 		c.Work("a", three)
@@ -259,7 +258,7 @@ func TestWatchBeginsWithWhatIsSo(t *testing.T) {
 				require.Equal(c, s.Holder.Token, h.Token)
 			}
 			if len(led) == 7 {
-				break // leaves nothing behind: the bubble would tell
+				break // leaves nothing behind, or the bubble would fail
 			}
 		}
 		slices.Sort(led)
@@ -271,8 +270,8 @@ func TestWatchBeginsWithWhatIsSo(t *testing.T) {
 	})
 }
 
-// A Watch tells of every change that lasts: release, new terms, silence.
-func TestWatchTellsOfChanges(t *testing.T) {
+// A Watch yields every change that lasts: a release, a new term, a holder's silence.
+func TestWatchYieldsEveryLastingChange(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *cluster) {
@@ -297,8 +296,8 @@ func TestWatchTellsOfChanges(t *testing.T) {
 	}
 }
 
-// A slow consumer holds nobody up, and is told of what is so when it asks.
-func TestWatchOfASlowConsumer(t *testing.T) {
+// A slow consumer delays nobody, and gets the present state when it asks.
+func TestSlowConsumerOfAWatchDelaysNobody(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		o := c.Join("o", observer)
 		a := c.Work("a", open)
@@ -310,7 +309,7 @@ func TestWatchOfASlowConsumer(t *testing.T) {
 			if len(seen) == 2 {
 				break
 			}
-			for _, name := range []string{"b", "d", "e"} { // meanwhile it moves thrice
+			for _, name := range []string{"b", "d", "e"} { // the role moves three times meanwhile
 				next := c.Work(name, open)
 				c.Pass(time.Second)
 				require.NoError(c, a.Close())
@@ -323,7 +322,7 @@ func TestWatchOfASlowConsumer(t *testing.T) {
 	})
 }
 
-// A Watch ends with its context, with Close, and with what ends its Neli.
+// A Watch ends with its context, with Close, and with an error that ends its Neli.
 func TestWatchEnds(t *testing.T) {
 	for _, end := range []struct {
 		name string
@@ -342,7 +341,7 @@ func TestWatchEnds(t *testing.T) {
 	} {
 		for _, before := range []string{"a topic", "anything"} {
 			if end.name == "failure" && before == "anything" {
-				continue // nothing to fail of
+				continue // nothing can fail here
 			}
 			t.Run(end.name+" before "+before, func(t *testing.T) {
 				simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
@@ -367,7 +366,7 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// When the log is recreated all must start anew, and then learn who leads.
+// When the log is recreated, all processes must restart, and then learn the holder.
 func TestHolderOfARecreatedLog(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		a, o := c.Work("a", open), c.Join("o", observer)
@@ -388,8 +387,8 @@ func TestHolderOfARecreatedLog(t *testing.T) {
 	})
 }
 
-// A log whose head was deleted unread is read on at its new head: until the next
-// snapshot nothing is known. An observer does not ask for one.
+// If the log's head is deleted before a process has read it, the process reads on at the new head,
+// and knows no holder until the next snapshot. An observer does not ask for one.
 func TestHolderAfterALogReset(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		c.Work("a", open)
@@ -409,7 +408,7 @@ func TestHolderAfterALogReset(t *testing.T) {
 	})
 }
 
-// Who is cut off says so by the age of what it says, and then nothing.
+// A process that is cut off reports the holder with a growing age, and then no holder.
 func TestHolderOfAProcessThatIsCutOff(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		c.Work("a", open)
@@ -434,15 +433,16 @@ func TestHolderOfAProcessThatIsCutOff(t *testing.T) {
 	})
 }
 
-// Members are those who announce themselves, with either nomination: known after
-// one announcement, gone at once when they close, after three when they crash.
+// Members are the processes that announce themselves, with either nomination. They are known after
+// one announcement, removed at once when they close, and removed after three missing announcements
+// when they crash.
 func TestMembers(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *cluster) {
 				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
 				b, a := c.Work("b", with), c.Work("a", with)
-				c.Join("e", with) // does not contend
+				c.Join("e", with) // e does not contend
 				o := c.Join("o", observer)
 				c.Pass(30 * time.Second)
 				for _, m := range []*member{a, b, o} {
@@ -498,7 +498,7 @@ func TestAnnouncementsAreFew(t *testing.T) {
 	}
 }
 
-// In non-exclusive mode records are empty: nothing is known of others.
+// Records are empty in non-exclusive mode, so nothing is known of other processes.
 func TestNothingIsKnownInNonExclusiveMode(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		a := c.Work("a", func(cfg *neli.Config) { cfg.Mode = neli.NonExclusive })
@@ -524,8 +524,8 @@ func say(ss []neli.Standing) (out []string) {
 	return out
 }
 
-// Standings tell of every role below R once: what is not known too, what is held by
-// holder and token together, and what is vacant for whatever reason.
+// Standings cover every role below R once, including unknown ones. Held roles are grouped by holder
+// and token, and vacant ones together, whatever made them vacant.
 func TestStandings(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(6), func(c *cluster) {
 		o := c.Join("o", func(cfg *neli.Config) { cfg.Observer, cfg.Partitions = true, 2 })
@@ -561,7 +561,7 @@ func TestStandings(t *testing.T) {
 	})
 }
 
-// In non-exclusive mode nobody is told who leads.
+// In non-exclusive mode no accessor names a leader.
 func TestAccessors(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		a := c.Work("a", func(cfg *neli.Config) { cfg.Mode, cfg.Partitions = neli.NonExclusive, 3 })
@@ -579,7 +579,8 @@ func TestAccessors(t *testing.T) {
 	})
 }
 
-// What is written as JSON has words, seconds and ranges, and can be read again.
+// In JSON a status is a word, a duration is in seconds and roles are ranges. The result can be read
+// back.
 func TestStandingsAsJSON(t *testing.T) {
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	holder := neli.Holder{Name: "<a>", Member: "id", Token: 17, Since: at, Age: 1500 * time.Millisecond}
@@ -611,8 +612,8 @@ func requireJSON[T any](t *testing.T, want string, of T) {
 	require.Equal(t, of, back)
 }
 
-// The texts of enumerations are what metrics and JSON have: words of small letters,
-// digits and underscores. What is none of the constants has no text.
+// The texts of enumerations are those of metrics and JSON: words of lower-case letters, digits and
+// underscores. A value that is none of the constants has no text.
 func TestTextsOfEnumerations(t *testing.T) {
 	for want, of := range map[string]interface{ MarshalText() ([]byte, error) }{
 		"not_pulsed": neli.ReasonNotPulsed, "roles_changed": neli.ReasonRoles,

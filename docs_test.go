@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readmeLines is how long a README may be that is read in five minutes.
+// readmeLines is the greatest length of a README that can be read in five minutes.
 const readmeLines = 180
 
 func TestReadmeIsShort(t *testing.T) {
@@ -43,7 +43,7 @@ func TestReadmeExampleCompiles(t *testing.T) {
 // called is a function of package neli, as the README names it: of a Neli n, of a Leadership l, or of the package.
 var called = regexp.MustCompile(`\b(n|l|neli)\.([A-Z][A-Za-z]*)\(`)
 
-// TestReadmesFunctionsHaveExamples: whoever looks one up finds how it is used.
+// Every function that the README names has an example, where users see how to call it.
 func TestReadmesFunctionsHaveExamples(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -161,7 +161,7 @@ func TestDocumentsNameTestsAndTargetsThatExist(t *testing.T) {
 	require.Greater(t, looked, 100, "of those that there are")
 }
 
-// TestPagesSayWhoTheyAreFor: a title, and below it whom the page is for.
+// Each page has a title and, below it, says for whom it is.
 func TestPagesSayWhoTheyAreFor(t *testing.T) {
 	for file, text := range markdown(t) {
 		if filepath.Dir(file) == "docs" {
@@ -173,8 +173,8 @@ func TestPagesSayWhoTheyAreFor(t *testing.T) {
 // notInRunbook are programs for tests and examples, and peers, whose page has its own table.
 var notInRunbook = regexp.MustCompile(`^(bench|chaos|examples|integration|nelitest|peers|testkit|\w+/internal/compare)/`)
 
-// TestRunbookNamesEveryWarning looks each line that the library and neli run log as a warning or an
-// error up in the runbook: people look for it there, at three in the morning.
+// TestRunbookNamesEveryWarning looks up in the runbook every line that the library and neli run log
+// as a warning or an error. People search for such lines there during an incident.
 func TestRunbookNamesEveryWarning(t *testing.T) {
 	text, err := os.ReadFile("docs/runbook.md")
 	require.NoError(t, err)
@@ -199,8 +199,8 @@ func TestRunbookNamesEveryWarning(t *testing.T) {
 	require.Greater(t, lines, 15, "of those that there are")
 }
 
-// TestLogLinesLeaveGroupAndNameToTheLogger: the runbook says that these are LeaderGroupID and Name. A line
-// with another value would have the key twice.
+// The runbook says that group and name are LeaderGroupID and Name in every line. If a line set one of them
+// to another value, it would have the key twice.
 func TestLogLinesLeaveGroupAndNameToTheLogger(t *testing.T) {
 	own := regexp.MustCompile(`[lL]og(?:ger)?\.(?:Debug|Info|Warn|Error)\([^\n]*"(?:group|name)",[^\n]*`)
 	for file, source := range tree(t, ".go") {
@@ -210,8 +210,7 @@ func TestLogLinesLeaveGroupAndNameToTheLogger(t *testing.T) {
 	}
 }
 
-// TestRunbookNamesEveryFatalError looks each error that ends a Neli up in the table of what
-// to do then: each row has the error, its cause, and what to do.
+// Every error that ends a Neli has a row in the runbook's table, with its cause and what to do.
 func TestRunbookNamesEveryFatalError(t *testing.T) {
 	source, err := os.ReadFile("errors.go")
 	require.NoError(t, err)
@@ -265,8 +264,8 @@ func tree(t *testing.T, extensions ...string) map[string]string {
 	return files
 }
 
-// anchors returns the names by which GitHub links to a document's headings: lower
-// case, blanks as hyphens, punctuation left out.
+// anchors returns the names by which GitHub links to a document's headings: in lower case, with
+// hyphens for blanks and without punctuation.
 func anchors(text string) []string {
 	var names []string
 	seen := map[string]int{}
@@ -281,7 +280,7 @@ func anchors(text string) []string {
 			return -1
 		}, m[1])
 		seen[name]++
-		if n := seen[name] - 1; n > 0 { // another heading has it
+		if n := seen[name] - 1; n > 0 { // another heading has the same text
 			name += fmt.Sprintf("-%d", n)
 		}
 		names = append(names, name)

@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What goes wrong around a driver: tasks that hang or end their goroutine, checks that
-// hang, contexts that are missing.
+// These tests cover faults around a driver: tasks that hang or end their goroutine, health checks
+// that hang, missing contexts.
 
-// A task that ends its goroutine, as t.FailNow does, ends the loop: leadership is given
-// up in order, and Await tells.
+// A task that ends its goroutine, as t.FailNow does, ends the loop. Leadership is given up in an
+// orderly way, and Await returns an error.
 func TestTaskThatEndsItsGoroutine(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)
@@ -34,8 +34,8 @@ func TestTaskThatEndsItsGoroutine(t *testing.T) {
 	})
 }
 
-// A Background task that hangs is replaced, though another goroutine goes on pulsing:
-// that one has no turn, and knows nothing of the task.
+// A Background task that hangs costs the leadership even if another goroutine goes on pulsing: that
+// goroutine has no turn, so it says nothing about the task.
 func TestHungTaskBesideAPulse(t *testing.T) {
 	for _, timeout := range []time.Duration{0, time.Second} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
@@ -69,7 +69,7 @@ func TestHungTaskBesideAPulse(t *testing.T) {
 	}
 }
 
-// A check of health that hangs does not hide that this Neli has failed for good.
+// A health check that hangs does not hide that this Neli has failed permanently.
 func TestFatalEndBesideAHungCheck(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		hang := make(chan struct{})
@@ -104,8 +104,8 @@ func TestFatalEndBesideAHungCheck(t *testing.T) {
 	})
 }
 
-// Lead and a Pulser give up all roles also if they end before their turn.
-func TestEndBeforeTheTurn(t *testing.T) {
+// Lead and a Pulser give up all roles even if they end before they had a turn.
+func TestDriversThatEndBeforeTheirTurnGiveUpAllRoles(t *testing.T) {
 	for name, drive := range map[string]func(c *cluster, m *member){
 		"Lead": func(c *cluster, m *member) {
 			canceled, cancel := context.WithCancel(c.Context())
@@ -135,7 +135,7 @@ func TestEndBeforeTheTurn(t *testing.T) {
 	}
 }
 
-// A context that is missing is an error, and changes nothing.
+// A nil context is an error and changes nothing.
 func TestNilContext(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		var none context.Context
@@ -155,7 +155,7 @@ func TestNilContext(t *testing.T) {
 		}
 		seen := 0
 		require.NotPanics(c, func() {
-			for range a.Watch(none) { // it has no error to return: only this loop or Close ends it
+			for range a.Watch(none) { // Watch has no error to return: only this loop or Close ends it
 				seen++
 				break
 			}
@@ -167,9 +167,9 @@ func TestNilContext(t *testing.T) {
 	})
 }
 
-// Roles that SetRoles does away with are led no more, but their functions may finish:
-// the lease is kept for them, and the event names them.
-func TestRolesThatGoFinish(t *testing.T) {
+// Roles that SetRoles removes are no longer led, but their functions may finish: the lease is kept
+// until then, and the event names these roles.
+func TestFunctionsOfRemovedRolesMayFinish(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(6), func(c *cluster) {
 		a := c.Join("a", func(cfg *neli.Config) { cfg.Partitions = 3; open(cfg) })
 		runs, result := leading(c.Context(), a)

@@ -23,8 +23,8 @@ func leader(broker *nelitest.Broker, name string) *neli.Neli {
 	return n
 }
 
-// The check before each write, where Lead and Background do not fit. The token goes with the
-// write, for what receives it may see it late.
+// Check before each write where Lead and Background do not fit. Pass the token along with the
+// write, which may arrive late.
 func ExampleNeli_IsLeaderOf() {
 	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
 	const role = 0
@@ -39,8 +39,8 @@ func ExampleNeli_IsLeaderOf() {
 	// leads: false
 }
 
-// Work that must not be begun near the end of a term asks how long the term lasts if nothing
-// more is heard of the group.
+// Before work that must end within the term, ask how long the term still lasts if no further
+// evidence arrives.
 func ExampleLeadership_Remaining() {
 	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
 	defer n.Close()
@@ -55,7 +55,7 @@ func ExampleLeadership_Remaining() {
 	// Output: there is time for a call
 }
 
-// A page or a log may show who leads each role, which members there are, and the counters.
+// A page or a log can show who leads each role, which members there are, and the counters.
 func ExampleNeli_Standings() {
 	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
 	defer n.Close()
@@ -74,7 +74,7 @@ func ExampleNeli_Standings() {
 	// terms: 1
 }
 
-// Before its machine is taken down a process gives up what it leads, and claims nothing for a
+// Before its machine is shut down, a process gives up all that it leads, and claims nothing for a
 // while.
 func ExampleNeli_StepDown() {
 	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
@@ -109,7 +109,7 @@ func ExampleNeli_Ask() {
 	// leads: false
 }
 
-// A question between two steps of a loop. It asks the clock, and nobody else: it costs nothing.
+// Ask between two steps of a loop. The check reads the clock only, so it costs nothing.
 func ExampleNeli_IsLeader() {
 	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
 	fmt.Println("leads:", n.IsLeader())
@@ -120,7 +120,7 @@ func ExampleNeli_IsLeader() {
 	// leads: false
 }
 
-// Valid says whether the term is still on: for code that has a Leadership and no Neli.
+// Valid reports whether the term still lasts, for code that has a Leadership but no Neli.
 func ExampleLeadership_Valid() {
 	n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Provider: nelitest.NewBroker(nelitest.Options{}).Provider("a"),
 		HeartbeatTimeout: 2 * time.Second})
@@ -145,7 +145,7 @@ func ExampleLeadership_Valid() {
 	// afterwards: false
 }
 
-// Close hands over: what follows it is not a leader's work any more.
+// Close hands leadership over. What the program does after it is no longer a leader's work.
 func ExampleNeli_Close() {
 	broker := nelitest.NewBroker(nelitest.Options{})
 	anna := leader(broker, "anna")
@@ -158,7 +158,7 @@ func ExampleNeli_Close() {
 	// Output: anna: false ben: true
 }
 
-// Members are those of which this process has heard lately, itself included.
+// Members are the processes that were heard lately, including this one.
 func ExampleNeli_Members() {
 	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
 	defer n.Close()

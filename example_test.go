@@ -13,14 +13,13 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// These examples run on a broker in memory, and with a short HeartbeatTimeout, so
-// that they end soon. In earnest leave both fields out, and name your brokers in
-// KafkaConfig.
+// These examples run on a broker in memory, and with a short HeartbeatTimeout so that they end
+// soon. In production leave both fields out, and name your brokers in KafkaConfig.
 
 func ExampleNew() {
 	n, err := neli.New(neli.Config{
 		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": "localhost:9092"},
-		LeaderGroupID:    "invoices", // whoever is in it contends
+		LeaderGroupID:    "invoices", // all processes of the group "invoices" contend
 		HeartbeatTimeout: 2 * time.Second,
 		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"),
 	})
@@ -39,7 +38,7 @@ func ExampleNew() {
 	// Output: leads: true
 }
 
-// A job that one process only is to do, in small pieces.
+// A job in small pieces that only one process may do.
 func ExampleNeli_Background() {
 	n, err := neli.New(neli.Config{
 		LeaderGroupID:    "invoices",
@@ -80,8 +79,7 @@ func ExampleNeli_Background() {
 	// sent invoice 3
 }
 
-// One function call for each term of each role, with a context that ends with the
-// term.
+// Lead calls a function once for each term of each role, with a context that ends with the term.
 func ExampleNeli_Lead() {
 	n, err := neli.New(neli.Config{
 		LeaderGroupID:    "reports",
@@ -96,7 +94,7 @@ func ExampleNeli_Lead() {
 	ctx, shutDown := context.WithCancel(context.Background())
 	err = n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
 		fmt.Println("leads role", l.Role)
-		shutDown() // in earnest: on SIGTERM, say
+		shutDown() // in production: on SIGTERM, for example
 
 		<-ctx.Done()
 		if errors.Is(context.Cause(ctx), neli.ErrFenced) {
@@ -114,8 +112,8 @@ func ExampleNeli_Lead() {
 	// error: <nil>
 }
 
-// Full control: a loop of one's own, and a barrier that is told of every change of
-// leadership. The barrier runs within Pulse and Close.
+// Full control: your own loop, and a barrier that receives every change of leadership. The barrier
+// runs within Pulse and Close.
 func ExampleNeli_Pulse() {
 	n, err := neli.New(neli.Config{
 		LeaderGroupID:    "import",
@@ -137,7 +135,7 @@ func ExampleNeli_Pulse() {
 	for done := false; !done; {
 		leads, err := n.Pulse(10 * time.Millisecond)
 		if err != nil {
-			log.Fatal(err) // closed, or impossible for good
+			log.Fatal(err) // closed, or failed permanently
 		}
 		if leads {
 			fmt.Println("do a piece of work")
@@ -153,8 +151,8 @@ func ExampleNeli_Pulse() {
 	// finish before the deadline: closing
 }
 
-// A check of leadership is past when the write arrives. So the row remembers the
-// token of its last writer, and refuses lower ones.
+// Leadership may be over when the write arrives. So the row remembers the token of its last writer
+// and refuses lower ones.
 func ExampleNeli_Token() {
 	var (
 		n  *neli.Neli // from New
@@ -178,8 +176,8 @@ func ExampleNeli_Token() {
 	_ = setRate
 }
 
-// A router watches who leads, and never contends. That somebody led a moment ago is
-// where to send a request, and no more: who gets it checks IsLeaderOf.
+// A router watches who leads and never contends. It only knows who led a moment ago, which is
+// enough to route a request; the process that gets the request checks IsLeaderOf.
 func ExampleNeli_Watch() {
 	broker := nelitest.NewBroker(nelitest.Options{})
 	process := func(name string, observer bool) *neli.Neli {
@@ -234,8 +232,8 @@ func ExampleNeli_Holder() {
 	_ = route
 }
 
-// Shards are roles, and keys are hashed to shards: the owner of a key is whoever
-// leads its slot.
+// Shards are roles, and keys are hashed to shards. The owner of a key is the process that leads its
+// slot.
 func ExampleSlot() {
 	const shards = 64 // Config.Roles; the same everywhere, and for ever
 	for _, customer := range []string{"ada", "grace", "edsger"} {
@@ -249,8 +247,7 @@ func ExampleSlot() {
 	// edsger is in shard 6
 }
 
-// Before the leader's machine is taken down for maintenance its role is handed to
-// another one.
+// Before the leader's machine is taken down for maintenance, its role is handed to another process.
 func ExampleNeli_Transfer() {
 	broker := nelitest.NewBroker(nelitest.Options{})
 	leads := make(chan string)
@@ -275,7 +272,7 @@ func ExampleNeli_Transfer() {
 	err := old.Transfer(context.Background(), 0, "new")
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for errors.Is(err, neli.ErrNoMember) { // it has just started, and is not known yet
+	for errors.Is(err, neli.ErrNoMember) { // the member has just started and is not known yet
 		<-again.C
 		err = old.Transfer(context.Background(), 0, "new")
 	}
@@ -291,8 +288,8 @@ func ExampleNeli_Transfer() {
 	// new finishes its work
 }
 
-// Of two data centres the one with the database is preferred; a member that has lost
-// its database does not lead wherever it is.
+// Members in the data centre that has the database are preferred. A member that has lost the
+// database does not lead, wherever it is.
 func ExampleConfig_priority() {
 	var connected atomic.Bool
 	cfg := neli.Config{

@@ -11,16 +11,16 @@ import (
 	"github.com/goneli/neli/internal/sentinel"
 )
 
-// What the simulator of whole curators needs of the inside.
+// The simulator of whole processes needs access to these internals.
 
-// Machine is what a process has of the machine that it runs on.
+// Machine is what a process uses of the machine on which it runs.
 type Machine struct {
 	Clock  clock.Clock
 	Random func(n time.Duration) time.Duration // in [0, n)
 	NewID  func() string
 }
 
-// NewOn is New on a machine whose clock is not the runtime's. Timers are: a
+// NewOn is New on a machine whose clock is not the runtime's. Its timers are the runtime's: a
 // process with a slow clock is woken early, one with a fast clock late.
 func NewOn(m Machine, cfg Config, barrier Barrier) (*Neli, error) {
 	set, err := cfg.resolve()
@@ -37,8 +37,7 @@ func NewOn(m Machine, cfg Config, barrier Barrier) (*Neli, error) {
 	return n, nil
 }
 
-// DecodeWire reads a record of group, whatever log it is of; ok is false for anything
-// else.
+// DecodeWire reads a record of a group, in whatever log it is. ok is false for anything else.
 func DecodeWire(value []byte, group string) (*lease.Record, bool) {
 	var of struct{ Log string }
 	_ = json.Unmarshal(value, &of)
@@ -46,7 +45,7 @@ func DecodeWire(value []byte, group string) (*lease.Record, bool) {
 	return r, err == nil
 }
 
-// SentinelHub is what RunSentinel runs behind its socket.
+// SentinelHub returns what RunSentinel runs behind its socket.
 func SentinelHub(ctx context.Context, cfg Config) *sentinel.Hub {
 	return sentinel.NewHub(ctx, (&post{Config: cfg}).options())
 }
@@ -65,7 +64,8 @@ func SentinelHubOn(ctx context.Context, m Machine, cfg Config) *sentinel.Hub {
 	return sentinel.NewHub(ctx, opt)
 }
 
-// RegistrationOf is what a Neli says to a sentinel. topic is the id that it has found.
+// RegistrationOf returns what a Neli sends to a sentinel. topic is the topic id that the Neli has
+// found.
 func RegistrationOf(n *Neli, topic string) sentinel.Registration { return n.set.registration(topic) }
 
 // Partitions returns the partitions of the change, each once, ascending.

@@ -71,7 +71,7 @@ func TestPropertiesByDefault(t *testing.T) {
 
 func TestMessageTimeoutFollowsT(t *testing.T) {
 	for timeout, want := range map[time.Duration]string{
-		100 * time.Millisecond:  "1000", // less would fail everything on a slow day
+		100 * time.Millisecond:  "1000", // with a shorter timeout everything would fail on a slow day
 		1500 * time.Millisecond: "1500",
 		time.Minute:             "60000",
 	} {
@@ -79,7 +79,8 @@ func TestMessageTimeoutFollowsT(t *testing.T) {
 	}
 }
 
-// librdkafka sends heartbeats only when its main loop wakes, which is twice a second unless statistics wake it.
+// librdkafka sends heartbeats only when its main loop wakes, which happens twice a second unless
+// statistics wake it more often.
 func TestStatisticsWakeTheClientForEachHeartbeat(t *testing.T) {
 	for _, c := range []struct {
 		set  KafkaConfigMap
@@ -122,7 +123,7 @@ func TestShortSessionsFormGroupsInOneRound(t *testing.T) {
 	}
 }
 
-// Each client gets what is everybody's and what is its own.
+// Each client gets the common properties and its own.
 func TestPropertiesReachTheirClients(t *testing.T) {
 	all := []string{"group", "producer", "reader"}
 	for name, want := range map[string][]string{
@@ -160,7 +161,7 @@ func TestPropertiesReachTheirClients(t *testing.T) {
 	}
 }
 
-// No client is given what only another understands, whatever the library adds.
+// No client is given a property that only another one understands, even if the library added it.
 func TestPropertiesAreEachClientsOwn(t *testing.T) {
 	s := resolved(t, Config{})
 	for _, name := range slices.Concat(groupOnly, readOnly, []string{"auto.offset.reset", "enable.auto.commit", "isolation.level"}) {
@@ -174,9 +175,8 @@ func TestPropertiesAreEachClientsOwn(t *testing.T) {
 	}
 }
 
-// Who is far from the brokers takes a longer T, and no time-out is in the way then; but
-// none is so long that a broker that is silent would be waited for when the cluster has
-// replaced it.
+// A process far from the brokers uses a longer T, so the timeouts grow with T. But none is so long
+// that a process still waits for a silent broker after the cluster has replaced it.
 func TestTimeoutsFollowT(t *testing.T) {
 	for timeout, want := range map[time.Duration][3]string{ // request, socket, setup
 		300 * time.Millisecond: {"1500", "2000", "3000"},
@@ -194,8 +194,8 @@ func TestTimeoutsFollowT(t *testing.T) {
 	}
 }
 
-// Clients that are made after brokers turned out to be far have time-outs by that. A user's own
-// values stay.
+// If brokers turn out to be far away, later clients get longer timeouts. The user's own values
+// stay.
 func TestTimeoutsFollowMeasuredRoundTrips(t *testing.T) {
 	s := resolved(t, Config{HeartbeatTimeout: 5 * time.Second})
 	s.pace.Note(time.Second, time.Now())
@@ -228,12 +228,13 @@ func TestUsersValuesWinOverTuning(t *testing.T) {
 	for name := range readerDefaults {
 		require.Equal(t, "4711", s.readerProperties()[name], name)
 	}
-	values["session.timeout.ms"] = "4711" // what was handed over is a copy
+	values["session.timeout.ms"] = "4711" // this must not change the clients: they got a copy
 	require.Equal(t, "6000", s.groupProperties()["session.timeout.ms"])
 }
 
-// What the protocol rests on cannot be overridden, neither by New nor below it.
-func TestFixedPropertiesStayFixed(t *testing.T) {
+// The properties on which the protocol depends cannot be overridden, neither through New nor below
+// it.
+func TestReservedPropertiesCannotBeOverridden(t *testing.T) {
 	for name := range reserved {
 		_, err := Config{KafkaConfig: KafkaConfigMap{name: "mine"}}.resolve()
 		require.ErrorContains(t, err, "KafkaConfig["+name+"]: \"mine\" is")
@@ -253,8 +254,8 @@ func TestFixedPropertiesStayFixed(t *testing.T) {
 	}
 }
 
-// A file may say what the library does anyway.
-func TestFixedPropertiesMayBeGivenAsTheyAre(t *testing.T) {
+// A configuration file may set a reserved property to the value that the library uses anyway.
+func TestReservedPropertiesMayHaveTheLibrarysValue(t *testing.T) {
 	same := KafkaConfigMap{"acks": "ALL", "request.required.acks": -1, "group.id": "app", "auto.offset.reset": "none", "enable.auto.commit": false,
 		"enable.auto.offset.store": "false", "isolation.level": "read_uncommitted", "enable.partition.eof": "false",
 		"allow.auto.create.topics": "false", "transactional.id": ""}
@@ -267,8 +268,8 @@ func TestFixedPropertiesMayBeGivenAsTheyAre(t *testing.T) {
 	}
 }
 
-// The broker sets the timeouts of a group of the new protocol, and the client
-// refuses them.
+// With the new group protocol the broker sets the group's timeouts, and the client refuses them as
+// properties.
 func TestPropertiesOfTheNewGroupProtocol(t *testing.T) {
 	for _, protocol := range []string{"consumer", "CONSUMER"} {
 		g := resolved(t, Config{KafkaConfig: KafkaConfigMap{"group.protocol": protocol, "group.remote.assignor": "range"}}).groupProperties()
@@ -302,7 +303,7 @@ func TestPropertyValues(t *testing.T) {
 		{1.5, "", false},
 		{'x', "120", true}, // a rune is an int32
 		{[]byte("x"), "", false},
-		{time.Second, "", false}, // nanoseconds, and librdkafka counts in milliseconds
+		{time.Second, "", false}, // a duration is in nanoseconds, but librdkafka counts milliseconds
 		{map[string]string{}, "", false},
 	} {
 		got, ok := propertyValue(c.v)
@@ -327,8 +328,8 @@ func TestGroupTimes(t *testing.T) {
 	}
 }
 
-// A property given by its other name is not contradicted by a default.
-func TestPropertiesByTheirOtherNames(t *testing.T) {
+// If a property is set by its alternative name, the library's default does not contradict it.
+func TestAliasOfAPropertyReplacesTheDefault(t *testing.T) {
 	for _, alias := range []string{"metadata.broker.list", "queue.buffering.max.ms"} {
 		name := aliases[alias]
 		s := resolved(t, Config{KafkaConfig: KafkaConfigMap{alias: "5"}})
@@ -347,8 +348,9 @@ func TestPropertiesByTheirOtherNames(t *testing.T) {
 	}
 }
 
-// Of two names of one property, which one a client takes depends on chance if the values differ.
-func TestPropertiesByTwoNames(t *testing.T) {
+// If a property is set by both of its names with different values, which value the client takes
+// depends on chance. So that is a fault.
+func TestPropertySetByTwoNamesIsAFault(t *testing.T) {
 	for alias, name := range aliases {
 		props := KafkaConfigMap{"security.protocol": "SASL_SSL", alias: "5", name: "6"}
 		_, err := Config{KafkaConfig: props}.resolve()
@@ -364,8 +366,8 @@ func TestPropertiesByTwoNames(t *testing.T) {
 	require.NotContains(t, err.Error(), "hunter")
 }
 
-// The broker holds a fetch back for a second, or for what the user's time-out for
-// requests leaves of it: the client insists on a second for the answer.
+// The broker may hold a fetch back for a second. With a shorter request timeout of the user it is
+// less, because the client needs a second for the answer.
 func TestLongPoll(t *testing.T) {
 	for _, c := range []struct {
 		kafka KafkaConfigMap
@@ -384,7 +386,8 @@ func TestLongPoll(t *testing.T) {
 
 type brokerless = kafka.SmallLogs // a field of the name SmallLogs would hide the method
 
-// What does not go with Config.Token is an error of New that names the field, and no value of a secret.
+// A configuration that does not fit Config.Token makes New return an error. The error names the
+// field, but no value of a secret.
 func TestTokenSettings(t *testing.T) {
 	token := func(context.Context) (kafka.Token, error) {
 		return kafka.Token{Value: "v", Expires: time.Now().Add(time.Hour)}, nil

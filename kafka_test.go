@@ -13,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a Neli makes of a Kafka that refuses, stands still or forgets.
+// These tests run a Neli against a Kafka that refuses, hangs or loses data.
 
-// A certificate that has run out, or a broker that has lost its users, ends nobody
-// who has worked, however long that lasts. It is said, and not too often.
-func TestRefusedForLongAfterItHasWorked(t *testing.T) {
+// If the brokers refuse a process that has worked before, because a certificate has expired or the
+// users are lost, the process retries however long that lasts. It logs the refusal, but not too
+// often.
+func TestLaterRefusalIsRetriedForEver(t *testing.T) {
 	for _, refusal := range []error{kafka.ErrAuthentication, kafka.ErrAuthorization, kafka.ErrTopicAuthorization, kafka.ErrGroupAuthorization} {
 		var out logBuffer
 		cfg := Config{Nomination: Assigned, Logger: slog.New(slog.NewTextHandler(&out, nil))}
@@ -44,18 +45,18 @@ func TestRefusedForLongAfterItHasWorked(t *testing.T) {
 	}
 }
 
-// One broker of several refuses credentials that the others take: that ends no
-// healthy member, whether it has just started or not.
-func TestRefusedByOneBrokerOfSeveral(t *testing.T) {
+// One of several brokers refuses credentials that the others accept. That ends no member, whether
+// it has just started or has worked before.
+func TestRefusalByOneBrokerOfSeveralEndsNoMember(t *testing.T) {
 	for _, call := range []string{"Poll", "Group.Poll"} {
 		mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) {
-			k.fail(call, slices.Repeat([]error{kafka.ErrAuthentication}, 3000)...) // at the start
+			k.fail(call, slices.Repeat([]error{kafka.ErrAuthentication}, 3000)...) // while the member starts
 		}, func(t *testing.T, k *mockKafka, n *Neli) {
 			p, err := n.Background(func() { time.Sleep(time.Second) })
 			require.NoError(t, err)
 			defer p.Close()
 			require.Eventually(t, n.IsLeader, 2*time.Minute, 100*time.Millisecond, call)
-			for range 60 { // and later, over and over, between polls that bring nothing
+			for range 60 { // and later, again and again, between polls that return nothing
 				k.mu.Lock()
 				k.fail(call, kafka.ErrAuthentication)
 				k.mu.Unlock()
@@ -66,9 +67,9 @@ func TestRefusedByOneBrokerOfSeveral(t *testing.T) {
 	}
 }
 
-// A producer that gets nothing acknowledged is replaced, with its admin client, and its
-// process leads again.
-func TestBarrenProducerIsReplaced(t *testing.T) {
+// A producer whose records are never acknowledged is replaced together with its admin client, and
+// the process leads again.
+func TestProducerWithoutAcknowledgementsIsReplaced(t *testing.T) {
 	var out logBuffer
 	cfg := Config{Nomination: Open, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 	mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
@@ -77,7 +78,7 @@ func TestBarrenProducerIsReplaced(t *testing.T) {
 		defer p.Close()
 		require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
 		k.mu.Lock()
-		k.dead = errors.Join(errReported, errors.New("message timed out")) // of the one that there is
+		k.dead = errors.Join(errReported, errors.New("message timed out")) // of the present producer only
 		k.mu.Unlock()
 		require.Eventually(t, func() bool { return k.count("Producer") == 2 }, 30*time.Second, 100*time.Millisecond, "it is replaced")
 		require.Eventually(t, n.IsLeader, 30*time.Second, 100*time.Millisecond, "it leads again")
@@ -88,8 +89,8 @@ func TestBarrenProducerIsReplaced(t *testing.T) {
 	require.Equal(t, 1, strings.Count(out.String(), "nothing was acknowledged or answered for some time: replacing the producer"))
 }
 
-// So is that of a process that appends nothing, when nobody answers its questions.
-func TestMuteProducerOfAnObserverIsReplaced(t *testing.T) {
+// The producer of a process that appends nothing is also replaced, if its requests get no answers.
+func TestObserversProducerWithoutAnswersIsReplaced(t *testing.T) {
 	mocked(t, Config{Observer: true}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		time.Sleep(10 * time.Minute)
 		require.Equal(t, 1, k.count("Producer"))
@@ -102,8 +103,8 @@ func TestMuteProducerOfAnObserverIsReplaced(t *testing.T) {
 	})
 }
 
-// The client of a group that stands still is replaced within ten seconds, in both modes, said once
-// and counted, and its process is in the group again.
+// A group client that stands still is replaced within ten seconds, in both modes. That is logged
+// once and counted, and the process is in the group again.
 func TestGroupConsumerThatStandsStillIsReplaced(t *testing.T) {
 	for _, cfg := range []Config{{Nomination: Assigned}, {Mode: NonExclusive}} {
 		var out logBuffer
@@ -132,9 +133,9 @@ func TestGroupConsumerThatStandsStillIsReplaced(t *testing.T) {
 	}
 }
 
-// It is not replaced while the brokers are away, nor while the process wants nothing of the
-// group, and never in a storm.
-func TestGroupConsumersAreNotReplacedInAStorm(t *testing.T) {
+// It is not replaced while no broker answers, nor while the process takes no part in the group, and
+// not again and again.
+func TestGroupConsumersAreNotReplacedRepeatedly(t *testing.T) {
 	mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) { k.away = true }, func(t *testing.T, k *mockKafka, n *Neli) {
 		p, err := n.Background(func() { time.Sleep(time.Second) })
 		require.NoError(t, err)
@@ -147,14 +148,14 @@ func TestGroupConsumersAreNotReplacedInAStorm(t *testing.T) {
 		made := k.count("GroupConsumer")
 		require.Greater(t, made, 4)
 		require.Less(t, made, 10)
-		require.NoError(t, p.Close()) // contends no more
+		require.NoError(t, p.Close()) // it no longer contends
 		time.Sleep(time.Hour)
 		require.LessOrEqual(t, k.count("GroupConsumer"), made+1, "what was begun is ended")
 	})
 }
 
-// A producer that has failed for good is replaced, whether it says so at once or in
-// a report, in both modes; who leads goes on leading.
+// A producer that has failed permanently is replaced in both modes, whether the failure is returned
+// at once or reported later. A leader stays the leader.
 func TestProducerIsReplaced(t *testing.T) {
 	for _, how := range []error{kafka.ErrClientFatal, errors.Join(errReported, kafka.ErrClientFatal)} {
 		for _, mode := range []Mode{Exclusive, NonExclusive} {
@@ -170,7 +171,7 @@ func TestProducerIsReplaced(t *testing.T) {
 					time.Sleep(10 * time.Second)
 				}
 				k.mu.Lock()
-				k.dead = how // of the one that there is
+				k.dead = how // of the present producer only
 				k.mu.Unlock()
 				time.Sleep(time.Minute)
 				require.Equal(t, 2, k.count("Producer"))
@@ -184,9 +185,9 @@ func TestProducerIsReplaced(t *testing.T) {
 	}
 }
 
-// One that cannot be replaced is tried again, said, and does not hold up Close; one
-// that fails as soon as it is there is not replaced without pause.
-func TestProducerThatCannotBeReplaced(t *testing.T) {
+// If a producer cannot be replaced, the process retries and logs that, and Close is not delayed. If
+// each new producer fails at once, the process pauses between replacements.
+func TestReplacementOfAProducerIsRetried(t *testing.T) {
 	var out logBuffer
 	cfg := Config{Logger: slog.New(slog.NewTextHandler(&out, nil))}
 	mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
@@ -220,7 +221,7 @@ func TestProducerThatCannotBeReplaced(t *testing.T) {
 	})
 }
 
-// All that does not go with Logs is said at once.
+// The error lists everything that cannot be combined with Logs.
 func TestLogsFaults(t *testing.T) {
 	_, err := Config{LeaderGroupID: "g", Logs: 3, Mode: NonExclusive, Nomination: Assigned, Partitions: 2,
 		KafkaConfig: KafkaConfigMap{"enable.idempotence": true}}.resolve()
@@ -242,7 +243,7 @@ func TestLogsFaults(t *testing.T) {
 	}
 }
 
-// What must be the same for all members is in the topic's name.
+// The topic's name contains the settings that must be the same for all members.
 func TestLogsTopicName(t *testing.T) {
 	name := func(c Config) string {
 		c.LeaderGroupID = "g"
@@ -265,8 +266,8 @@ func TestLogsProperties(t *testing.T) {
 	require.Equal(t, "1000", p["message.timeout.ms"], "librdkafka's own granularity")
 }
 
-// A reader that stands still is replaced within T and five seconds, said once and counted,
-// and its process leads again.
+// A reader that stands still is replaced within T and five seconds. That is logged once and
+// counted, and the process leads again.
 func TestReaderThatStandsStillIsReplaced(t *testing.T) {
 	var out logBuffer
 	cfg := Config{Nomination: Open, Logger: slog.New(slog.NewTextHandler(&out, nil))}
@@ -290,8 +291,8 @@ func TestReaderThatStandsStillIsReplaced(t *testing.T) {
 	require.Equal(t, 1, strings.Count(out.String(), "the log reader stands still"))
 }
 
-// The reader of an observer, which appends nothing, is replaced, too; and not while there is
-// nothing to read.
+// The reader of an observer, which appends nothing, is replaced too, but not while there is nothing
+// to read.
 func TestObserversReaderThatStandsStillIsReplaced(t *testing.T) {
 	mocked(t, Config{Observer: true}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		time.Sleep(time.Minute)
@@ -330,9 +331,9 @@ func TestObserverKnowsTheHolderOnceItsReaderIsReplaced(t *testing.T) {
 	})
 }
 
-// Readers that all stand still are not replaced in a storm, and one that says why it does
-// not read is not replaced.
-func TestReadersAreNotReplacedInAStorm(t *testing.T) {
+// If all readers stand still, they are not replaced again and again. A reader that reports why it
+// does not read is not replaced.
+func TestReadersAreNotReplacedRepeatedly(t *testing.T) {
 	mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.still = 1000 }, func(t *testing.T, k *mockKafka, n *Neli) {
 		_, err := n.Pulse(10 * time.Minute)
 		require.NoError(t, err)
@@ -358,7 +359,7 @@ func TestNoTopicIDEndsIt(t *testing.T) {
 	})
 }
 
-// Who cannot write for the time that his records bear is told so.
+// If the broker refuses a record's timestamp, the log explains that.
 func TestRefusedTimestampIsExplained(t *testing.T) {
 	var out logBuffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
@@ -374,8 +375,8 @@ func TestRefusedTimestampIsExplained(t *testing.T) {
 	require.Contains(t, out.String(), "the wall clock of this machine is ahead of the broker's")
 }
 
-// Quotas that are exceeded are said, not too often, and counted, in both modes,
-// whichever client it is that waits, and past the replacement of one.
+// Throttling by quotas is logged, not too often, and counted. That holds in both modes, for each
+// client, and after a client has been replaced.
 func TestThrottling(t *testing.T) {
 	for _, mode := range []Mode{Exclusive, NonExclusive} {
 		var out logBuffer
@@ -387,7 +388,8 @@ func TestThrottling(t *testing.T) {
 			time.Sleep(time.Minute)
 			require.Zero(t, warnings())
 			require.Zero(t, n.Stats().Throttled)
-			// A look at the clients at this very instant could see the wait of one only, and be followed by another line.
+			// At this very instant only one client's wait would be visible, and another line would
+			// follow.
 			synctest.Wait()
 			k.throttled.Store(int64(1500 * time.Millisecond)) // of each client: there are two
 			require.Equal(t, 3*time.Second, n.Stats().Throttled)
@@ -402,7 +404,7 @@ func TestThrottling(t *testing.T) {
 			require.Less(t, warnings(), 9)
 			require.Equal(t, 123*time.Second, n.Stats().Throttled)
 			k.mu.Lock()
-			k.dead = kafka.ErrClientFatal // of the producer: a new one, which the mock lets begin with as much
+			k.dead = kafka.ErrClientFatal // of the producer; the mock lets its successor start with the same total
 			k.mu.Unlock()
 			time.Sleep(time.Minute)
 			require.Equal(t, 2, k.count("Producer"))

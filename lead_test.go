@@ -62,7 +62,7 @@ func TestLeadRunsPerTerm(t *testing.T) {
 		require.True(c, ok)
 		require.Equal(c, token, r.Token)
 		require.True(c, r.Valid())
-		c.Pass(5 * time.Minute) // no pulses, and no lapse
+		c.Pass(5 * time.Minute) // without any pulse the lease does not lapse
 		require.NoError(c, r.ctx.Err())
 		c.Broker.CutOff("a", nelitest.All)
 		<-r.ctx.Done()
@@ -70,7 +70,7 @@ func TestLeadRunsPerTerm(t *testing.T) {
 		require.False(c, r.Valid())
 		c.Broker.Restore("a", nelitest.All)
 		c.Pass(time.Minute)
-		none(c, runs) // the function of the former term has not returned
+		none(c, runs) // the function of the former term has not returned yet
 		require.True(c, a.IsLeader())
 		r.done <- context.Cause(r.ctx)
 		again := next(c, runs, time.Second)
@@ -84,7 +84,7 @@ func TestLeadRunsPerTerm(t *testing.T) {
 	})
 }
 
-// Who waits in Done hears of the end at the instant at which Valid turns false.
+// Done closes at the very instant at which Valid turns false.
 func TestLeadContextIsDoneWithTheLease(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)
@@ -196,7 +196,8 @@ func TestLeadFollowsRoles(t *testing.T) {
 	})
 }
 
-// The function gets until the deadline; then the lease is gone all the same.
+// A function may work until the deadline. Then the lease is given up even if the function has not
+// returned.
 func TestLeadOverdue(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a, b := c.Join("a", open), c.Join("b", open)
@@ -222,8 +223,8 @@ func TestLeadOverdue(t *testing.T) {
 	})
 }
 
-// A function may give up its role itself, with its own context: that ends when the function is to
-// return. With another context it would wait for itself, until DrainTimeout is over.
+// A function may give up its own role if it passes on its own context, which ends when the function
+// has to return. With another context it would wait for itself until DrainTimeout is over.
 func TestAFunctionOfLeadGivesUpItsRole(t *testing.T) {
 	for what, giveUp := range map[string]func(context.Context, *neli.Neli) error{
 		"step down": func(ctx context.Context, n *neli.Neli) error { return n.StepDown(ctx) },
@@ -235,7 +236,7 @@ func TestAFunctionOfLeadGivesUpItsRole(t *testing.T) {
 				runs, result := leading(c.Context(), a)
 				r := next(c, runs, 2*silence)
 				b := c.Work("b", open)
-				c.Pass(20 * time.Second) // both know each other
+				c.Pass(20 * time.Second) // until both know each other
 				began := time.Now()
 				require.ErrorIs(c, giveUp(r.ctx, a.Neli), neli.ErrRevoked)
 				require.True(c, r.Valid(), "the lease is kept until the function has returned")
@@ -260,8 +261,8 @@ func TestAFunctionOfLeadGivesUpItsRole(t *testing.T) {
 	}
 }
 
-// StepDown whose caller has gone, such as one over HTTP, ends like any other: claims pause from when the
-// work is done, and not from when the caller went.
+// If the caller of StepDown stops waiting, as with an HTTP request, StepDown goes on as usual: the pause
+// in claims begins when the work is done, not when the caller left.
 func TestStepDownGoesOnWithoutItsCaller(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", func(cfg *neli.Config) { open(cfg); cfg.DrainTimeout = time.Minute })

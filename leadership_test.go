@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// held is the arguments of a function of Lead that waits for leave.
+// held has the arguments of a function of Lead that waits until the test lets it return.
 type held struct {
 	ctx   context.Context
 	of    Leadership
 	leave chan error
 }
 
-// lends runs Lead on a goroutine, and hands over what its functions are given.
+// lends runs Lead on a goroutine, and passes on the arguments of its functions.
 func lends(ctx context.Context, n *Neli) (<-chan held, <-chan error) {
 	runs, result := make(chan held, 10), make(chan error, 1)
 	go func() {
@@ -33,8 +33,8 @@ func lends(ctx context.Context, n *Neli) (<-chan held, <-chan error) {
 
 const lentFor = 54 * time.Second // 0.9 T of onRoles
 
-// Nobody tells the driver of the lapse here: it is as after a suspension, before anything of
-// this package has run. The context knows by itself.
+// Here nothing tells the driver of the lapse, as right after a suspension, before any goroutine of
+// this package has run. The context notices the lapse by itself.
 func TestLeadContextAsksTheClock(t *testing.T) {
 	type asked struct {
 		ctx, derived context.Context
@@ -102,7 +102,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// While it is to finish, a function's context has ended, with a cause that stays.
+// After its context has ended, a function still sees the same cause.
 func TestLeadContextKeepsItsCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a := onRoles(t, 1, 2)
@@ -122,9 +122,9 @@ func TestLeadContextKeepsItsCause(t *testing.T) {
 	})
 }
 
-// A term that nobody was told is over goes on, and needs a function: the clock said for a
-// moment that it was over, and its function has stopped.
-func TestATermThatGoesOnIsWorkedForAgain(t *testing.T) {
+// For a moment the clock said that a term was over, and its function stopped, but nothing else has
+// ended the term. The term goes on, and a new function is started for it.
+func TestFunctionRestartsInATermThatGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a := onRoles(t, 1, 1)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -133,7 +133,7 @@ func TestATermThatGoesOnIsWorkedForAgain(t *testing.T) {
 		a.claim(7, 0)
 		h := <-runs
 		time.Sleep(lentFor)
-		a.mu.Lock() // the driver cannot collect
+		a.mu.Lock() // so that the driver cannot collect
 		require.Error(t, h.ctx.Err())
 		require.ErrorIs(t, context.Cause(h.ctx), ErrFenced)
 		a.tab.Renew(0, clock.Glance())
@@ -153,8 +153,8 @@ func TestATermThatGoesOnIsWorkedForAgain(t *testing.T) {
 	})
 }
 
-// What asks the context, on many goroutines, beside the driver that ends it.
-func TestLeadContextBesideTheDriver(t *testing.T) {
+// Many goroutines use the context while the driver ends it.
+func TestLeadContextIsSafeForConcurrentUse(t *testing.T) {
 	n, a := onRoles(t, 1, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	runs, result := lends(ctx, n)

@@ -75,15 +75,15 @@ func (l logLines) all() []logLine {
 	return slices.Clone(l.lines)
 }
 
-// logsTo has a member log to l.
+// logsTo makes a member log to l.
 func logsTo(l logLines) func(*neli.Config) {
 	return func(cfg *neli.Config) { cfg.Nomination, cfg.Logger = neli.Open, slog.New(l) }
 }
 
 var digits = regexp.MustCompile(`[0-9]`)
 
-// Messages are constant, so that they can be searched for and counted: what belongs to one
-// process, role or record is in attributes. All lines have group and name.
+// Messages are constant, so that they can be searched for and counted. Data about a process, role
+// or record is in attributes. All lines have the attributes group and name.
 func TestLogLinesHaveTheirDataInAttributes(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(3), func(c *cluster) {
 		lines := newLogLines()
@@ -142,8 +142,8 @@ func TestLogLinesHaveTheirDataInAttributes(t *testing.T) {
 	})
 }
 
-// An outage is told of when it begins and when it ends.
-func TestSaysWhenTroubleIsOver(t *testing.T) {
+// The beginning and the end of an outage are logged.
+func TestOutageIsLoggedAtItsBeginningAndEnd(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, nil, func(c *cluster) {
 		lines := newLogLines()
 		c.Work("a", logsTo(lines))
@@ -166,8 +166,8 @@ func TestSaysWhenTroubleIsOver(t *testing.T) {
 	})
 }
 
-// A start says what it waits for, and a broker that is not there is called that.
-func TestSaysWhatAStartWaitsFor(t *testing.T) {
+// A starting process logs what it waits for, and says so if no broker answers.
+func TestStartLogsWhatItWaitsFor(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, nil, func(c *cluster) {
 		c.Broker.Stop()
 		lines := newLogLines()
@@ -200,8 +200,8 @@ func TestSaysWhatAStartWaitsFor(t *testing.T) {
 	})
 }
 
-// A follower's log says who leads, each role once.
-func TestFollowersSayWhoLeads(t *testing.T) {
+// A follower logs who leads, once for each role.
+func TestFollowersLogWhoLeads(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
 		lines := newLogLines()
 		none := func(cfg *neli.Config) { open(cfg); cfg.DisableRebalance = true }
@@ -225,8 +225,8 @@ func TestFollowersSayWhoLeads(t *testing.T) {
 	})
 }
 
-// With many roles a follower counts.
-func TestFollowersOfManyRolesCount(t *testing.T) {
+// With many roles a follower logs numbers instead of names.
+func TestFollowersOfManyRolesLogNumbers(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, func(c *cluster) { c.Roles, c.Period = 1000, time.Second }, func(c *cluster) {
 		lines := newLogLines()
 		c.Work("a", open)
@@ -245,8 +245,8 @@ func TestFollowersOfManyRolesCount(t *testing.T) {
 	})
 }
 
-// A line about several roles says which, and spells the reason as metrics and JSON do.
-func TestLinesSayWhichRoles(t *testing.T) {
+// A line about several roles names them, and writes the reason as metrics and JSON do.
+func TestLogLinesNameTheirRoles(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(6), func(c *cluster) {
 		lines := newLogLines()
 		a := c.Work("a", logsTo(lines))
@@ -266,8 +266,9 @@ func TestLinesSayWhichRoles(t *testing.T) {
 	})
 }
 
-// The first line names the settings by which members differ, and those that are not the defaults.
-func TestStartingNamesWhatWasSet(t *testing.T) {
+// The first line has the settings in which members may differ, and those that differ from the
+// defaults.
+func TestFirstLineNamesTheSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*neli.Config)
 		shown  []string

@@ -21,29 +21,29 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// mockKafka is a Kafka of one partition in which single calls fail as scripted:
-// what no broker can be made to do at will. All else works, at once.
+// mockKafka is a Kafka with one partition in which single calls fail as scripted, in ways that no
+// real broker does on demand. All other calls succeed at once.
 type mockKafka struct {
 	mu        sync.Mutex
 	script    map[string][]error // call → what its next calls return; nil succeeds
 	calls     []string
 	log       [][]byte
 	more      chan struct{} // closed at the next append
-	dead      error         // what the producer fails with from now on, until another one is made
+	dead      error         // the error of the producer until another one is made
 	stillborn bool          // every producer fails for good from the beginning
-	silent    bool          // appends are accepted, and nothing is heard of them
+	silent    bool          // appends are accepted, but never reported
 	open      int           // clients that are not closed
-	still     int           // so many readers, from the first, return nothing from now on
-	readers   int           // so many were made
-	deaf      int           // so many group consumers, from the first, reach nobody from now on
-	groups    int           // so many were made
+	still     int           // how many readers, counted from the first, return nothing from now on
+	readers   int           // how many readers were made
+	deaf      int           // how many group consumers, counted from the first, reach no broker from now on
+	groups    int           // how many group consumers were made
 	away      bool          // no broker answers a question
 	feeds     bool          // members of the group are given records
 	ids       string
 	props     map[string]map[string]string
-	throttled atomic.Int64 // what every client says
+	throttled atomic.Int64 // what every client reports
 
-	refusal      error // what every call on a broker returns, until refusedUntil
+	refusal      error // what every call to a broker returns until refusedUntil
 	refusedUntil time.Time
 }
 
@@ -69,7 +69,7 @@ func (k *mockKafka) refuse(err error, until time.Time) {
 	k.refusal, k.refusedUntil = err, until
 }
 
-// called notes a call and returns what the script says. It needs the lock.
+// called notes a call and returns the scripted error. It needs the lock.
 func (k *mockKafka) called(call string) error {
 	k.calls = append(k.calls, call)
 	if k.refusal != nil && time.Now().Before(k.refusedUntil) && k.reaches(call) {
@@ -82,7 +82,7 @@ func (k *mockKafka) called(call string) error {
 	return nil
 }
 
-// reaches tells calls that go to a broker and come back with its answer.
+// reaches reports whether a call goes to a broker and returns with its answer.
 func (k *mockKafka) reaches(call string) bool {
 	return slices.Contains([]string{"Append", "Hello", "Poll", "Group.Poll", "Topic", "Offsets", "Settings"}, call)
 }
@@ -172,7 +172,7 @@ type mockProducer struct {
 	*mockKafka
 	wg   sync.WaitGroup
 	once sync.Once
-	held []func(error) // reports of appends of which nothing is heard
+	held []func(error) // unreported appends
 }
 
 func (p *mockProducer) Append(_ string, _ int, value []byte, report func(error)) error {
@@ -180,7 +180,7 @@ func (p *mockProducer) Append(_ string, _ int, value []byte, report func(error))
 	defer p.mu.Unlock()
 	call := "Append"
 	if r, err := p.decode(value); err == nil && r.Kind == lease.Hello {
-		call = "Hello" // when these come is none of the tests' concern
+		call = "Hello" // separately, since no test cares when these arrive
 	}
 	err := p.called(call)
 	if p.dead != nil {
@@ -200,7 +200,7 @@ func (p *mockProducer) Append(_ string, _ int, value []byte, report func(error))
 	return nil
 }
 
-// errReported is an error that Append gives to report and does not return.
+// errReported marks an error that Append reports later instead of returning it.
 var errReported = errors.New("reported")
 
 func (p *mockProducer) Purge() {
@@ -303,7 +303,7 @@ func (g *mockGroup) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 	case err != nil:
 		return kafka.GroupEvent{}, err
 	case first:
-		return kafka.GroupEvent{Kind: kafka.GroupAssigned, Partitions: []int{0, 7, -1}}, nil // only 0 exists
+		return kafka.GroupEvent{Kind: kafka.GroupAssigned, Partitions: []int{0, 7, -1}}, nil // only partition 0 exists
 	}
 	time.Sleep(timeout)
 	g.mu.Lock()
@@ -361,7 +361,7 @@ func (a *mockAdmin) Log(context.Context, string, int) (kafka.LogInfo, error) {
 
 func (a *mockAdmin) Close() { _ = a.closed("Admin") }
 
-// logBuffer is what a logger has written, to be read while it writes.
+// logBuffer collects a logger's output, and can be read meanwhile.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -379,7 +379,7 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
-// mocked runs a test with one Neli over a mock, in a bubble.
+// mocked runs a test with one Neli on a mock, in a bubble.
 func mocked(t *testing.T, cfg Config, prepare func(*mockKafka), test func(*testing.T, *mockKafka, *Neli)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -400,7 +400,7 @@ var errPassing = errors.New("passing")
 
 func nothing(*mockKafka) {}
 
-func TestNewFailsAsItsClientsDo(t *testing.T) {
+func TestNewFailsWithTheErrorOfItsClient(t *testing.T) {
 	for _, call := range []string{"Producer", "Admin", "LogReader", "GroupConsumer"} {
 		k := newMockKafka()
 		k.fail(call, errors.New("no such property: foo"))
@@ -410,9 +410,9 @@ func TestNewFailsAsItsClientsDo(t *testing.T) {
 	}
 }
 
-// What all clients refuse comes together with other faults, each once; of what the library
-// has derived from a faulty field nothing is said.
-func TestNewTellsWhatAllClientsRefuse(t *testing.T) {
+// A property that all clients refuse is reported once, together with the other faults. Nothing is
+// reported about properties that the library derived from a faulty field.
+func TestNewReportsOnceWhatAllClientsRefuse(t *testing.T) {
 	secret := "hunter2-secret"
 	foo, bar := errors.New("no such property: foo"), errors.New("bar: not "+secret+"\n")
 	for _, roles := range []int{1, -1} {
@@ -435,7 +435,7 @@ func TestNewTellsWhatAllClientsRefuse(t *testing.T) {
 	}
 }
 
-// Whatever fails for a moment at the start is tried again.
+// A start is retried after any passing error.
 func TestStartIsRetried(t *testing.T) {
 	for _, call := range []string{"Topic", "Offsets", "Assign", "Settings", "Poll", "Join", "Group.Poll"} {
 		mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) { k.fail(call, errPassing, errPassing, errPassing) },
@@ -447,14 +447,14 @@ func TestStartIsRetried(t *testing.T) {
 	}
 }
 
-// Who has left a group goes on polling: the client may have to wait for a rebalance
-// to end before it can tell the coordinator, and does so within a poll.
-func TestALeftGroupIsPolledOn(t *testing.T) {
+// A process that has left its group goes on polling: the client may have to wait until a rebalance
+// ends before it can tell the coordinator, and it does so within a poll.
+func TestClientPollsOnAfterLeavingItsGroup(t *testing.T) {
 	mocked(t, Config{Nomination: Assigned}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		p, err := n.Background(func() { time.Sleep(time.Second) })
 		require.NoError(t, err)
 		require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
-		require.NoError(t, p.Close()) // contends no more
+		require.NoError(t, p.Close()) // it no longer contends
 		time.Sleep(time.Second)
 		require.Equal(t, 1, k.count("Leave"))
 		polls := k.count("Group.Poll")
@@ -463,8 +463,8 @@ func TestALeftGroupIsPolledOn(t *testing.T) {
 	})
 }
 
-// A claim that the producer refuses, or whose report fails, is repeated after a quarter
-// of T, give or take half of that. A process of which nothing comes back claims nothing.
+// A claim that the producer refuses, or whose report fails, is repeated after T/4 ± T/8. A process
+// whose records do not come back claims nothing.
 func TestClaimIsRepeatedOnlyWhenItFailed(t *testing.T) {
 	for _, err := range []error{errors.New("queue full"), errReported} {
 		mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.fail("Append", err) },
@@ -488,14 +488,14 @@ func TestClaimIsRepeatedOnlyWhenItFailed(t *testing.T) {
 		})
 }
 
-// Failed beats change nothing by themselves: what is read back counts.
+// Failed beats have no effect by themselves, because only records that are read back count.
 func TestFailedBeatsAreHarmless(t *testing.T) {
 	mocked(t, Config{Nomination: Open}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		ok, err := n.Pulse(time.Minute)
 		require.NoError(t, err)
 		require.True(t, ok)
 		k.mu.Lock()
-		k.fail("Append", errReported, errPassing, errReported) // three of the five that a lapse takes
+		k.fail("Append", errReported, errPassing, errReported) // three of the five whose loss would cost the lease
 		k.mu.Unlock()
 		time.Sleep(20 * time.Second)
 		require.True(t, n.IsLeader())
@@ -503,7 +503,7 @@ func TestFailedBeatsAreHarmless(t *testing.T) {
 	})
 }
 
-// A reader that is of no more use is replaced, and every lease starts anew.
+// A reader that has become useless is replaced, and every lease is learned anew.
 func TestReaderIsReplaced(t *testing.T) {
 	mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.fail("Poll", kafka.ErrClientFatal) },
 		func(t *testing.T, k *mockKafka, n *Neli) {
@@ -547,7 +547,7 @@ func TestFatalErrors(t *testing.T) {
 	}
 }
 
-// Writes that are refused for good end it; those refused for a moment do not.
+// A permanent refusal to write ends a Neli. A passing one does not.
 func TestRefusedWrites(t *testing.T) {
 	mocked(t, Config{Nomination: Open}, func(k *mockKafka) {
 		for _, call := range []string{"Hello", "Append"} {
@@ -571,8 +571,8 @@ func TestRefusedWrites(t *testing.T) {
 	})
 }
 
-// When the topic turns out to be another one, what is queued is purged before
-// anything else.
+// When the topic turns out to be another one, the queued records are purged before anything else is
+// done.
 func TestReplacedTopicIsPurged(t *testing.T) {
 	mocked(t, Config{Nomination: Open}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		ok, err := n.Pulse(time.Minute)
@@ -594,9 +594,9 @@ func (k *mockKafka) since(n int) []string {
 	return slices.Clone(k.calls[n:])
 }
 
-// The same from outside, while leases are held on and beats are due: found out by
-// the reader and not by the watch, it is purged before any client is closed, and
-// nothing is appended afterwards that is not purged, too.
+// The reader, not the watch, finds out that the topic was replaced, while the process leads and
+// beats are due. The records are purged before any client is closed, and whatever is appended
+// afterwards is purged too.
 func TestReaderFindsTheTopicReplaced(t *testing.T) {
 	for range 5 {
 		var calls []string
@@ -624,7 +624,7 @@ func TestReaderFindsTheTopicReplaced(t *testing.T) {
 		require.Less(t, slices.Index(calls, "Poll"), slices.Index(calls, "Topic"), "%q", calls)
 		purge := slices.Index(calls, "Purge")
 		require.Greater(t, purge, slices.Index(calls, "Topic"), "%q", calls)
-		if late := slices.Index(calls[purge:], "Append"); late >= 0 { // it was under way, and is purged in its turn
+		if late := slices.Index(calls[purge:], "Append"); late >= 0 { // it was in flight already, and is purged later
 			late += purge
 			again := late + max(0, slices.Index(calls[late:], "Purge"))
 			require.Greater(t, again, late, "%q", calls)

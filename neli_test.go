@@ -30,7 +30,7 @@ func TestOneOfThreeLeads(t *testing.T) {
 				for _, name := range []string{"a", "b", "c"} {
 					c.Work(name, func(cfg *neli.Config) { cfg.Nomination = nomination })
 				}
-				// A new topic costs everyone T′ before the first claim.
+				// With a new topic the first claim comes only after T′.
 				l := c.Leader(0, silence+time.Second)
 				require.Greater(c, time.Since(c.Began), silence)
 				c.Gap()
@@ -84,7 +84,7 @@ func TestCrashedLeaderIsReplaced(t *testing.T) {
 		c.Crash(c.Leader(0, 2*silence))
 		c.Gap()
 		c.Leader(0, silence+time.Second/10)
-		// The dead one's last beat was up to T/5 old.
+		// The dead leader's last beat was up to T/5 old.
 		require.Greater(c, c.Gap(), 4*defaultT/5-100*time.Millisecond)
 	})
 }
@@ -97,8 +97,8 @@ func TestAssignedCrashTakesTheSessionTimeout(t *testing.T) {
 		c.Crash(c.Leader(0, 2*silence))
 		c.Gap()
 		c.Leader(0, 10*time.Second)
-		// The session began anew with the dead one's last heartbeat, up to 3 s before its
-		// end (heartbeat.interval.ms); 1.5 s are for a rebalance.
+		// The dead member's last heartbeat was up to 3 s (heartbeat.interval.ms) before its end,
+		// and its session is counted from there. Allow 1.5 s for a rebalance.
 		const session, heartbeat, rebalance = 6 * time.Second, 3 * time.Second, 1500 * time.Millisecond
 		gap := c.Gap()
 		require.GreaterOrEqual(c, gap, session-heartbeat)
@@ -107,8 +107,8 @@ func TestAssignedCrashTakesTheSessionTimeout(t *testing.T) {
 	})
 }
 
-// A suspended leader wakes with a backlog of its own beats. Their stamps are old,
-// so they prove nothing.
+// A suspended leader wakes and finds its own beats to read. Their stamps are old, so they prove
+// nothing.
 func TestWokenLeaderDoesNotLead(t *testing.T) {
 	for _, asleep := range []time.Duration{3 * time.Second, 6 * time.Second, time.Minute} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
@@ -119,7 +119,7 @@ func TestWokenLeaderDoesNotLead(t *testing.T) {
 			c.Pass(asleep)
 			c.Broker.Resume(old.As)
 			c.Pass(2 * silence)
-			if asleep > defaultT { // it may lead again, in another term
+			if asleep > defaultT { // it may lead again in another term
 				require.Equal(c, "fenced", old.Kinds()[1])
 			}
 			l := c.Leader(0, 2*silence)
@@ -144,7 +144,7 @@ func TestJoinAndLeaveDisturbNobody(t *testing.T) {
 				a := c.Work("a", with)
 				require.Same(c, a, c.Leader(0, 2*silence))
 				for _, name := range []string{"b", "d", "e"} {
-					c.Work(name, with) // sorts after a: range leaves partition 0 with a
+					c.Work(name, with) // sorts after a, so that the range assignor leaves partition 0 with a
 					c.Pass(10 * time.Second)
 				}
 				require.NoError(c, c.Members["b"].Close())
@@ -156,8 +156,8 @@ func TestJoinAndLeaveDisturbNobody(t *testing.T) {
 	}
 }
 
-// Losing the group's session does not end a lease; a completed assignment that
-// leaves the partition out does, in order.
+// A lost group session does not end a lease. A completed assignment without the partition does, in
+// an orderly way.
 func TestLostSessionIsNoLostLease(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Work("a", nil)
@@ -166,7 +166,7 @@ func TestLostSessionIsNoLostLease(t *testing.T) {
 		c.Pass(time.Minute)
 		require.Equal(c, []string{"acquired"}, a.Kinds())
 		b := c.Work("b", nil)
-		c.Pass(time.Minute) // nominated, and in the minority: the lease is what counts
+		c.Pass(time.Minute) // nominated, but in the minority: only the lease counts
 		require.True(c, a.IsLeader())
 		require.False(c, b.IsLeader())
 		c.Gap()
@@ -225,8 +225,7 @@ func TestSetRoles(t *testing.T) {
 	})
 }
 
-// The application is told of leadership only when it asks, and leads only from
-// then on.
+// The application learns of its leadership when it asks, and leads only from then on.
 func TestLeadershipBeginsWhenTold(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)
@@ -245,7 +244,7 @@ func TestLeadershipBeginsWhenTold(t *testing.T) {
 	})
 }
 
-func TestPulseTakesItsTimeAndNoMore(t *testing.T) {
+func TestPulseReturnsExactlyAtItsTimeout(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		c.Broker.Stop()
 		a := c.Join("a", open)
@@ -266,13 +265,13 @@ func TestPulseTakesItsTimeAndNoMore(t *testing.T) {
 		ok, err = a.Pulse(time.Minute)
 		require.NoError(c, err)
 		require.True(c, ok)
-		// Before the silence there may be a request without an answer, and a pause.
+		// Allow for a request without an answer, and a pause, before the silence begins.
 		require.Less(c, time.Since(began), silence+6*time.Second, "it returns as soon as it leads")
 	})
 }
 
-// The application hangs: beats stop after MaxPulseInterval, the group is left,
-// and somebody else takes over.
+// If the application hangs, the process stops beating after MaxPulseInterval and leaves the group,
+// and another one takes over.
 func TestHungApplicationIsReplaced(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
@@ -295,7 +294,7 @@ func TestHungApplicationIsReplaced(t *testing.T) {
 	}
 }
 
-// A pending Pulse is a sign of life however long it takes.
+// A pending Pulse counts as a sign of life, however long it lasts.
 func TestPendingPulseIsAlive(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a, b := c.Work("a", open), c.Join("b", open)
@@ -312,8 +311,8 @@ func TestPendingPulseIsAlive(t *testing.T) {
 	})
 }
 
-// Work is stopped before Release: the successor waits for the barrier, and for
-// its deadline at most.
+// Work ends before the Release: the successor waits for the barrier, but no longer than its
+// deadline.
 func TestDrainBeforeRelease(t *testing.T) {
 	for _, work := range []time.Duration{0, 3 * time.Second, 20 * time.Second} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
@@ -366,7 +365,7 @@ func TestTopicReplaced(t *testing.T) {
 	for name, f := range faults {
 		for _, mode := range []neli.Mode{neli.Exclusive, neli.NonExclusive} {
 			if mode == neli.NonExclusive && name == "truncated" {
-				continue // nothing rests on what was in the log
+				continue // nothing depends on the log's contents
 			}
 			t.Run(name+"/"+mode.String(), func(t *testing.T) {
 				simulateWith(t, nelitest.Options{}, func(c *cluster) { c.Exclusive = mode == neli.Exclusive }, func(c *cluster) {
@@ -375,7 +374,7 @@ func TestTopicReplaced(t *testing.T) {
 					c.Pass(10 * time.Second)
 					require.NoError(c, f.do(c.Broker))
 					within := time.Minute
-					if name == "deleted" { // of which only time can tell
+					if name == "deleted" { // for a deleted topic only time can tell
 						within = 90 * time.Second
 					}
 					c.Eventually(within, "failure", func() bool { return a.State() == neli.StateFailed })
@@ -387,8 +386,8 @@ func TestTopicReplaced(t *testing.T) {
 					require.Len(c, a.Kinds(), 2)
 					require.NotEqual(c, "acquired", a.Kinds()[1])
 					if name == "recreated" && mode == neli.Exclusive {
-						// What was on its way when the topic was replaced cannot be called back;
-						// nothing was sent after it was found out.
+						// Records that were in flight when the topic was replaced cannot be
+						// recalled. Nothing is sent after the replacement was noticed.
 						n := len(c.Broker.Records("app.neli", 0))
 						c.Pass(time.Minute)
 						require.Len(c, c.Broker.Records("app.neli", 0), n)
@@ -400,7 +399,7 @@ func TestTopicReplaced(t *testing.T) {
 	}
 }
 
-// The head of the log is deleted before it was read: the lease starts anew.
+// If the head of the log is deleted before it was read, the lease is learned anew.
 func TestDeletedHeadIsNotFatal(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a, b := c.Work("a", open), c.Work("b", open)
@@ -437,8 +436,8 @@ func TestRubbishIsSkippedAndCounted(t *testing.T) {
 		require.Equal(c, uint64(100), s.Newer)
 		require.Equal(c, uint64(300), s.Foreign)
 		require.Greater(c, s.Records, uint64(750))
-		// A record that has seen the future costs a term, and with nobody there who knows
-		// better the longest lease that there can be.
+		// A record that claims to have read records of the future costs a term. If no other process
+		// knows better, it also costs the longest possible lease.
 		beats := records(c, "app.neli", 0, "beat")
 		ahead := regexp.MustCompile(`"read":\d+`).ReplaceAll(beats[len(beats)-1].Value, []byte(`"read":9999999`))
 		_, err := c.Broker.Inject("app.neli", 0, ahead)
@@ -472,8 +471,8 @@ func records(c *cluster, topic string, p int, kind string) []kafka.Record {
 	})
 }
 
-// A log that loses what it has acknowledged breaks what the lease rests on; but
-// nobody waits for ever for a claim that is lost.
+// A log that loses acknowledged records breaks an assumption of the lease. But no process waits for
+// ever for a lost claim.
 func TestAnAcknowledgedClaimThatIsLostIsGivenUp(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
@@ -494,7 +493,7 @@ func TestAnAcknowledgedClaimThatIsLostIsGivenUp(t *testing.T) {
 	}
 }
 
-// Whole members in simulated time: package scenario's rig, under shorter names.
+// Shorter names for the rig of package scenario, which runs whole members in simulated time.
 type (
 	cluster = scenario.Cluster
 	member  = scenario.Member

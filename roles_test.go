@@ -36,7 +36,7 @@ func TestRolesOn(t *testing.T) {
 	} {
 		require.Equal(t, c.want, slices.Collect(rolesOn(c.p, c.partitions, c.roles)), "%+v", c)
 	}
-	// As many as there can be: a million roles, on any number of partitions.
+	// The largest numbers: a million roles, on any number of partitions.
 	for _, partitions := range []int{1, 7, maxPartitions, math.MaxInt32} {
 		n, last := 0, -1
 		for role := range rolesOn(1%partitions, partitions, maxRoles) {
@@ -52,12 +52,12 @@ func TestRolesOn(t *testing.T) {
 	}
 	for role := range rolesOn(0, 1, math.MaxInt) {
 		if role == 5 {
-			break // an iterator that goes on calling panics here
+			break // panics here if the iterator goes on calling
 		}
 	}
 }
 
-// Every role lives on exactly one partition, and both directions agree.
+// Every role lives on exactly one partition, and PartitionOf and RolesOn agree.
 func TestRolesAndPartitionsAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		partitions, roles := rapid.IntRange(1, 40).Draw(t, "M"), rapid.IntRange(0, 200).Draw(t, "R")
@@ -124,7 +124,7 @@ func TestSlotRange(t *testing.T) {
 	}
 }
 
-// Standings as JSON have roles as ranges.
+// In JSON the roles of a Standing are ranges.
 func TestRangesOf(t *testing.T) {
 	for want, roles := range map[string][]int{"": nil, "7": {7}, "0-1": {0, 1}, "0-3,5,7-8": {0, 1, 2, 3, 5, 7, 8}} {
 		require.Equal(t, want, rangesOf(roles))
@@ -134,15 +134,14 @@ func TestRangesOf(t *testing.T) {
 	require.Contains(t, string(b), `"roles":"0-1,4","count":3`)
 }
 
-// shifted is v by a monotonic clock that shows mono more and a wall clock that shows
-// wall more.
+// shifted returns v later by mono on the monotonic clock and by wall on the wall clock.
 func shifted(v clock.Instant, mono, wall time.Duration) clock.Instant {
 	return clock.Instant{Mono: v.Mono.Add(mono), Wall: v.Wall.Add(wall)}
 }
 
 var someInstant = clock.Instant{Mono: clock.Mono(time.Hour), Wall: clock.Wall(9 * time.Hour)}
 
-// Exclusive leadership ends at 0.9 T: a holder's clock may be slewed by a tenth.
+// In exclusive mode leadership ends at 0.9 T, because a holder's clock may be slewed by a tenth.
 func TestYoung(t *testing.T) {
 	const T = 5 * time.Second
 	const Th = 4500 * time.Millisecond
@@ -172,9 +171,9 @@ func TestYoung(t *testing.T) {
 	}
 }
 
-// What is true of leadership is true of an older clock reading too: once over it
-// stays over for as long as neither clock is set back.
-func TestYoungEndsForGood(t *testing.T) {
+// While neither clock is set back, leadership that has ended does not return: if a later reading
+// shows leadership, an earlier one does too.
+func TestLeadershipThatHasEndedDoesNotReturn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		some := func(name string) time.Duration {
 			return time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, name))
@@ -192,7 +191,7 @@ func TestYoungEndsForGood(t *testing.T) {
 	})
 }
 
-func TestLeft(t *testing.T) {
+func TestRemainingTimeOfALease(t *testing.T) {
 	const T = 5 * time.Second
 	v := someInstant
 	for whole, h := range map[time.Duration]threshold{4500 * time.Millisecond: {T, true}, T: {T, false}} {

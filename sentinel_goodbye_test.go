@@ -16,10 +16,10 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// A sentinel that has heard the goodbye releases nothing any more: until then a crash during Close must
-// be one like any other.
+// After the goodbye a sentinel releases nothing for this process. So the goodbye must come last, and a
+// crash during Close is released like any other.
 func TestGoodbyeIsTheLastThingThatCloseDoes(t *testing.T) {
-	dir, err := os.MkdirTemp("", "neli-") // the path of a socket is short
+	dir, err := os.MkdirTemp("", "neli-") // short, because the path of a socket is limited
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o750)) //nolint:gosec // a directory
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
@@ -62,7 +62,7 @@ func TestGoodbyeIsTheLastThingThatCloseDoes(t *testing.T) {
 		released <- given
 		_, _ = c.Write([]byte(`{"state":"gone"}`))
 	}()
-	b.Delay("a", 100*time.Millisecond) // the Release is under way for so long
+	b.Delay("a", 100*time.Millisecond) // so that the Release is in flight for this long
 	p.Close()
 	require.NoError(t, p.Await())
 	require.NoError(t, n.Close())

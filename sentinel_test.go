@@ -18,7 +18,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// buried is a group with a sentinel, whose members' deaths the test proves.
+// buried is a group with a sentinel. The test supplies the proof of a member's death.
 type buried struct {
 	*testing.T
 	cfg     neli.Config
@@ -27,7 +27,7 @@ type buried struct {
 	stops   map[string]func()
 	kill    func(member string)
 	of      func(member string) kafka.Provider
-	gone    sync.WaitGroup // of what is left of killed members
+	gone    sync.WaitGroup // waits for what remains of killed members
 }
 
 const sentinelT = 20 * time.Second
@@ -49,7 +49,7 @@ func sentinelGroup(t *testing.T, cfg neli.Config, of func(string) kafka.Provider
 	g.gone.Wait()
 }
 
-// join starts a member, and registers it with a proof that the test makes up.
+// join starts a member, and registers it with a proof that the test invents.
 func (g *buried) join(name string) {
 	g.Helper()
 	cfg := g.cfg
@@ -64,7 +64,7 @@ func (g *buried) join(name string) {
 	require.NotEqual(g, sentinel.Refused, a.State, a.Reason)
 }
 
-// leader waits until somebody leads all roles, and returns who leads the first.
+// leader waits until somebody leads all roles, and returns the leader of the first one.
 func (g *buried) leader() string {
 	g.Helper()
 	for range 1_000_000 {
@@ -86,7 +86,7 @@ func (g *buried) leader() string {
 	return ""
 }
 
-// dies kills a member, as SIGKILL does, and lets the kernel say so to the sentinel if proven.
+// dies kills a member as SIGKILL does. If proven, the kernel reports that to the sentinel.
 func (g *buried) dies(name string, proven bool) {
 	g.kill(name)
 	n := g.members[name]
@@ -134,7 +134,7 @@ func TestADeadMemberIsSucceededWithinRoundTrips(t *testing.T) {
 	}
 }
 
-func TestWithoutAProofADeadMemberCostsT(t *testing.T) {
+func TestUnprovenDeathCostsT(t *testing.T) {
 	kafkaGroup(t, neli.Config{}, func(g *buried) {
 		for _, m := range []string{"a", "b"} {
 			g.join(m)
@@ -146,8 +146,9 @@ func TestWithoutAProofADeadMemberCostsT(t *testing.T) {
 	})
 }
 
-// A task that kills whoever runs it must not kill one after the other within round trips.
-func TestAPoisonousRoleTakesTForEachMember(t *testing.T) {
+// A task may kill every process that runs it. It must not kill one member after the other within
+// round trips.
+func TestRoleThatKillsItsLeadersCostsTEachTime(t *testing.T) {
 	kafkaGroup(t, neli.Config{}, func(g *buried) {
 		for _, m := range []string{"a", "b", "c", "d"} {
 			g.join(m)
@@ -163,7 +164,7 @@ func TestAPoisonousRoleTakesTForEachMember(t *testing.T) {
 	})
 }
 
-// The only member of a group that is started anew by a supervisor.
+// A supervisor restarts the only member of a group. The new process leads within round trips.
 func TestALoneMemberThatIsRestartedLeadsWithinRoundTrips(t *testing.T) {
 	kafkaGroup(t, neli.Config{}, func(g *buried) {
 		g.join("a")
@@ -178,7 +179,8 @@ func TestALoneMemberThatIsRestartedLeadsWithinRoundTrips(t *testing.T) {
 	})
 }
 
-// A sentinel of another cluster finds a topic of that name, and members are told that it is not theirs.
+// A sentinel of another cluster may find a topic with the same name. Members are told that it is
+// not theirs.
 func TestASentinelOfAnotherClusterRefuses(t *testing.T) {
 	for name, cfg := range map[string]neli.Config{"one log": {}, "a majority of logs": {Logs: 3}} {
 		for topic, want := range map[string]sentinel.State{"": sentinel.Watching, "of-another-cluster": sentinel.Refused} {
@@ -220,7 +222,8 @@ func TestADeadMemberOnSmallLogsIsSucceededWithinRoundTrips(t *testing.T) {
 	})
 }
 
-// The sentinel opens the logs of each group that a member may have, however its names are.
+// The sentinel opens the logs of each group that a member may have, whatever characters its names
+// contain.
 func TestASentinelTakesAllNamesThatMembersMayHave(t *testing.T) {
 	watched := func(g *buried) {
 		g.join("a")
@@ -269,7 +272,7 @@ func TestSentinelIsThePathOfASocket(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.Less(t, len(err.Error()), 500, "not the whole path")
 		require.ErrorContains(t, neli.RunSentinel(t.Context(), cfg), want)
-		if !strings.ContainsRune(path, 0) { // which no variable can have
+		if !strings.ContainsRune(path, 0) { // an environment variable cannot contain it
 			t.Setenv("NELI_SENTINEL", path)
 			cfg.Sentinel = ""
 			_, err = neli.New(cfg)
@@ -278,7 +281,7 @@ func TestSentinelIsThePathOfASocket(t *testing.T) {
 	}
 }
 
-func TestASentinelKeepsNothingThatItsCallerMayChange(t *testing.T) {
+func TestSentinelCopiesItsConfiguration(t *testing.T) {
 	cfg := neli.Config{KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": "a"}}
 	allow := []string{"orders"}
 	kept, patterns := neli.SentinelKeeps(cfg, allow)

@@ -15,7 +15,7 @@ import (
 	"github.com/goneli/neli/internal/sim"
 )
 
-// simulated lets internal/sim make processes with clocks of its own.
+// simulated lets internal/sim start processes with simulated clocks.
 var simulated = sim.Options{New: func(m sim.Machine, cfg neli.Config, barrier neli.Barrier) (*neli.Neli, error) {
 	return neli.NewOn(neli.Machine{Clock: m.Clock, Random: m.Random, NewID: func() string { return m.ID }}, cfg, barrier)
 }}
@@ -29,16 +29,16 @@ func withSentinels() sim.Options {
 	return opts
 }
 
-// The race detector makes everything several times as slow.
+// The race detector makes everything several times slower.
 var (
-	// simSeeds is how many seeds TestSimulation runs unless told otherwise, and smallSeeds how
-	// many TestSmallSimulation does.
+	// simSeeds is the default number of seeds of TestSimulation, and smallSeeds that of
+	// TestSmallSimulation.
 	simSeeds, smallSeeds uint64 = 2000, 250
-	// watchedSeeds is how many both simulations with sentinels run.
+	// watchedSeeds is the default number of seeds of both simulations with sentinels.
 	watchedSeeds uint64 = 100
-	// crowdSize is how many TestOutage, TestScale and TestGather count.
+	// crowdSize is the default size of TestOutage, TestScale and TestGather.
 	crowdSize = sim.Size{Members: 60, Partitions: 1, Roles: 12_000}
-	// restartSize is how many TestRestart counts.
+	// restartSize is the default size of TestRestart.
 	restartSize = sim.Size{Members: 50, Partitions: 1, Roles: 2_500}
 )
 
@@ -62,10 +62,9 @@ func TestSentinelSimulation(t *testing.T) { sim.Suite(t, watchedSeeds, withSenti
 
 func TestSmallSentinelSimulation(t *testing.T) { sim.SuiteSmall(t, watchedSeeds, withSentinels()) }
 
-// TestSimulationRepeats: a seed that fails is worth little if it does not fail
-// again. What the runtime orders as it likes, timers that coincide, keeps some runs
-// from being the same to the microsecond. The race detector's scheduler draws lots on purpose,
-// so with it nothing is compared.
+// TestSimulationRepeats runs seeds twice, because a seed that fails is of use only if it fails
+// again. Timers that coincide fire in any order, which keeps some runs from being the same to the
+// microsecond. The race detector schedules at random on purpose, so nothing is compared with it.
 func TestSimulationRepeats(t *testing.T) {
 	if seeded.Race {
 		return
@@ -87,7 +86,7 @@ func TestSimulationRepeats(t *testing.T) {
 	require.GreaterOrEqual(t, same, atLeast)
 }
 
-// sizeOf is the size that NELI_SCALE=members,partitions,roles wants, or else the given one.
+// sizeOf returns the size that NELI_SCALE=members,partitions,roles sets, or else the given one.
 func sizeOf(t *testing.T, size sim.Size) sim.Size {
 	if v := os.Getenv("NELI_SCALE"); v != "" {
 		_, err := fmt.Sscanf(v, "%d,%d,%d", &size.Members, &size.Partitions, &size.Roles)
@@ -96,7 +95,7 @@ func sizeOf(t *testing.T, size sim.Size) sim.Size {
 	return size
 }
 
-// TestOutage: a broker that was busy, and stood still for 3 T, brings nobody down for long.
+// TestOutage checks that a busy broker that stops for 3 T leaves no role without a leader for long.
 // The full size is NELI_SCALE=200,1,100000.
 func TestOutage(t *testing.T) {
 	for _, load := range []float64{0.16, 0.32, 0.64} {
@@ -104,14 +103,16 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestScale: what dead members led is led soon. The full size is NELI_SCALE=1000,1,100000.
+// TestScale checks that roles of dead members are led again soon. The full size is
+// NELI_SCALE=1000,1,100000.
 func TestScale(t *testing.T) { sim.Scale(t, sizeOf(t, crowdSize)) }
 
-// TestGather: who comes late has its share soon. The full size is NELI_SCALE=100,1,100000.
+// TestGather checks that a late member has its share soon. The full size is
+// NELI_SCALE=100,1,100000.
 func TestGather(t *testing.T) { sim.Gather(t, sizeOf(t, crowdSize)) }
 
-// TestRestart: who comes after all have closed in good order waits for nobody. The full size
-// is NELI_SCALE=100,1,100000.
+// TestRestart checks that members that start after all others have closed in an orderly way wait
+// for nobody. The full size is NELI_SCALE=100,1,100000.
 func TestRestart(t *testing.T) {
 	for _, apart := range []time.Duration{0, 5 * time.Millisecond} {
 		t.Run(fmt.Sprintf("%v apart", apart), func(t *testing.T) { sim.Restart(t, sizeOf(t, restartSize), apart) })

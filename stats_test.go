@@ -26,8 +26,8 @@ func ended(s neli.Stats) (n uint64) {
 	return n
 }
 
-// readAhead has a record say that its sender had read what lies ahead: a log that went
-// back looks like that.
+// readAhead appends a record whose sender claims to have read beyond the log's end, which looks as
+// if the log went back.
 func readAhead(c *cluster) {
 	beats := records(c, "app.neli", 0, "beat")
 	ahead := regexp.MustCompile(`"read":\d+`).ReplaceAll(beats[len(beats)-1].Value, []byte(`"read":9999999`))
@@ -35,8 +35,8 @@ func readAhead(c *cluster) {
 	require.NoError(c, err)
 }
 
-// claimedByAnother has a session that nobody knows claim all that the first claim in the
-// log is about, with all of the log read, so that the claim counts.
+// claimedByAnother makes an unknown session claim all roles of the log's first claim. The claim
+// says that its sender has read all of the log, so it counts.
 func claimedByAnother(c *cluster) {
 	all, claims := c.Broker.Records("app.neli", 0), records(c, "app.neli", 0, "claim")
 	var of struct{ Log string }
@@ -49,8 +49,8 @@ func claimedByAnother(c *cluster) {
 	require.NoError(c, err)
 }
 
-// Healthy is not called in an observer, which often has its members' configuration. So it does not count as unhealthy:
-// NeliUnhealthy would fire for it and never stop.
+// An observer often has its members' configuration, but it does not call Healthy. It must not count as unhealthy for
+// that, or the alert NeliUnhealthy would never stop firing.
 func TestObserverIsNotUnhealthy(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		o := c.Join("o", func(cfg *neli.Config) {
@@ -62,13 +62,13 @@ func TestObserverIsNotUnhealthy(t *testing.T) {
 	})
 }
 
-// What a leader counts while nothing happens, and what an observer does.
+// What a leader and an observer count while nothing happens.
 func TestStatsOfQuietTimes(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(10), func(c *cluster) {
 		two := func(cfg *neli.Config) { open(cfg); cfg.Partitions = 2 }
 		a := c.Join("a", two)
 		s := a.Stats()
-		s.Steps = neli.Timing{} // it has begun
+		s.Steps = neli.Timing{} // their number is not fixed
 		require.Equal(c, neli.Stats{Roles: 10, Healthy: true, RefusedSettings: map[string]string{}, Sentinel: "none", TermsEnded: map[neli.Reason]uint64{}}, s, "nothing was found yet")
 		a.Start()
 		c.Leader(9, 2*silence)
@@ -100,8 +100,8 @@ func TestStatsOfQuietTimes(t *testing.T) {
 	})
 }
 
-// Each way to lose leadership moves the counter of its reason, by the number of roles;
-// and what began and has not ended is held.
+// Each way to lose leadership increments the counter of its reason by the number of roles. Terms
+// that began and have not ended are held.
 func TestTermsEndedByReason(t *testing.T) {
 	type given struct {
 		why neli.Reason
@@ -173,9 +173,9 @@ func TestTermsEndedByReason(t *testing.T) {
 	}
 }
 
-// Who does not contend any more has resigned: its driver was closed, or the context of
-// its Lead has ended.
-func TestStatsOfWhoResigns(t *testing.T) {
+// A process that no longer contends has resigned: its driver was closed, or the context of its Lead
+// has ended.
+func TestStatsOfAProcessThatResigns(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(4), func(c *cluster) {
 		a := c.Join("a", open)
 		p, err := a.Background(a.Task)
@@ -204,8 +204,8 @@ func TestStatsOfWhoResigns(t *testing.T) {
 	})
 }
 
-// What the group assigns to another member is counted as that, in both modes.
-func TestStatsOfWhatIsUnassigned(t *testing.T) {
+// Roles that the group assigns to another member are counted as unassigned, in both modes.
+func TestStatsOfUnassignedRoles(t *testing.T) {
 	simulateWith(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, roles(2), func(c *cluster) {
 		with := func(cfg *neli.Config) { cfg.Partitions = 2 }
 		a := c.Work("a", with)
@@ -227,7 +227,7 @@ func TestStatsOfWhatIsUnassigned(t *testing.T) {
 		}
 		b := c.Work("b", with)
 		c.Leader(0, time.Minute)
-		a := c.Work("a", with) // range gives it the partition
+		a := c.Work("a", with) // the range assignor gives it the partition
 		c.Eventually(10*time.Second, "a leads", a.IsLeader)
 		require.Zero(c, ended(b.Stats()), "it leads until its lease is over")
 		c.Pass(18 * time.Second)
@@ -238,8 +238,8 @@ func TestStatsOfWhatIsUnassigned(t *testing.T) {
 	})
 }
 
-// An application that does not pulse is counted as what it is, though it was told of
-// nothing; and so is one that says itself that it is not well.
+// A loss because the application does not pulse is counted as that, even if the application was not
+// told of it. So is a loss because Healthy returns an error.
 func TestStatsOfASickApplication(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)
@@ -284,8 +284,8 @@ func TestStatsOfASickApplication(t *testing.T) {
 	})
 }
 
-// A hand-over and a fail-over are timed as others see them, for each role, and what has
-// no leader is added up all the while.
+// The durations of a hand-over and a fail-over are measured as other processes see them, for each
+// role. Leaderless grows as long as a role has no leader.
 func TestVacanciesAreTimed(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(3), func(c *cluster) {
 		o := c.Join("o", observer)
@@ -311,7 +311,7 @@ func TestVacanciesAreTimed(t *testing.T) {
 		require.InDelta(c, 3*110, s.Vacancies.Sum-began.Vacancies.Sum, 4)
 
 		d := c.Work("d", open)
-		c.Pass(25 * time.Second) // shared out by now
+		c.Pass(25 * time.Second) // the roles are shared out by now
 		before, led := o.Stats(), d.Stats().Led
 		require.Positive(c, led)
 		c.Crash(d)
@@ -324,8 +324,8 @@ func TestVacanciesAreTimed(t *testing.T) {
 	})
 }
 
-// A holder that comes back before anybody has claimed what it held ends a vacancy, too.
-func TestVacancyThatTheHolderEnds(t *testing.T) {
+// A vacancy also ends when its former holder returns before anybody has claimed the role.
+func TestVacancyEndsWhenItsHolderReturns(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		o := c.Join("o", observer)
 		c.Work("a", open)
@@ -333,7 +333,7 @@ func TestVacancyThatTheHolderEnds(t *testing.T) {
 		c.Pass(time.Second)
 		before := o.Stats()
 		c.Broker.CutOff("o", nelitest.Reads)
-		c.Pass(silence + 2*time.Second) // not so long that its reader is replaced
+		c.Pass(silence + 2*time.Second) // too short for its reader to be replaced
 		s := o.Stats()
 		require.Equal(c, []int{0, 1}, []int{s.Held, s.Vacant}, "as far as it has read")
 		require.InDelta(c, (silence + 2*time.Second).Seconds(), s.LastRecord.Seconds(), 1.5)
@@ -347,7 +347,7 @@ func TestVacancyThatTheHolderEnds(t *testing.T) {
 	})
 }
 
-// The application's part of a hand-over is timed, whether it finishes in time or not.
+// The application's part of a hand-over is measured, whether it finishes in time or not.
 func TestDrainsAreTimed(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(5), func(c *cluster) {
 		a := c.Work("a", open)
@@ -369,7 +369,7 @@ func TestDrainsAreTimed(t *testing.T) {
 	})
 }
 
-// What does not reach the log, or not in time, and a log that went back.
+// Records that never reach the log, or reach it late, and a log that went back.
 func TestStatsOfABadLog(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Work("a", open)
@@ -400,7 +400,7 @@ func TestStatsOfABadLog(t *testing.T) {
 	})
 }
 
-// While a newer version may hold anything, nothing is called vacant.
+// While a member of a newer version may hold any role, none counts as vacant.
 func TestStatsBesideANewerVersion(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
 		o := c.Join("o", observer)
@@ -424,7 +424,7 @@ func TestStatsBesideANewerVersion(t *testing.T) {
 	})
 }
 
-// Roles that come and go are counted from then on, and no longer.
+// Roles that SetRoles adds are counted from then on, and roles that it removes no longer.
 func TestStatsFollowR(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(6), func(c *cluster) {
 		o := c.Join("o", observer)
@@ -450,7 +450,7 @@ func TestStatsFollowR(t *testing.T) {
 	})
 }
 
-// Non-exclusive mode counts what it knows.
+// Non-exclusive mode counts only what it can know.
 func TestStatsOfNonExclusiveMode(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		a := c.Work("a", func(cfg *neli.Config) { cfg.Mode, cfg.Partitions, cfg.Roles = neli.NonExclusive, 2, 5 })
@@ -475,7 +475,7 @@ func TestStatsOfNonExclusiveMode(t *testing.T) {
 	})
 }
 
-// In JSON durations are seconds and reasons are words.
+// In JSON durations are in seconds and reasons are words.
 func TestStatsAsJSON(t *testing.T) {
 	s := neli.Stats{Records: 7, LastPulse: 1500 * time.Millisecond, Leaderless: 2.5, Throttled: 3500 * time.Millisecond,
 		OldestEvidence: 4500 * time.Millisecond, LastRecord: 5500 * time.Millisecond, Silence: 6500 * time.Millisecond, CutOff: 8500 * time.Millisecond}

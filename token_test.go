@@ -15,7 +15,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// loginKafka is a mockKafka whose producers ask for a token as soon as they are made.
+// loginKafka is a mockKafka whose producers ask for a token when they are made.
 type loginKafka struct {
 	*mockKafka
 	login kafka.Login
@@ -32,7 +32,7 @@ func (k *loginKafka) Producer(p map[string]string, log *slog.Logger) (kafka.Prod
 
 // tokens is a Config.Token that does not answer.
 type tokens struct {
-	deaf            time.Duration // how long it goes on when its context has ended
+	deaf            time.Duration // how long the call goes on after its context has ended
 	asked, answered atomic.Int64
 }
 
@@ -80,7 +80,7 @@ func TestCloseNamesATokenThatHangs(t *testing.T) {
 	})
 }
 
-// A New that fails leaves no call of Token behind, and does not wait for one that hangs.
+// If New fails, it leaves no call of Token behind, and does not wait for one that hangs.
 func TestNewThatFailsEndsTheCallOfToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, deaf := range []time.Duration{0, time.Minute} {
@@ -98,7 +98,7 @@ func TestNewThatFailsEndsTheCallOfToken(t *testing.T) {
 	})
 }
 
-func TestTheLogOfASentinelEndsTheCallOfToken(t *testing.T) {
+func TestClosingASentinelsLogEndsTheCallOfToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s tokens
 		log, err := (&post{Config: s.config(newMockKafka())}).open(sentinel.Place{Group: "g", Topic: "t", T: time.Second, Rho: 0.001}, slog.New(slog.DiscardHandler))

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// roleArbiter is an arbiter whose units are roles, told by the test what it holds.
+// roleArbiter is an arbiter whose units are roles. The test decides what it holds.
 type roleArbiter struct {
 	partitions int
 	tab        *term.Table
@@ -95,7 +95,7 @@ func (a *roleArbiter) span(partition, below int) []int {
 	return slices.Collect(rolesOn(partition, a.partitions, below))
 }
 
-// onRoles makes a Neli over a roleArbiter. Its log is one long lease.
+// onRoles makes a Neli on a roleArbiter. Its leases do not end by themselves.
 func onRoles(t testing.TB, partitions, roles int, barrier ...Barrier) (*Neli, *roleArbiter) {
 	set, err := Config{LeaderGroupID: "g", Nomination: Open, Roles: roles, HeartbeatTimeout: time.Minute}.resolve()
 	require.NoError(t, err)
@@ -112,7 +112,7 @@ func onRoles(t testing.TB, partitions, roles int, barrier ...Barrier) (*Neli, *r
 	return n, a
 }
 
-// recorder is a barrier that keeps what it is told.
+// recorder is a barrier that keeps the events that it is given.
 type recorder struct {
 	mu     sync.Mutex
 	events []Event
@@ -132,7 +132,7 @@ func (r *recorder) take() []Event {
 	return es
 }
 
-// pulse delivers what there is.
+// pulse delivers all pending events.
 func pulse(t testing.TB, n *Neli) bool {
 	ok, err := n.Pulse(0)
 	require.NoError(t, err)
@@ -141,8 +141,8 @@ func pulse(t testing.TB, n *Neli) bool {
 
 func led(n *Neli) []int { return slices.Collect(n.Roles()) }
 
-// Where each role has a term of its own, an event groups those with one partition and
-// token, and several terms of one partition are told together.
+// Where each role has a term of its own, an event groups roles with the same partition and token.
+// Several terms of one partition come in one event.
 func TestTermsOfRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told recorder
@@ -177,8 +177,7 @@ func TestTermsOfRoles(t *testing.T) {
 	})
 }
 
-// SetRoles gives up the roles beyond R, and those only; new ones come with terms of
-// their own.
+// SetRoles gives up the roles beyond R and no others. New roles come with terms of their own.
 func TestSetRolesByRole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told recorder
@@ -240,7 +239,7 @@ func lead10k(ctx context.Context, n *Neli) *leads {
 	return l
 }
 
-// Ten thousand roles, each with a function, a context and an end of its own.
+// Each of ten thousand roles has a function and a context, which ends by itself.
 func TestLeadOfManyRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const roles, partitions = 10_000, 10
@@ -285,7 +284,7 @@ func TestLeadOfManyRoles(t *testing.T) {
 	})
 }
 
-// A Lead that begins where something is led already starts functions for it.
+// If roles are led already when Lead begins, it starts functions for them.
 func TestLeadTakesOverFromPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a := onRoles(t, 2, 4)
@@ -306,21 +305,21 @@ func TestLeadTakesOverFromPulse(t *testing.T) {
 	})
 }
 
-// delay makes Set have no effect, or have one again.
+// delay makes Set have no effect, or lets it have an effect again.
 func (a *roleArbiter) delay(slow bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.slow = slow
 }
 
-// Roles that were removed just before Lead began, and come back in the same terms, get functions.
+// Roles that were removed just before Lead began and come back in the same terms get functions.
 func TestLeadTakesOverRolesThatComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a := onRoles(t, 1, 4)
 		pulse(t, n)
 		a.claim(7, 0, 1, 2, 3)
 		require.True(t, pulse(t, n))
-		a.delay(true) // it has not reached the roles that SetRoles removes when they come back
+		a.delay(true) // Set has not yet ended the removed roles when they come back
 		require.NoError(t, n.SetRoles(2))
 		ctx, cancel := context.WithCancel(t.Context())
 		l := lead10k(ctx, n)
@@ -337,8 +336,7 @@ func TestLeadTakesOverRolesThatComeBack(t *testing.T) {
 	})
 }
 
-// BenchmarkLeadEvent is what the loss and the return of one role cost a Lead with
-// many.
+// BenchmarkLeadEvent measures what the loss and the return of one role cost a Lead with many roles.
 func BenchmarkLeadEvent(b *testing.B) {
 	for _, roles := range []int{10, 10_000} {
 		b.Run(fmt.Sprint(roles, " roles"), func(b *testing.B) {
@@ -374,8 +372,8 @@ func BenchmarkLeadEvent(b *testing.B) {
 	}
 }
 
-// The barrier may take its time with one event. Meanwhile the contexts of what is lost
-// end all the same: their functions are not to work on beside a successor.
+// The barrier may take long for one event. Meanwhile the contexts of lost roles end, so that their
+// functions do not work on beside a successor.
 func TestContextsEndWhileTheBarrierIsAtWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		loss func(*roleArbiter)
@@ -421,8 +419,8 @@ func TestContextsEndWhileTheBarrierIsAtWork(t *testing.T) {
 	}
 }
 
-// What the arbiter is told of R and what IsLeaderOf goes by is one and the same.
-func TestSetRolesFromSeveralGoroutines(t *testing.T) {
+// The arbiter and IsLeaderOf always use the same R.
+func TestConcurrentSetRolesLeaveOneR(t *testing.T) {
 	n, a := onRoles(t, 1, 1)
 	for range 2000 {
 		var calls sync.WaitGroup
@@ -434,7 +432,7 @@ func TestSetRolesFromSeveralGoroutines(t *testing.T) {
 	}
 }
 
-// The deadline is right by the monotonic clock, whatever the wall clock does.
+// The deadline is right by the monotonic clock, even if the wall clock is set.
 func TestDeadlineIsMonotonic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told recorder
@@ -458,7 +456,7 @@ func TestDeadlineIsMonotonic(t *testing.T) {
 		r := told.take()[0].(LeaderRevoked)
 		require.Equal(t, 8*time.Second, time.Until(r.Deadline))
 	})
-	// In a bubble time has one reading only.
+	// In a bubble both clocks show the same.
 	n, _ := onRoles(t, 1, 1)
 	r := n.event([]term.Change{{Kind: term.Revoked, Units: []int{0}, Deadline: clock.Glance()}}).(LeaderRevoked)
 	require.NotEqual(t, r.Deadline.Round(0), r.Deadline, "it has a monotonic reading")
@@ -473,7 +471,7 @@ func TestRemaining(t *testing.T) {
 		a.claim(10, 1)
 		synctest.Wait()
 		of := l.runs[1]
-		const hold = 54 * time.Second // a holder leads for 0.9 T by its own clock
+		const hold = 54 * time.Second // for 0.9 T by its own clock
 		require.Equal(t, hold, of.Remaining())
 		time.Sleep(44 * time.Second)
 		require.Equal(t, 10*time.Second, of.Remaining())
