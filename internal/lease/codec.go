@@ -73,8 +73,8 @@ type wire struct {
 	State  *wireState  `json:"state,omitempty"`
 	Hello  *wireHello  `json:"hello,omitempty"`
 
-	// Raw JSON, so that a stray wait, request or answer of any form does not make a record malformed:
-	// members that do not know the field fold the record all the same.
+	// Raw JSON, so that a wait, request or answer of an unexpected form does not make a record
+	// malformed: members that do not know the field fold the record, and all must fold the same.
 	Wait    json.RawMessage `json:"wait,omitempty"`
 	Request json.RawMessage `json:"request,omitempty"`
 	Answer  json.RawMessage `json:"answer,omitempty"`
@@ -204,8 +204,8 @@ func (c Codec) Decode(value []byte) (*Record, error) {
 	return w.record()
 }
 
-// oversize classifies a record that is too large for this version. A newer version may write
-// larger ones, and these must not be skipped as foreign.
+// oversize classifies a record that is too large for this version. It may be of a newer version
+// with a larger limit, and must then not be skipped as foreign.
 func (c Codec) oversize(value []byte) error {
 	of := headerOf(value)
 	switch {
@@ -340,7 +340,7 @@ func packWait(d time.Duration) json.RawMessage {
 	return strconv.AppendInt(nil, int64(d), 10)
 }
 
-// unpackWait reads a wait of at most Tmax. Anything but a positive number counts as not said.
+// unpackWait reads a wait of at most Tmax. Any value but a positive number counts as no wait.
 func unpackWait(raw json.RawMessage) time.Duration {
 	var d time.Duration
 	if len(raw) == 0 || json.Unmarshal(raw, &d) != nil {

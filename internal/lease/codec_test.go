@@ -39,7 +39,7 @@ func examples() []Record {
 	}
 }
 
-// A leader on a majority of logs must learn of every ballot, whatever version its record has.
+// A leader on a majority of logs must learn every ballot, even from a record of another version.
 // Records of a single log have no ballot.
 func TestBallotsAreReadOfEveryVersion(t *testing.T) {
 	for value, want := range map[string]int64{
@@ -125,7 +125,7 @@ func TestMalformedFieldsAreRefused(t *testing.T) {
 
 // Members that do not know the field fold a Release with any wait. If others refused it, their folds
 // would differ.
-func TestAWaitOfAnyFormIsNoReasonToRefuseARecord(t *testing.T) {
+func TestRecordWithAnyFormOfWaitIsAccepted(t *testing.T) {
 	for value, want := range map[string]time.Duration{
 		`90000000`: 90 * time.Millisecond, `0`: 0, `-1`: 0, `60000000000`: clock.Tmax, `60000000001`: clock.Tmax, `1.5`: 0,
 		`99999999999999999999`: 0, `null`: 0, `true`: 0, `"90000000"`: 0, `"x"`: 0, `[1]`: 0, `{"x":[]}`: 0,
@@ -160,7 +160,7 @@ func set(at any, path []string, value any) {
 	}
 }
 
-func TestARecordTenTimesTooLarge(t *testing.T) {
+func TestRecordTenTimesTooLargeIsClassified(t *testing.T) {
 	padding := strings.Repeat("x", 10*MaxRecord)
 	for value, want := range map[string]error{
 		`{"neli":1,"group":"g","pad":"` + padding + `"}`: ErrMalformed,
@@ -175,7 +175,7 @@ func TestARecordTenTimesTooLarge(t *testing.T) {
 	require.EqualValues(t, 7, testCodec.Ballot([]byte(`{"neli":2,"group":"g","log":"log","ballot":7,"pad":"`+padding+`"}`)))
 }
 
-// A record of any size costs no more than one of MaxRecord does.
+// A record of any size costs no more work than one of MaxRecord bytes.
 func TestLargeRecordsAreNotParsed(t *testing.T) {
 	for _, begins := range []string{`{"neli":1,"group":"h","pad":"`, `{"neli":2,"group":"g","log":"log","pad":"`, `[`, `{"pad":[`, "x"} {
 		value := []byte(begins + strings.Repeat(`"1",`, 8<<20))

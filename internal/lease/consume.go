@@ -71,8 +71,8 @@ func (l *Lease) foldNewer(o int64, now clock.Instant) {
 // Read folds the record r at offset o. Records must come in log order. now must have been
 // read after the record was received.
 func (l *Lease) Read(o int64, r *Record, now clock.Instant) Event {
-	// First of all, whatever kind of record it is: does its offset, or the offset up to which
-	// its sender had read, contradict the log as read so far?
+	// For every kind of record, first check whether its offset, or the offset up to which its
+	// sender had read, contradicts the log as read so far.
 	if l.misplaced(o) || r.Read >= o {
 		return l.rewind(o, now)
 	}
@@ -137,12 +137,12 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 	j := l.join
 	j.keep(entry{o, r, e.Stamp})
 	believed := l.believes(r.Session.Process, now)
-	if believed { // one whose fold is wrong does not know the longest lease either
+	if believed { // a process whose fold is wrong does not know the longest lease either
 		j.limit(r)
 	}
 	switch {
 	case r.Kind == Snapshot:
-		if !believed || r.Read < j.since-1 { // since is never before from
+		if !believed || r.Read < j.since-1 { // since is never less than from
 			return
 		}
 		if s, whole := j.snapshot(r); whole {

@@ -2,9 +2,9 @@ package lease
 
 import "github.com/goneli/neli/internal/clock"
 
-// A process that has died leads nothing, so anybody may release what it holds. The caller has to
-// prove the death (package sentinel). A Release is no evidence and names its token, so one that
-// comes late, twice or needlessly does no harm.
+// A process that has died leads nothing, so any process may release its roles. The caller has to
+// prove the death (package sentinel). A Release is no evidence, and it names a token, so one that
+// arrives late, twice or needlessly does no harm.
 
 // foreign is added to the sequence numbers of records written in another process's name. That
 // process never uses such numbers, so it does not take its own records for these.

@@ -46,7 +46,7 @@ func (d *doubting) hello() Event {
 const someRole = 5000 // nobody holds it
 
 // A single process with another fold costs no process its leadership: the others outvote it.
-func TestOneThatDiffersIsOutvotedByOthers(t *testing.T) {
+func TestProcessWithAnotherFoldIsOutvoted(t *testing.T) {
 	d := newDoubting()
 	require.True(t, d.MayClaim(someRole, d.now))
 	early := d.snapshot("early", true)
@@ -76,7 +76,7 @@ func TestOneThatDiffersIsOutvotedByOthers(t *testing.T) {
 	require.False(t, d.Asked() || d.hello().Confirmed)
 }
 
-func TestWhoIsOutvotedBeginsAnew(t *testing.T) {
+func TestOutvotedProcessBeginsAgain(t *testing.T) {
 	d := newDoubting()
 	one, two := d.snapshot("one", false), d.snapshot("two", false)
 	d.next(one)
@@ -88,9 +88,9 @@ func TestWhoIsOutvotedBeginsAnew(t *testing.T) {
 	require.True(t, d.next(two).Known, "does not adopt the majority's Snapshot")
 }
 
-// With one vote against one, either fold may be wrong. Both processes begin again, and for a
-// while neither adopts the other's Snapshot.
-func TestATieMakesBeginAnew(t *testing.T) {
+// With one vote against one, either fold may be wrong. Both processes begin again, and neither
+// adopts the other's Snapshot for a while.
+func TestTieMakesBothProcessesBeginAgain(t *testing.T) {
 	d := newDoubting()
 	good := d.snapshot("other", true)
 	d.says("bad", false)
@@ -117,9 +117,9 @@ func TestATieMakesBeginAnew(t *testing.T) {
 	require.True(t, d.next(&late).Known, "refuses the other's Snapshot for ever")
 }
 
-// A process whose Snapshots are not believed does not shorten the wait of one that began anew
-// because of it: with a wrong fold it does not know the longest lease.
-func TestWhoIsNotBelievedSaysNothingOfLeases(t *testing.T) {
+// A process that began again because of another one's Snapshot waits no less because of that other
+// process's records: with a wrong fold, the other process does not know the longest lease.
+func TestDisbelievedProcessDoesNotShortenTheWait(t *testing.T) {
 	s := newScript(t) // x leads role 0
 	beat, _ := s.x.Beat(s.now)
 	s.put(&beat)
@@ -143,16 +143,17 @@ func TestWhoIsNotBelievedSaysNothingOfLeases(t *testing.T) {
 	require.False(t, ok, "claims what another process leads")
 }
 
-// A process that now has the same fold as this one has begun again, so the doubt is over.
-func TestOneThatDiffersNoMoreEndsTheDoubt(t *testing.T) {
+// If the process that differed has begun again and now has the same fold, the doubt is over.
+func TestAgreementOfTheDifferingProcessEndsTheDoubt(t *testing.T) {
 	d := newDoubting()
 	d.says("bad", false)
 	require.True(t, d.says("bad", true).Confirmed)
 	require.True(t, d.MayClaim(someRole, d.now))
 }
 
-// A Beat of a session that holds nothing counts as a vote, like a Snapshot that differs.
-func TestABeatThatCannotBeIsAVoice(t *testing.T) {
+// A Beat of a session that holds nothing by this fold counts as a vote against the fold, like a
+// Snapshot that differs.
+func TestBeatOfASessionWithoutRolesIsAVoteAgainstTheFold(t *testing.T) {
 	d := newDoubting()
 	beat := func(process string) Event {
 		return d.next(&Record{Kind: Beat, Session: Session{process, 1}, Read: d.Offset(), T: time.Second})
@@ -163,14 +164,14 @@ func TestABeatThatCannotBeIsAVoice(t *testing.T) {
 	require.False(t, d.Known())
 }
 
-// A process that reads its own Snapshot and finds another fold in it begins again at once.
-func TestWhoContradictsItselfBeginsAnew(t *testing.T) {
+// A process that reads its own Snapshot and finds that its fold has changed begins again at once.
+func TestProcessThatContradictsItselfBeginsAgain(t *testing.T) {
 	d := newDoubting()
 	e := d.says("me", false)
 	require.True(t, e.Rewound && !e.Tied && !e.Outvoted)
 }
 
-func TestVoicesAreBounded(t *testing.T) {
+func TestNumberOfVotesIsBounded(t *testing.T) {
 	d := newDoubting()
 	for i := range 2 * maxVoices {
 		d.says(fmt.Sprint("good", i), true)

@@ -125,9 +125,9 @@ func (f *plainFold) same(g *fold) error {
 	return nil
 }
 
-// TestTheFoldIsWhatTheRulesSay folds random records, and after each writes the fold out and reads
+// TestFoldFollowsTheRules folds random records, and after each writes the fold out and reads
 // it back. The hash, which is updated record by record, must be the hash of the result.
-func TestTheFoldIsWhatTheRulesSay(t *testing.T) {
+func TestFoldFollowsTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFold()
 		want := plainFold{map[int32]int64{}, map[int32]Session{}, map[Session]int64{}, map[Session]time.Duration{}, none}

@@ -41,8 +41,7 @@ func (j *join) freshAt(rho float64) clock.Raw {
 	return max(clock.FreeAt(j.begun, j.bound, rho), j.heard)
 }
 
-// keep keeps a record that may have to be folded after a Snapshot. Records that no fold
-// depends on are not kept.
+// keep keeps a record for folding after a Snapshot. It drops records that no fold depends on.
 func (j *join) keep(e entry) {
 	if r := e.record; r != nil && !r.Kind.folded() {
 		return

@@ -20,9 +20,9 @@ func unknown(from int64) *Lease {
 	return l
 }
 
-// The records kept before the fold is known are bounded. A Snapshot that needs dropped ones is
-// refused, and a newer one is adopted.
-func TestWhatIsKeptIsBounded(t *testing.T) {
+// The number of records kept before the fold is known is bounded. A Snapshot that needs dropped
+// records is refused, and a newer one is adopted.
+func TestRecordsKeptBeforeTheFoldIsKnownAreBounded(t *testing.T) {
 	l := unknown(1)
 	o := int64(1)
 	for ; o <= maxKept+500; o++ {
@@ -42,7 +42,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	require.True(t, l.Known())
 }
 
-func TestManyRolesAreKeptLess(t *testing.T) {
+func TestRecordsWithManyRolesCountMoreOfTheBound(t *testing.T) {
 	l := unknown(0)
 	roles := make([]int32, MaxClaim)
 	for i := range roles {
@@ -55,7 +55,7 @@ func TestManyRolesAreKeptLess(t *testing.T) {
 }
 
 // A Snapshot that names more roles than a log may have is dropped while it is read.
-func TestPartsAreBounded(t *testing.T) {
+func TestPartsOfASnapshotAreBounded(t *testing.T) {
 	l := unknown(1)
 	roles := make([]int32, MaxClaim)
 	s := func(part int) *State {
@@ -95,7 +95,7 @@ func TestPartsOfSeveralSnapshots(t *testing.T) {
 }
 
 // A Snapshot that contradicts itself is not adopted.
-func TestASnapshotThatContradictsItself(t *testing.T) {
+func TestContradictorySnapshotIsNotAdopted(t *testing.T) {
 	for name, spoil := range map[string]func(*State){
 		"another hash":      func(s *State) { s.Hash++ },
 		"another T":         func(s *State) { s.Holders[0].T++ },

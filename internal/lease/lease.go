@@ -16,8 +16,8 @@ type Rules struct {
 	Rho     float64       // ρ, the largest rate error of anybody's raw clock
 	History int           // K: a Snapshot is due after that many records
 
-	// Longest is the longest T that any member may have, if something fixes it that every newcomer
-	// reads before it can claim. 0 means clock.Tmax.
+	// Longest is the longest T that any member may have. Set it if something that every newcomer
+	// reads before it can claim fixes that value. 0 means clock.Tmax.
 	Longest time.Duration
 
 	// Dense says that the offsets of the log have no gaps. A record beyond the next offset
@@ -156,7 +156,7 @@ func (l *Lease) Mine(role int32) (token int64, ok bool) {
 		return none, false
 	}
 	h := l.fold.holderOf(role)
-	if h == nil || h.key != l.own.key || h.Session != l.own.session { // the keys tell most apart, and faster
+	if h == nil || h.key != l.own.key || h.Session != l.own.session { // in most cases comparing the keys is enough, and faster
 		return none, false
 	}
 	token = l.fold.tokens[role]

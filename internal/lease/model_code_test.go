@@ -8,8 +8,8 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// modelCoder encodes a state. States that differ only in names, or in how long ago something is
-// that no rule looks back to, get the same code.
+// modelCoder encodes a state. Two states get the same code if they differ only in names, or in the
+// age of things that are so old that no rule depends on it.
 type modelCoder struct {
 	out   []byte
 	ids   map[Session]byte
@@ -18,7 +18,7 @@ type modelCoder struct {
 
 func (k *modelCoder) byte(bs ...byte) { k.out = append(k.out, bs...) }
 func (k *modelCoder) offset(o int64)  { k.byte(byte(o + 2)) }
-func (k *modelCoder) long(t time.Duration) { // there are few durations, so a byte suffices
+func (k *modelCoder) long(t time.Duration) { // one byte is enough for the few durations that there are
 	k.byte(byte(1 + (t+modelTick-1)/modelTick))
 }
 

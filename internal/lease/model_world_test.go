@@ -54,7 +54,7 @@ type modelWorld struct {
 
 	sent, begins, doubles, newers int
 	led                           []int64 // by process and role: the token it leads by
-	ended                         []int64 // by role: the largest token whose term is over
+	ended                         []int64 // by role: the largest token whose term has ended
 }
 
 func newModelWorld(c *modelConfig) *modelWorld {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// A Request is a field of a Ping, and its Answer a field of the Pong; older readers ignore both.
-// The rules of the lease do so, too. A Request is not a kind of its own, because a reader takes
-// the sender of an unknown kind for a possible holder of every role, and claims nothing for a
-// minute (docs/compatibility.md).
+// A Request is a field of a Ping, and its Answer a field of the Pong. Older readers and the rules
+// of the lease ignore both fields. A Request is not a kind of its own, because a reader takes the
+// sender of an unknown kind for a possible holder of every role, and claims nothing for a minute
+// (docs/compatibility.md).
 
 // Request asks the addressee of a Ping to give up a role.
 type Request struct {

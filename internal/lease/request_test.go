@@ -26,8 +26,8 @@ func with(t *testing.T, value []byte, field string, what any) []byte {
 	return b
 }
 
-// without decodes a record as a version before requests does: it has no such fields, and ignores
-// unknown ones.
+// without decodes a record as a version before requests does: that version ignores the fields as
+// unknown.
 func without(t *testing.T, value []byte) *Record {
 	t.Helper()
 	var all map[string]json.RawMessage
@@ -79,8 +79,8 @@ func TestARequestInOtherRecordsIsIgnored(t *testing.T) {
 	}
 }
 
-// A request changes nothing that the rules depend on, whoever its alleged sender is: no fold, no
-// silence, no evidence, whether this process knows the fold or not.
+// A request changes nothing that the rules depend on: neither fold nor silence nor evidence. That
+// holds for every sender, and whether this process knows the fold or not.
 func TestARequestIsNoPartOfTheRules(t *testing.T) {
 	at := func(d time.Duration) clock.Instant { return clock.Alike(time.Hour + d) }
 	for _, from := range []Session{{"holder", 1}, {"holder", 9}, {"stranger", 1}, {"me", 7}} {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// How many seeds the guards run, with a mutant or without. The first half of them is enough to
-// break each rule below.
+// These are the numbers of seeds that the guards run, with a mutant or without. The first half is
+// enough to break each rule below.
 const (
 	plainSeeds = 3000
 	huntSeeds  = 1500
@@ -18,30 +18,28 @@ const (
 	liveSeeds  = 400
 )
 
-// The rules of the protocol, each with a mutant that leaves it out. A rule that random seeds
-// break too rarely has a hand-made counterexample (script_test.go). Some rules are missing
-// because another rule implies them here, so that neither breaks anything alone:
+// The rules of the protocol, each with a mutant that removes it. A rule that random seeds break too
+// rarely has a hand-made counterexample (script_test.go). Some rules have no mutant, because here
+// another rule implies them and removing them alone breaks nothing:
 //
-//   - an unknown process leads nothing: its session is new, and its fold empty
-//   - a log is empty only if nothing was deleted from it: what is left is read
-//   - V is the maximum of the stamps, and own evidence counts only while something is held: both
-//     are there for clarity
-//   - a fresh Claim wins all or nothing: winning single roles would be as safe, but its sender
-//     would not know what it holds
+//   - a process that does not know the fold leads nothing: its session is new and its fold is empty
+//   - a log is empty only if nothing was deleted from it: what is left of it is read
+//   - V is the maximum of the stamps, and own evidence counts only while something is held: both rules are there for clarity
+//   - a fresh Claim wins all or nothing: winning single roles would be as safe, but its sender would not know what it holds
 var rules = []mutation.Mutant{
 	// The fold.
 	{Rule: "a claim must have read all evidence of the holder", File: "fold.go",
 		Old: "h == nil || r.Read >= h.Last", New: "h == nil || r.Read >= f.tokens[role]",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "beats move last", File: "fold.go",
+	{Rule: "a Beat is evidence of its session", File: "fold.go",
 		Old:   "r.Kind.evidential() && f.evidence(r.Session, o, now)",
 		New:   "r.Kind.evidential() && (r.Kind == Beat && f.find(r.Session) != nil || f.evidence(r.Session, o, now))",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "a claim of other roles moves last", File: "fold.go",
+	{Rule: "a Claim of other roles is evidence of its session", File: "fold.go",
 		Old:   "r.Kind.evidential() && f.evidence(r.Session, o, now)",
 		New:   "r.Kind.evidential() && (r.Kind == Claim && len(changed) > 0 && f.find(r.Session).Last < o && f.find(r.Session) != nil || f.evidence(r.Session, o, now))",
 		Guard: "TestAClaimOfOtherRolesIsEvidence", Want: "two leaders"},
-	{Rule: "an invalid claim moves last", File: "fold.go",
+	{Rule: "an invalid Claim is evidence of its session", File: "fold.go",
 		Old:   "r.Kind.evidential() && f.evidence(r.Session, o, now)",
 		New:   "r.Kind.evidential() && (r.Kind == Claim && len(changed) == 0 && f.find(r.Session) != nil || f.evidence(r.Session, o, now))",
 		Guard: "TestAnInvalidClaimIsEvidence", Want: "two leaders"},
@@ -59,11 +57,11 @@ var rules = []mutation.Mutant{
 		Guard: "TestSentinels", Want: `seed \d+: (two leaders|a sentinel's Release freed|folds differ)`, Seeds: huntSeeds},
 	{Rule: "a sentinel's Release never frees its own process's roles", File: "dead.go",
 		Old: "if l.join != nil || id.Process == l.rules.Process {", New: "if l.join != nil {",
-		Guard: "TestNobodyReleasesItself", Want: "whose work may go on"},
+		Guard: "TestNoProcessReleasesItsOwnSession", Want: "whose work may go on"},
 	{Rule: "a fresh claim must have read all evidence of all holders", File: "fold.go",
 		Old: "if r.Read < f.session[i].Last {", New: "if r.Read < f.session[i].Last && false {",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: (two leaders|folds differ)`, Seeds: huntSeeds},
-	{Rule: "a fresh claim wipes everything", File: "fold.go",
+	{Rule: "a valid fresh Claim frees all other roles", File: "fold.go",
 		Old: "		f.clear()\n	}\n	before", New: "	}\n	before",
 		Guard: "TestSimulation/plain", Want: `seed \d+: folds differ`, Seeds: plainSeeds},
 
@@ -88,19 +86,19 @@ var rules = []mutation.Mutant{
 	{Rule: "a stamp is taken before the send, not at receipt", File: "make.go",
 		Old: "	return at\n}", New: "	return now\n}",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
-	{Rule: "V moves on read-back, not on send", File: "make.go",
+	{Rule: "V moves when a record is read back, not when it is sent", File: "make.go",
 		Old: "	return l.record(Beat, now), true", New: "	l.own.v = now\n	return l.record(Beat, now), true",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "V is not moved after a lapse", File: "consume.go",
+	{Rule: "no evidence moves V after a lapse", File: "consume.go",
 		Old: "evidence && mine && !lapsed {", New: "evidence && mine && (!lapsed || true) {",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (token led again|two leaders)`, Seeds: plainSeeds},
 	{Rule: "a lapse ends the session", File: "make.go",
 		Old: "	former := l.own.session\n	l.renew()\n", New: "	former := l.own.session\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: token led again`, Seeds: plainSeeds},
-	{Rule: "a new session at every begin", File: "lease.go",
+	{Rule: "every Begin starts a new session", File: "lease.go",
 		Old: "	l.renew()\n	l.fold = newFold()\n", New: "	if l.own.session.N == 0 {\n		l.renew()\n	}\n	l.fold = newFold()\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (token led again|two leaders)`, Seeds: plainSeeds},
-	{Rule: "a new process id at every boot", File: "lease.go",
+	{Rule: "every boot has a new process id", File: "lease.go",
 		Old: "Session{l.rules.Process, l.own", New: "Session{l.rules.Process[:1], l.own",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (token led again|token went back|two leaders)`, Seeds: plainSeeds},
 	{Rule: "a role is forgotten before its Release is sent", File: "make.go",
@@ -115,41 +113,41 @@ var rules = []mutation.Mutant{
 
 	{Rule: "a gap in a dense log is a loss", File: "consume.go",
 		Old: "return o <= l.read || l.rules.Dense && o > l.read+1 }", New: "return o <= l.read }",
-		Guard: "TestALogWithAGap/.*", Want: "missed the loss of two records"},
+		Guard: "TestGapInADenseLogIsALoss/.*", Want: "missed the loss of two records"},
 
 	// Folds that differ.
 	{Rule: "one process with another fold costs no process its leadership", File: "doubt.go",
 		Old: "	case other > same:\n", New: "	case other > 0:\n",
-		Guard: "TestOneThatDiffersIsOutvotedByOthers", Want: "begins again after a single contradiction"},
+		Guard: "TestProcessWithAnotherFoldIsOutvoted", Want: "begins again after a single contradiction"},
 	{Rule: "a process contradicted by two others begins again", File: "doubt.go",
 		Old: "	case other > same:\n", New: "	case other > same+8:\n",
-		Guard: "TestWhoIsOutvotedBeginsAnew", Want: "goes on with a fold that two others contradict"},
+		Guard: "TestOutvotedProcessBeginsAgain", Want: "goes on with a fold that two others contradict"},
 	{Rule: "a process begins again after a tie, too", File: "doubt.go",
 		Old: "	case now.Raw >= d.until:\n		return tied\n", New: "",
-		Guard: "TestATieMakesBeginAnew", Want: "keeps a fold that may be wrong"},
+		Guard: "TestTieMakesBothProcessesBeginAgain", Want: "keeps a fold that may be wrong"},
 	{Rule: "after a tie, Snapshots of processes that differed are not adopted", File: "doubt.go",
 		Old: "l.disbelieved[id] = !agrees", New: "l.disbelieved[id] = agrees && false",
-		Guard: "TestATieMakesBeginAnew", Want: "adopts a Snapshot of the process that contradicted it"},
-	{Rule: "they are adopted again after W of the longest lease", File: "doubt.go",
+		Guard: "TestTieMakesBothProcessesBeginAgain", Want: "adopts a Snapshot of the process that contradicted it"},
+	{Rule: "after a tie, those Snapshots are adopted again after W of the longest lease", File: "doubt.go",
 		Old: " || now.Raw >= l.believeAt\n", New: "\n",
-		Guard: "TestATieMakesBeginAnew", Want: "refuses the other's Snapshot for ever"},
+		Guard: "TestTieMakesBothProcessesBeginAgain", Want: "refuses the other's Snapshot for ever"},
 	{Rule: "a process in doubt claims nothing", File: "lease.go",
 		Old: "	if l.join != nil || l.Doubtful() {\n", New: "	if l.join != nil {\n",
-		Guard: "TestOneThatDiffersIsOutvotedByOthers", Want: "claims, though nobody knows who is wrong"},
+		Guard: "TestProcessWithAnotherFoldIsOutvoted", Want: "claims, though nobody knows who is wrong"},
 	{Rule: "a Snapshot made before a contradiction is no vote on it", File: "doubt.go",
 		Old: "	case agrees && r.Read < d.from:\n", New: "	case agrees && r.Read < 0:\n",
-		Guard: "TestOneThatDiffersIsOutvotedByOthers", Want: "counts a Snapshot made before the contradiction"},
+		Guard: "TestProcessWithAnotherFoldIsOutvoted", Want: "counts a Snapshot made before the contradiction"},
 	{Rule: "a Beat of a session that holds nothing is a contradiction", File: "doubt.go",
 		Old: "r.Kind == Beat && !evidence && l.trail.contradicts(r)", New: "r.Kind == Beat && evidence && l.trail.contradicts(r)",
-		Guard: "TestABeatThatCannotBeIsAVoice", Want: "ignores a Beat that contradicts the fold"},
+		Guard: "TestBeatOfASessionWithoutRolesIsAVoteAgainstTheFold", Want: "ignores a Beat that contradicts the fold"},
 	{Rule: "the number of votes is bounded", File: "doubt.go",
 		Old: "	if !known && len(d.voices) >= maxVoices {\n", New: "	if !known && len(d.voices) >= 8*maxVoices {\n",
-		Guard: "TestVoicesAreBounded", Want: "counts the votes of more processes than a group has"},
+		Guard: "TestNumberOfVotesIsBounded", Want: "counts the votes of more processes than a group has"},
 
 	// Before the fold is known.
-	{Rule: "who is not believed says nothing of leases", File: "consume.go",
+	{Rule: "a disbelieved process states no longest lease", File: "consume.go",
 		Old: "	if believed { //", New: "	if true { //",
-		Guard: "TestWhoIsNotBelievedSaysNothingOfLeases", Want: "claims what another process leads"},
+		Guard: "TestDisbelievedProcessDoesNotShortenTheWait", Want: "claims what another process leads"},
 	{Rule: "a Snapshot reaches back to the beginning", File: "consume.go",
 		Old: "!believed || r.Read < j.since-1", New: "!believed",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two leaders)`, Seeds: plainSeeds},
@@ -182,24 +180,24 @@ var rules = []mutation.Mutant{
 	{Rule: "a claimant waits for the holder's T", File: "lease.go",
 		Old: "at = h.freeAt(l.rules.Rho)", New: "at = clock.FreeAt(h.heard.Raw, l.rules.T, l.rules.Rho)",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "a Snapshot says each holder's T", File: "codec.go",
+	{Rule: "a Snapshot states each holder's T", File: "codec.go",
 		Old: "h.Name, h.T, h.Last})\n	}\n	if s.Grants", New: "h.Name, clock.Tmax / 10, h.Last})\n	}\n	if s.Grants",
 		Guard: "TestASnapshotMakesANewcomerKnow", Want: "a whole Snapshot was not adopted"},
-	{Rule: "an unknown process waits for the longest T allowed", File: "lease.go",
+	{Rule: "a process without the fold waits for the longest T allowed", File: "lease.go",
 		Old: "	l.join = newJoin(s, l.rules.longest(), now)\n", New: "	l.join = newJoin(s, l.rules.T, now)\n",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
-	{Rule: "longest counts only if its sender had read up to the beginning", File: "join.go",
+	{Rule: "a stated longest lease counts only if its sender had read up to the beginning", File: "join.go",
 		Old: "r.Longest != Unsaid && r.Read >= j.from-1", New: "r.Longest != Unsaid",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
-	{Rule: "only a process that knows the fold states longest", File: "make.go",
+	{Rule: "only a process that knows the fold states the longest lease", File: "make.go",
 		Old: "r.Longest = l.fold.longest()\n	}", New: "r.Longest = l.fold.longest()\n	} else if k != Claim {\n		r.Longest = l.rules.T\n	}",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
-	{Rule: "longest is the largest of all, not the sender's own T", File: "make.go",
+	{Rule: "the longest lease stated is the largest of all, not the sender's own T", File: "make.go",
 		Old: "r.Longest = l.fold.longest()", New: "r.Longest = l.rules.T",
-		Guard: "TestLongestIsOfAll", Want: "two leaders"},
-	{Rule: "longest is the largest of all, not of what the sender holds", File: "make.go",
+		Guard: "TestLongestCoversAllHolders", Want: "two leaders"},
+	{Rule: "the longest lease stated is the largest of all, not of the sender's sessions", File: "make.go",
 		Old: "		r.Longest = l.fold.longest()\n", New: "		r.Longest = 0\n		if l.Holding() > 0 {\n			r.Longest = l.rules.T\n		}\n",
-		Guard: "TestLongestIsOfAll", Want: "two leaders"},
+		Guard: "TestLongestCoversAllHolders", Want: "two leaders"},
 	{Rule: "of all leases heard, the one that ends last counts", File: "join.go",
 		Old: "max(j.heard, clock.FreeAt(now.Raw, t, rho))", New: "clock.FreeAt(now.Raw, t, rho)",
 		Guard: "TestTheLeaseThatEndsLastCounts", Want: "two leaders"},
@@ -217,28 +215,28 @@ var rules = []mutation.Mutant{
 	{Rule: "claims wait for the silence of newer versions", File: "lease.go",
 		Old: "	if l.fold.newer != none {\n		at", New: "	if l.fold.newer != none && false {\n		at",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "that wait covers the longest T allowed", File: "lease.go",
+	{Rule: "the wait for newer versions covers the longest T allowed", File: "lease.go",
 		Old: "clock.FreeAt(l.newerAt.Raw, l.rules.longest(),", New: "clock.FreeAt(l.newerAt.Raw, l.rules.T,",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "an unknown process waits for newer versions, too", File: "consume.go",
+	{Rule: "a process without the fold waits for newer versions, too", File: "consume.go",
 		Old: "		j.hear(o, now, l.rules.longest(), l.rules.Rho)\n", New: "",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: (two leaders|folds differ)`, Seeds: huntSeeds},
-	{Rule: "an unknown process adopts a fresh claim only if it had read the newest newer-version record", File: "consume.go",
+	{Rule: "a process without the fold adopts a fresh Claim only if that had read the newest record of a newer version", File: "consume.go",
 		Old: "j.hear(o, now, l.rules.longest(), l.rules.Rho)", New: "j.hear(j.busy, now, l.rules.longest(), l.rules.Rho)",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: (two leaders|folds differ)`, Seeds: huntSeeds},
-	{Rule: "an unknown process waits for the longest T after a newer version's record", File: "consume.go",
+	{Rule: "a process without the fold waits for the longest T after a record of a newer version", File: "consume.go",
 		Old: "j.hear(o, now, l.rules.longest(), l.rules.Rho)", New: "j.hear(o, now, l.rules.T, l.rules.Rho)",
 		Guard: "TestANewerVersionMayHoldForTmax", Want: "claims what a newer version may hold"},
 	{Rule: "newer records after a Snapshot's read are folded", File: "consume.go",
 		Old: "		j.keep(entry{offset: o})\n", New: "",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: folds differ`, Seeds: huntSeeds},
-	{Rule: "a Snapshot says the newest record of a newer version", File: "consume.go",
+	{Rule: "a Snapshot states the newest record of a newer version", File: "consume.go",
 		Old: "	if s.Newer != none {\n		f.setNewer(s.Newer)\n	}\n	return f, f.hash == s.Hash", New: "	return f, f.hash == s.Hash || s.Newer != none",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: (folds differ|Snapshot lies|two leaders)`, Seeds: huntSeeds},
 	{Rule: "a newer version's silence is counted from a Snapshot's adoption", File: "consume.go",
 		Old: "	l.newerAt = now\n	l.trail.add(read", New: "	l.newerAt = now.Add(-2*clock.Tmax)\n	l.trail.add(read",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
-	{Rule: "longest is Tmax while a newer version may hold a role", File: "fold.go",
+	{Rule: "the longest lease stated is Tmax while a newer version may hold a role", File: "fold.go",
 		Old: "	if f.newer != none {\n		return clock.Tmax\n	}\n", New: "",
 		Guard: "TestANewerVersionMayHoldForTmax", Want: "claims what a newer version may hold"},
 
@@ -249,19 +247,19 @@ var rules = []mutation.Mutant{
 	// Without these rules a role may stay without a leader.
 	{Rule: "Releases are repeated until they are read back", File: "make.go",
 		Old: "	if len(l.own.forgotten) > 0 {\n		out =", New: "	if len(l.own.forgotten) > 0 && false {\n		out =",
-		Guard: "TestEverythingIsLedOnceItIsCalm/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
+		Guard: "TestAllRolesAreLedOnceFaultsEnd/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
 	{Rule: "the roles of former sessions are released", File: "make.go",
 		Old: "id.Process == l.rules.Process && id", New: "id.Process == \"\" && id",
 		Guard: "TestReleaseAndLapse", Want: "leaves a former session's roles unreleased"},
 	{Rule: "a Claim without an answer is given up", File: "make.go",
 		Old: "l.own.claims[0].at.Mono <= sent.Mono {", New: "l.own.claims[0].at.Mono < sent.Mono-clock.Mono(time.Hour) {",
-		Guard: "TestEverythingIsLedOnceItIsCalm/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
+		Guard: "TestAllRolesAreLedOnceFaultsEnd/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
 	{Rule: "a failed Claim is no longer in flight", File: "make.go",
 		Old: "	if id == l.own.session {\n		l.own.resolve(seq)", New: "	if id == l.own.session && false {\n		l.own.resolve(seq)",
 		Guard: "TestAFailedClaimMayBeSentAgain", Want: "a failed Claim counts as in flight"},
 	{Rule: "a whole Snapshot is adopted", File: "consume.go",
 		Old: "e.Known = l.adopt(o, r.Read, s, now)", New: "_ = s",
-		Guard: "TestEverythingIsLedOnceItIsCalm/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
+		Guard: "TestAllRolesAreLedOnceFaultsEnd/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
 	{Rule: "the longest lease that records state shortens the wait", File: "join.go",
 		Old: "j.bound = min(j.bound, r.Longest)", New: "_ = r.Longest",
 		Guard: "TestLongestShortensTheWait", Want: "waits longer than the longest lease in use"},
@@ -270,7 +268,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a holder allows for a slewed clock", File: "../clock/clock.go",
 		Old: "return t - t/10", New: "return t",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "by 1 − σ, not 1/(1 + σ)", File: "../clock/clock.go",
+	{Rule: "a holder shortens its lease by 1 − σ, not 1/(1 + σ)", File: "../clock/clock.go",
 		Old: "return t - t/10", New: "return t * 10 / 11",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 	{Rule: "a holder goes by the clock that shows the greatest age", File: "../clock/clock.go",
@@ -293,12 +291,12 @@ var ofTransport = []mutation.Mutant{
 // byModel are some of the rules again, with the model as the guard. Its output shows the shortest
 // way to the fault.
 var byModel = []struct{ rule, guard, want string }{
-	{"a claim of other roles moves last", "TestModel/two_processes,_two_roles", "FAULT: two leaders"},
+	{"a Claim of other roles is evidence of its session", "TestModel/two_processes,_two_roles", "FAULT: two leaders"},
 	{"a fresh claim is adopted only if it had read all possible evidence", "TestModel/two_late_joiners", "FAULT: folds differ"},
 	{"records after a Snapshot's read are folded", "TestModel/a_late_joiner", "FAULT: folds differ"},
 	{"the silence of a Snapshot's holders is counted from its adoption", "TestModel/a_late_joiner", "FAULT: two leaders"},
 	{"a claimant waits for the holder's T", "TestModel/a_short_and_a_long_lease", "FAULT: two leaders"},
-	{"a new session at every begin", "TestModel/a_jump,_Snapshots", "FAULT: (token led again|two leaders)"},
+	{"every Begin starts a new session", "TestModel/a_jump,_Snapshots", "FAULT: (token led again|two leaders)"},
 }
 
 // everyRule returns rules, ofTransport and byModel.

@@ -61,7 +61,7 @@ func (s *script) read(all ...*Lease) {
 	}
 }
 
-// onlyXLeads asserts that x leads a role, and z does not.
+// onlyXLeads asserts that x leads a role and z does not.
 func (s *script) onlyXLeads(role int32) {
 	s.t.Helper()
 	_, x := s.x.Leads(role, s.now)
@@ -77,7 +77,7 @@ func TestAnInvalidClaimIsEvidence(t *testing.T) {
 	s.put(s.claim(s.z, 1))
 	s.read(s.z)
 	s.put(late)
-	s.read(s.x) // the roles of x's Claim are z's already, but the Claim shows that x is alive
+	s.read(s.x) // z holds the roles of x's Claim already, but the Claim shows that x is alive
 	s.wait(clock.Wait(time.Second, 0) - time.Second/2)
 	s.put(s.claim(s.z, 0))
 	s.read(s.z)
@@ -133,8 +133,8 @@ func TestAForgottenRoleIsNotLed(t *testing.T) {
 }
 
 // Two processes begin without knowing the fold, and one of them claims. A late record of x, which
-// is no evidence, lies between. The process that reads it must judge the Claim as the other one
-// does.
+// is no evidence, precedes the Claim. The process that reads that record must judge the Claim as
+// the other one does.
 func TestOnlyEvidenceMovesLast(t *testing.T) {
 	for _, kind := range []Kind{Snapshot, Release, Hello} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -196,9 +196,9 @@ func TestANewerVersionMayHoldForTmax(t *testing.T) {
 	require.False(t, g.MayClaim(0, s.now), "claims what a newer version may hold")
 }
 
-// x has a short lease and z a long one. A process that begins now and hears only x must still
-// wait for z.
-func TestLongestIsOfAll(t *testing.T) {
+// x has a short lease and z a long one. A process that begins now and hears only x must still wait
+// for z's lease.
+func TestLongestCoversAllHolders(t *testing.T) {
 	s := newScriptOf(t, clock.Tmax)
 	s.put(s.claim(s.z, 1))
 	s.read(s.x, s.z)
@@ -214,7 +214,7 @@ func TestLongestIsOfAll(t *testing.T) {
 	require.False(t, f.MayClaim(1, s.now), "two leaders")
 }
 
-// It hears both, the one with the short lease last.
+// It hears both leases, the short one last.
 func TestTheLeaseThatEndsLastCounts(t *testing.T) {
 	s := newScriptOf(t, clock.Tmax)
 	s.put(s.claim(s.z, 1))
@@ -225,7 +225,7 @@ func TestTheLeaseThatEndsLastCounts(t *testing.T) {
 	beat, ok := s.z.Beat(s.now)
 	require.True(t, ok)
 	s.put(&beat)
-	s.put(&Record{Kind: Beat, Session: s.x.Session(), Read: 0, Seq: 9, T: time.Second}) // a late record
+	s.put(&Record{Kind: Beat, Session: s.x.Session(), Read: 0, Seq: 9, T: time.Second}) // x's record, which arrives late
 	s.read(s.x, s.z, f)
 	s.wait(clock.Wait(clock.Tmax/2, 0))
 	_, leads := s.z.Leads(1, s.now)
@@ -242,7 +242,7 @@ func TestAFailedClaimMayBeSentAgain(t *testing.T) {
 	require.True(t, s.z.MayClaim(1, s.now), "a failed Claim counts as in flight")
 	again := s.claim(s.z, 1)
 	s.put(again)
-	s.put(r) // it had arrived all the same
+	s.put(r) // the record had arrived although its append failed
 	s.read(s.x, s.z)
 	token, leads := s.z.Leads(1, s.now)
 	require.True(t, leads)

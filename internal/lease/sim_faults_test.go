@@ -42,7 +42,7 @@ func (p *simProc) faults() {
 		if p.alive {
 			w.oracle.look(p)
 			d := []time.Duration{1, 1, 1, -1}[r.IntN(4)] * w.Spread(0.01, 5)
-			if d < 0 { // else a lease that a step forward had ended unnoticed would be led again
+			if d < 0 { // otherwise a lease that a step forward had ended unnoticed would be led again
 				p.tick()
 				d *= time.Duration(p.awake())
 			}

@@ -9,12 +9,12 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// TestEverythingIsLedOnceItIsCalm lets the adversary work for ten units; then all faults end.
+// TestAllRolesAreLedOnceFaultsEnd lets the adversary work for ten units; then all faults end.
 // With a simple and sane policy every process then learns the fold, and every wanted role is led,
 // within W of the longest lease allowed, plus the longest lease in use, plus an allowance for
 // late records, jitter and beats. Without the liveness rules (docs/design.md) a role would stay
 // without a leader for ever.
-func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
+func TestAllRolesAreLedOnceFaultsEnd(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("all restart %v", restart), func(t *testing.T) {
 			simulate(t, 400, func(seed uint64) *simWorld { return live(seed, restart) })

@@ -9,7 +9,7 @@ import (
 // A simulated process does anything that the Lease allows, sensible or not. In a calm world it is a
 // simple elector.
 
-// tick does what is due, and sometimes what is not.
+// tick does everything that is due, and sometimes something that is not.
 func (p *simProc) tick() {
 	w := p.w
 	if !p.alive || p.paused || !p.reading || w.Fault != "" {
@@ -88,7 +88,7 @@ func (p *simProc) beat(now clock.Instant) {
 	}
 }
 
-// claim claims what is wanted, or some of it, once its own delay is over, too.
+// claim claims the wanted roles, or some of them, once its own delay is over too.
 func (p *simProc) claim(now clock.Instant) {
 	w := p.w
 	if !w.Calm && !w.Maybe(w.pr.eager) {

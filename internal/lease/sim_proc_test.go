@@ -18,7 +18,7 @@ type simProc struct {
 	t     time.Duration
 	clk   simClock
 	inc   int // counts boots
-	ticks int // only the tick asked for last is due
+	ticks int // number of the tick that was asked for last: only that one is due
 
 	alive, paused, reading bool
 	inCut, outCut          bool
@@ -72,7 +72,7 @@ func (p *simProc) rates() {
 	p.clk.slew = []float64{-pr.sigma, pr.sigma, 0, (2*r.Float64() - 1) * pr.sigma}[r.IntN(4)]
 }
 
-// start resolves the start offset, and begins to read later.
+// start resolves the start offset; reading begins a little later.
 func (p *simProc) start(inc int) {
 	if !p.alive || p.inc != inc || p.reading {
 		return
@@ -159,7 +159,7 @@ func (p *simProc) held() []int32 {
 	return roles
 }
 
-// wake ends a pause. What is due may be done before anything is read.
+// wake ends a pause. The process may do what is due before it reads anything.
 func (p *simProc) wake() {
 	if p.w.R.IntN(2) == 0 {
 		p.tick()
@@ -268,7 +268,7 @@ func (p *simProc) read(o int64, e *simEntry) Event {
 	return p.l.Read(o, e.r, now)
 }
 
-// schedule asks for a tick when the next thing is due, or in about a beat.
+// schedule asks for a tick when something is due next, or in about a beat.
 func (p *simProc) schedule() {
 	w := p.w
 	if !p.alive || !p.reading || p.paused {

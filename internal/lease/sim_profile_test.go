@@ -57,7 +57,7 @@ type simProfile struct {
 
 func of[E any](r *rand.Rand, all ...E) E { return all[r.IntN(len(all))] }
 
-// plainProfile has everything.
+// plainProfile has every kind of trouble.
 func plainProfile(r *rand.Rand) simProfile {
 	u := scale(r)
 	times := func(n ...int) time.Duration { return u * time.Duration(of(r, n...)) }
@@ -82,14 +82,14 @@ func plainProfile(r *rand.Rand) simProfile {
 	return p
 }
 
-// scale returns a unit. Mostly it makes the longest lease, of five units, as long as the longest
-// one allowed, so that an unknown process waits no longer than necessary. At times leases are
-// short beside that, as in practice.
+// scale returns a unit of time. Mostly the longest lease, of five units, is as long as the longest
+// one allowed, so that a process that does not know the fold waits no longer than necessary. At
+// times leases are much shorter, as in practice.
 func scale(r *rand.Rand) time.Duration {
 	return clock.Tmax / time.Duration(of(r, 5, 5, 5, 8, 60))
 }
 
-// leases returns leases that are all alike, or between 0.2 and 5 units.
+// leases returns leases that are all equal, or between 0.2 and 5 units.
 func leases(r *rand.Rand, u time.Duration) []time.Duration {
 	low, high := u*time.Duration(of(r, 20, 50, 100))/100, u*time.Duration(of(r, 100, 200, 500))/100
 	ts := of(r, []time.Duration{u}, []time.Duration{low, high}, []time.Duration{low, low, low, high},

@@ -35,11 +35,11 @@ type lie int
 const (
 	noLie        lie = iota
 	takesPaused      // takes a suspended process for dead
-	takesHost        // takes all processes of a host for dead, even the next one
-	takesAnother     // takes another process than the registered one for dead
+	takesHost        // takes all processes of a host for dead, even those that start later
+	takesAnother     // takes another process for dead than the one registered
 )
 
-// crashProfile has everything, with deaths and sentinels.
+// crashProfile has every kind of trouble, with deaths and sentinels.
 func crashProfile(r *rand.Rand) simProfile {
 	p := plainProfile(r)
 	if r.IntN(3) == 0 {

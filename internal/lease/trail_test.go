@@ -37,7 +37,7 @@ func TestATrailForgetsOldSessions(t *testing.T) {
 
 // Where offsets have no gaps, any record beyond the next offset shows a loss. Where they may have
 // gaps it is an ordinary record.
-func TestALogWithAGap(t *testing.T) {
+func TestGapInADenseLogIsALoss(t *testing.T) {
 	for name, read := range map[string]func(l *Lease, o int64) Event{
 		"a known record": func(l *Lease, o int64) Event {
 			return l.Read(o, &Record{Kind: Hello, Session: Session{"y", 1}, Read: -1}, start)
@@ -66,7 +66,7 @@ func TestALogWithAGap(t *testing.T) {
 
 // Any record at an offset already read, or whose sender has read beyond it, shows that the log
 // went back.
-func TestALogThatWentBack(t *testing.T) {
+func TestRewoundLogIsNoticed(t *testing.T) {
 	for name, read := range map[string]func(l *Lease, o int64) Event{
 		"a known record": func(l *Lease, o int64) Event {
 			return l.Read(o, &Record{Kind: Hello, Session: Session{"y", 1}, Read: -1}, start)

@@ -111,10 +111,10 @@ func TestALogMayFailWithoutAGap(t *testing.T) {
 	}
 }
 
-// TestEverythingIsLedOnceItIsCalm lets the adversary work; then all faults end. Every wanted role
+// TestAllRolesAreLedOnceFaultsEnd lets the adversary work; then all faults end. Every wanted role
 // must be led within the time of a fresh Claim, plus an allowance for split votes and late
 // records.
-func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
+func TestAllRolesAreLedOnceFaultsEnd(t *testing.T) {
 	simulate(t, 200, func(seed uint64) *simWorld {
 		w := newSimWorld(seed, plainProfile)
 		w.Run(w.pr.horizon, nil)
