@@ -85,7 +85,7 @@ func TestAssignKeepsToTheShare(t *testing.T) {
 }
 
 // The roles of a crashed member go to all others, and each of them knows its part.
-func TestAssignSpreadsWhatTheDeadHad(t *testing.T) {
+func TestAssignSpreadsRolesOfACrashedMember(t *testing.T) {
 	for seed := range uint64(20) {
 		w := settled(random(seed), 20, 400)
 		before := w.names()
@@ -123,7 +123,7 @@ func TestAssignAtScale(t *testing.T) {
 }
 
 // A member that already has its share is passed over, whatever the hash says.
-func TestAssignPassesOverWhoHasEnough(t *testing.T) {
+func TestAssignPassesOverMembersWithTheirShare(t *testing.T) {
 	w := newWorld(crowd(random(9), 2, 200), 200)
 	w.deal(func(role int) int {
 		if role < 100 {
@@ -145,7 +145,7 @@ func TestAssignPassesOverWhoHasEnough(t *testing.T) {
 
 // A vacant role counts as held by nobody, even if holders names its former holder. A role that is
 // neither held nor vacant is ignored.
-func TestAssignBelievesWhatIsSaidToBeVacant(t *testing.T) {
+func TestAssignTreatsListedRolesAsVacant(t *testing.T) {
 	p := New([]Candidate{{ID: "a", Roles: 40}, {ID: "b", Roles: 40}})
 	holders := make([]int32, 20) // all are a's; the last twenty are nobody's
 	for _, to := range p.Assign([]int32{0, 1, 2, 3, 4, 5}, holders) {

@@ -10,7 +10,7 @@ import (
 
 // While the rest is level, roles that have to move go to the members with fewer roles, and no
 // other role moves because of that.
-func TestMovesOfTheMisplacedDisturbNobodyElse(t *testing.T) {
+func TestMovesOfMisplacedRolesMoveNoOthers(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 300, Priority: 1}, {ID: "b", Steady: true, Roles: 300, Priority: 1}, {ID: "c", Steady: true, Roles: 300},
 	}, 210)
@@ -29,7 +29,7 @@ func TestMovesOfTheMisplacedDisturbNobodyElse(t *testing.T) {
 
 // In the end each role is with a steady member that prefers it most, unless a member that is not
 // steady but deserves it as much, or more, has it. Each class is level.
-func TestMovesServeThePreferred(t *testing.T) {
+func TestMovesServePreferredMembers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := rapid.IntRange(1, 60).Draw(t, "roles")
 		r := random(rapid.Uint64().Draw(t, "seed"))
@@ -84,7 +84,7 @@ func TestMovesServeThePreferred(t *testing.T) {
 
 // Roles that have to move do not wait for room that is kept for a member that is not steady. They
 // are shared out among those that are steady.
-func TestMovesOfTheMisplacedDoNotWait(t *testing.T) {
+func TestMisplacedRolesMoveAtOnce(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "u", Roles: 40}, {ID: "z"},
 	}, 40)
@@ -106,7 +106,7 @@ func TestMovesOfTheMisplacedDoNotWait(t *testing.T) {
 
 // Roles that a member that is not steady deserves more do not count: the others level what they
 // have.
-func TestMovesLevelBesideWhatIsDeservedMore(t *testing.T) {
+func TestMovesLevelDespiteRolesDeservedMore(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Priority: 1},
 	}, 40)
@@ -117,7 +117,7 @@ func TestMovesLevelBesideWhatIsDeservedMore(t *testing.T) {
 
 // A member with an excess that is not steady gives up roles that others deserve as much as it
 // does.
-func TestMovesKeepWhatIsDeservedMore(t *testing.T) {
+func TestMovesKeepRolesDeservedMore(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Prefs: slices.Repeat([]int32{1}, 10)},
 	}, 40)
@@ -127,7 +127,7 @@ func TestMovesKeepWhatIsDeservedMore(t *testing.T) {
 }
 
 // A member keeps its share, even if the roles that it has to give up for others may not move.
-func TestMovesKeepTheShareBesideWhatMayNotMove(t *testing.T) {
+func TestMovesKeepTheShareDespiteFixedRoles(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 20}, {ID: "u", Roles: 20, Prefs: slices.Repeat([]int32{-1}, 10)},
 	}, 20)
@@ -138,7 +138,7 @@ func TestMovesKeepTheShareBesideWhatMayNotMove(t *testing.T) {
 
 // Several members that have to give up all they have choose different room. After one round all
 // is level.
-func TestMovesOfSeveralMisplaced(t *testing.T) {
+func TestMovesOfSeveralMisplacedRoles(t *testing.T) {
 	r := random(4)
 	who := crowd(r, 8, 80)
 	for i := range 4 {

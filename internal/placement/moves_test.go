@@ -136,7 +136,7 @@ func TestMovesServeSeveralTakersAtOnce(t *testing.T) {
 }
 
 // A role that may not move stays, and does not stop the rest.
-func TestMovesLeaveAloneWhatMayNotMove(t *testing.T) {
+func TestMovesSkipFixedRoles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := rapid.IntRange(1, 70).Draw(t, "roles")
 		r := random(rapid.Uint64().Draw(t, "seed"))
@@ -162,7 +162,7 @@ func TestMovesLeaveAloneWhatMayNotMove(t *testing.T) {
 
 // Several newcomers one after the other: the first does not get the room of those that are not
 // steady yet, so nothing has to move on.
-func TestMovesLeaveRoomForWhoComesNext(t *testing.T) {
+func TestMovesLeaveRoomForMembersSoonSteady(t *testing.T) {
 	who := crowd(random(3), 10, 600)
 	for i := range who[5:] {
 		who[5+i].Steady, who[5+i].Soon = false, true
@@ -182,7 +182,7 @@ func TestMovesLeaveRoomForWhoComesNext(t *testing.T) {
 
 // Of several newcomers, some givers know three to be steady, others all five. They must not
 // choose the same room.
-func TestMovesOfWhoKnowsOneMoreToBeSteady(t *testing.T) {
+func TestMovesWithViewsThatDifferInOneSteadyMember(t *testing.T) {
 	who := crowd(random(3), 15, 600)
 	slices.SortFunc(who, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })
 	var some, all []Candidate
@@ -236,7 +236,7 @@ func TestMovesWaitUntilAMemberIsSteady(t *testing.T) {
 
 // A member that is not steady gives up what others deserve more, and its excess. It keeps what it
 // deserves more itself.
-func TestMovesFromWhoIsNotSteady(t *testing.T) {
+func TestMemberThatIsNotSteadyHandsOver(t *testing.T) {
 	who := []Candidate{
 		{ID: "a", Steady: true, Roles: 30},
 		{ID: "b", Roles: 30, Prefs: slices.Concat(slices.Repeat([]int32{-1}, 10), slices.Repeat([]int32{0}, 10), slices.Repeat([]int32{1}, 10))},
@@ -271,7 +271,7 @@ func TestMovesWithDifferentRoles(t *testing.T) {
 
 // Roles without a holder, roles of a process that is not a candidate, and roles beyond what
 // anybody announced are ignored.
-func TestMovesPassOverTheUnknown(t *testing.T) {
+func TestMovesIgnoreRolesOfUnknownHolders(t *testing.T) {
 	w := newWorld(crowd(random(1), 2, 20), 25)
 	w.deal(func(role int) int {
 		switch {

@@ -90,7 +90,7 @@ func someone(t *rapid.T, roles int) []Candidate {
 }
 
 // Two roles are of one class exactly if the same candidates deserve them.
-func TestClassesAreWhoDeservesARole(t *testing.T) {
+func TestClassesGroupRolesByDeservingCandidates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := New(someone(t, rapid.IntRange(1, 40).Draw(t, "roles")))
 		for steady, part := range map[bool]*classes{false: p.all, true: p.steady} {
@@ -180,7 +180,7 @@ func TestRankIsBounded(t *testing.T) {
 }
 
 // Nonsense announced by a peer is bounded, and causes no panic.
-func TestNewOfNonsense(t *testing.T) {
+func TestNewBoundsNonsense(t *testing.T) {
 	p := New([]Candidate{{ID: "a", Roles: math.MaxInt}, {ID: "b", Roles: -5, Priority: math.MaxInt}, {Prefs: []int32{}, Roles: 3, Steady: true}})
 	require.Equal(t, MaxRoles, p.Candidate(p.Find("a")).Roles)
 	require.Zero(t, p.Candidate(p.Find("b")).Roles)
@@ -195,7 +195,7 @@ func TestNewOfNonsense(t *testing.T) {
 }
 
 // Two processes with the same knowledge decide alike, in whatever order they got it.
-func TestEverybodyDecidesAlike(t *testing.T) {
+func TestAllProcessesDecideAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := rapid.IntRange(1, 60).Draw(t, "roles")
 		who := someone(t, roles)

@@ -54,9 +54,9 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestModelRefutesWhatIsPlausible lets the model find the fault in rules that are as plausible as
+// TestModelRefutesPlausibleRules lets the model find the fault in rules that are as plausible as
 // the real one, and in situations that the assumptions exclude.
-func TestModelRefutesWhatIsPlausible(t *testing.T) {
+func TestModelRefutesPlausibleRules(t *testing.T) {
 	if seeded.Race {
 		t.Skip("one goroutine, in which there is no race to detect: make sim runs it")
 	}

@@ -8,19 +8,19 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// How many seeds the guards run, with a mutant or without. The first half of them is enough to
-// break each rule below.
+// These are the numbers of seeds that the guards run, with a mutant or without. The first half is
+// enough to break each rule below.
 const (
 	plainSeeds = 1200
 	huntSeeds  = 400
 	lossySeeds = 200
 )
 
-// The rules of the majority, each with a mutant that leaves it out. The rules of a single log are
+// The rules of the majority, each with a mutant that removes it. The rules of a single log are
 // guarded in internal/lease.
 var rules = []mutation.Mutant{
 	// Tokens.
-	{Rule: "reading back an own valid claim lifts the ballot above all that were seen", File: "quorum.go",
+	{Rule: "reading back an own valid Claim lifts the ballot above all that were noted", File: "quorum.go",
 		Old: "	if ev.Won {\n		q.lift(q.seen + 1)\n	}\n", New: "",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
 	{Rule: "a fresh claim starts from the wall clock", File: "make.go",
@@ -32,19 +32,19 @@ var rules = []mutation.Mutant{
 	{Rule: "a Snapshot has the largest ballot that its sender has seen", File: "make.go",
 		Old: "			records[i].Ballot = max(q.bal, q.seen)\n", New: "",
 		Guard: "TestASnapshotTellsOfTheBallotsOfThoseWhoLeft", Want: "token went back"},
-	{Rule: "ballots are seen while the fold is unknown", File: "quorum.go",
+	{Rule: "ballots are noted even while the fold is unknown", File: "quorum.go",
 		Old: "	if !own {\n", New: "	if !own && v.lease.Known() {\n",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
-	{Rule: "the ballots of Beats are seen", File: "quorum.go",
+	{Rule: "the ballots of Beats are noted", File: "quorum.go",
 		Old: "	if !own {\n", New: "	if !own && r.Kind != lease.Beat {\n",
 		Guard: "TestEvidenceTellsOfItsBallot/beat", Want: "token went back"},
-	{Rule: "the ballots of Claims are seen", File: "quorum.go",
+	{Rule: "the ballots of Claims are noted", File: "quorum.go",
 		Old: "	if !own {\n", New: "	if !own && r.Kind != lease.Claim {\n",
 		Guard: "TestEvidenceTellsOfItsBallot/claim", Want: "token went back"},
-	{Rule: "the ballots of records of a newer version are seen", File: "quorum.go",
+	{Rule: "the ballots of records of a newer version are noted", File: "quorum.go",
 		Old: "	q.Answered(log, now)\n	q.seen = max(q.seen, ballot)\n", New: "	q.Answered(log, now)\n",
 		Guard: "TestARecordOfANewerVersionTellsOfItsBallot", Want: "token went back"},
-	{Rule: "the largest ballot that a log tells is seen", File: "quorum.go",
+	{Rule: "the largest ballot that a log reports is noted", File: "quorum.go",
 		Old: "	q.seen = max(q.seen, min(top, lease.MaxBallot))\n", New: "",
 		Guard: "TestALogTellsItsLargestBallot", Want: "token went back"},
 	{Rule: "a term begins only on logs from which its token was read back", File: "units.go",
@@ -67,15 +67,15 @@ var rules = []mutation.Mutant{
 	{Rule: "the ballot rises above the token of a term that has ended", File: "units.go",
 		Old: "	q.lift(u.token + 1)\n", New: "",
 		Guard: "TestSimulation/plain", Want: `seed \d+: token (led again|went back)`, Seeds: plainSeeds},
-	{Rule: "a term that is no longer led has ended", File: "units.go",
+	{Rule: "a term that is no longer led ends for good", File: "units.go",
 		Old: "		if (g.counts & young).size() < q.majority {\n", New: "		if (g.counts | young&0).size() < q.majority {\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: token led again`, Seeds: plainSeeds},
 
 	// Exclusivity.
-	{Rule: "a majority, not any log", File: "quorum.go",
+	{Rule: "a term needs a majority, not any log", File: "quorum.go",
 		Old: "majority: rules.Logs/2 + 1,", New: "majority: 1,",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "more than half of the logs", File: "quorum.go",
+	{Rule: "a majority is more than half of the logs", File: "quorum.go",
 		Old: "majority: rules.Logs/2 + 1,", New: "majority: max(1, rules.Logs/2),",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 	{Rule: "a session that has ended sustains no term", File: "quorum.go",
@@ -89,10 +89,10 @@ var rules = []mutation.Mutant{
 	{Rule: "silence of the former incarnation does not count", File: "quorum.go",
 		Old: "	v.lease.Begin(s, false, now)\n", New: "	if v.begun {\n		v.lease.Begin(s, false, now.Add(-q.rules.T*2/3))\n	} else {\n		v.lease.Begin(s, false, now)\n	}\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two (leaders|holders)`, Seeds: plainSeeds},
-	{Rule: "an empty log is not a known one", File: "../lease/lease.go",
+	{Rule: "the fold of an empty log is not known", File: "../lease/lease.go",
 		Old: "	if whole {\n", New: "	if s == 0 {\n		l.join = nil\n	} else if whole {\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two (leaders|holders)`, Seeds: plainSeeds},
-	{Rule: "a new session at every begin", File: "../lease/lease.go",
+	{Rule: "every Begin starts a new session", File: "../lease/lease.go",
 		Old: "	l.renew()\n	l.fold = newFold()\n", New: "	if l.own.session.N == 0 {\n		l.renew()\n	}\n	l.fold = newFold()\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (two|token|led by its bound)`, Seeds: plainSeeds},
 
@@ -102,17 +102,17 @@ var rules = []mutation.Mutant{
 		Guard: "TestSimulation/lossy", Want: `seed \d+: (folds differ|two (leaders|holders)|alarm)`, Seeds: lossySeeds},
 	{Rule: "after a loss the log is begun again, not read on", File: "../lease/consume.go",
 		Old: "return o <= l.read || l.rules.Dense && o > l.read+1 }", New: "return o <= l.read }",
-		Guard: "TestALossMakesTwoLeaders", Want: "two leaders"},
+		Guard: "TestRecordsLostOnTheirWayMakeNoSecondLeader", Want: "two leaders"},
 
 	// Folds that differ. The rules are those of package lease.
 	{Rule: "a wrong fold ends, even with one vote against one", File: "../lease/doubt.go",
 		Old: "	case now.Raw >= d.until:\n		return tied\n", New: "",
-		Guard: "TestAMisreadRecord/a_claim_on_1_of_3_logs,_2_processes", Want: "a wrong fold is kept"},
-	{Rule: "a process with a wrong fold costs no other process its leadership", File: "../lease/doubt.go",
+		Guard: "TestMisreadRecordDoesBoundedHarm/a_claim_on_1_of_3_logs,_2_processes", Want: "a wrong fold is kept"},
+	{Rule: "a process with a wrong fold does not end another process's leadership", File: "../lease/doubt.go",
 		Old: "	case other > same:\n", New: "	case other > 0:\n",
-		Guard: "TestAMisreadRecord/a_claim_on_1_of_3_logs,_3_processes", Want: "processes that misread nothing begin again"},
+		Guard: "TestMisreadRecordDoesBoundedHarm/a_claim_on_1_of_3_logs,_3_processes", Want: "processes that misread nothing begin again"},
 
-	// The model visits every state, so it finds these always, not by chance.
+	// The model visits every state, so it always finds these faults, not only by chance.
 	{Rule: "a term's token exceeds all earlier ballots in its log, in every schedule of three records", File: "quorum.go",
 		Old: "	if ev.Won {\n		q.lift(q.seen + 1)\n	}\n", New: "",
 		Guard: "TestModel/one_log", Want: "token went back"},
@@ -133,7 +133,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a log without evidence is not counted", File: "quorum.go",
 		Old:   "	if n < majority {\n		return clock.Instant{}\n	}\n	return oldest(vs[:majority])\n",
 		New:   "	if n == 0 {\n		return clock.Instant{}\n	}\n	return oldest(vs[:min(n, majority)])\n",
-		Guard: "TestTheBoundIsTheMajoritythLargest", Want: "the bound is the majority-th largest"},
+		Guard: "TestBoundIsTheMajoritythLargest", Want: "the bound is the majority-th largest"},
 	{Rule: "of the majority, the oldest evidence counts", File: "quorum.go",
 		Old: "oldest(vs[:majority])", New: "oldest(vs[:1])",
 		Guard: "TestSimulation/plain", Want: `seed \d+: led by its bound alone`, Seeds: plainSeeds},
@@ -144,13 +144,13 @@ var rules = []mutation.Mutant{
 		Guard: "TestALogMayFailWithoutAGap/logs_forget_in_turn", Want: "not led all the time"},
 	{Rule: "a role held on too few logs is given back", File: "policy.go",
 		Old: "return now.Mono >= u.tried.Add(4*patience) || !q.first(role, now)", New: "return patience < 0",
-		Guard: "TestSplitVotes/.*", Want: `seed \d+: split vote`},
+		Guard: "TestSplitVotesAreDecided/.*", Want: `seed \d+: split vote`},
 	{Rule: "a term that waits for a larger ballot gets its Beat at once", File: "policy.go",
 		Old: "waiting.has(log) && v.back < q.bal && v.said < q.bal {", New: "v == nil {",
-		Guard: "TestALateFreshClaimGoesBeyondWhatItMissed", Want: "does not lead"},
+		Guard: "TestLateFreshClaimLeadsWithALargerBallotThanItMissed", Want: "does not lead"},
 	{Rule: "the silence of a holder is noticed", File: "policy.go",
 		Old: "			return 1\n		}\n		return 0\n", New: "			return 0\n		}\n		return 0\n",
-		Guard: "TestEverythingIsLedSoonInQuietTimes/leader_crash,_3_logs", Want: `seed \d+: led after`},
+		Guard: "TestAllRolesAreLedSoonInQuietTimes/leader_crash,_3_logs", Want: `seed \d+: led after`},
 }
 
 // ofTransport are the rules that this package expects its callers to keep. In the library,

@@ -38,7 +38,7 @@ func (s *script) at() clock.Instant {
 
 func (s *script) wait(d time.Duration) { s.now += d }
 
-// silence waits until no lease that is not renewed meanwhile can still be running.
+// silence waits until every lease that is not renewed meanwhile is over.
 func (s *script) silence() { s.wait(clock.Wait(simT, 0) + time.Millisecond) }
 
 // start boots a process that wants role 0, and lets it begin to read all logs at their ends.
@@ -128,7 +128,7 @@ func (a *actor) snapshot(log int) {
 // exceeds the largest one in the log. But then a process that adopts this fresh Claim, and does
 // not know that ballot, would have another fold than all others. So the fold ignores ballots, and
 // a process that reads its own Claim back raises its ballot above all that it has read before.
-func TestALateFreshClaimGoesBeyondWhatItMissed(t *testing.T) {
+func TestLateFreshClaimLeadsWithALargerBallotThanItMissed(t *testing.T) {
 	s := newScript(t, 1)
 	slow, b := s.start("slow"), s.start("b")
 	s.silence()
@@ -177,8 +177,8 @@ func TestATermBeginsWhenItsBallotHasComeBack(t *testing.T) {
 	require.Greater(t, b.win(), token, "token went back")
 }
 
-// A newcomer may find no trace of a process that left but a Snapshot, written by a process whose
-// own ballot was never large.
+// A process that left has left no trace but a Snapshot, written by a process whose own ballot was
+// never large. A newcomer must still learn its ballot.
 func TestASnapshotTellsOfTheBallotsOfThoseWhoLeft(t *testing.T) {
 	s := newScript(t, 1)
 	a, witness := s.start("a"), s.start("witness")
@@ -193,7 +193,7 @@ func TestASnapshotTellsOfTheBallotsOfThoseWhoLeft(t *testing.T) {
 	require.Greater(t, c.win(), first, "token went back")
 }
 
-// A log may tell the largest ballot in it. Then tokens rise without any clock, even if the process
+// If a log reports the largest ballot in it, tokens rise without any clock, even if the process
 // begins behind all records, and the former leader's wall clock was far ahead.
 func TestALogTellsItsLargestBallot(t *testing.T) {
 	s := newScript(t, 1)
@@ -208,7 +208,7 @@ func TestALogTellsItsLargestBallot(t *testing.T) {
 	require.Greater(t, b.win(), first, "token went back")
 }
 
-// A record of a newer version has a ballot, too: a token may have begun with it.
+// A record of a newer version has a ballot too, and a token may have begun with it.
 func TestARecordOfANewerVersionTellsOfItsBallot(t *testing.T) {
 	s := newScript(t, 1)
 	a := s.start("a")
@@ -233,7 +233,7 @@ func TestEvidenceTellsOfItsBallot(t *testing.T) {
 			s.silence()
 			s.append(a.contest()...)
 			if by == lease.Beat {
-				a.lift(a.bal + 5) // as another log may teach it
+				a.lift(a.bal + 5) // as another log may have taught it
 			}
 			first := a.settleIt()
 			b.read()
@@ -243,8 +243,8 @@ func TestEvidenceTellsOfItsBallot(t *testing.T) {
 	}
 }
 
-// A process leads on a log that another process never heard of. Both the log and the leader are
-// gone when the other one claims, not for the first time. It knows no ballot but its own.
+// A process has led on a log that another process never heard of. Both the log and that leader are
+// gone when the other process claims, not for the first time. It knows no ballot but its own.
 func TestEveryFreshClaimStartsFromTheWallClock(t *testing.T) {
 	s := newScript(t, 1)
 	a := s.start("a")
@@ -260,14 +260,14 @@ func TestEveryFreshClaimStartsFromTheWallClock(t *testing.T) {
 	require.Greater(t, a.win(), second, "token went back")
 }
 
-// A log whose Claim was sent before the term's token was drawn sustains the term only after a
+// A log whose Claim was sent before the term's token was chosen sustains the term only after a
 // Beat.
 func TestALogJoinsATermWithItsToken(t *testing.T) {
 	s := newScript(t, 3)
 	a := s.start("a")
 	s.silence()
 	s.append(a.contest()...)
-	a.lift(a.bal + 5) // as another process's ballot would
+	a.lift(a.bal + 5) // as another process's ballot would raise it
 	for log := range 2 {
 		r, ok := a.readOn(log).Beat(log, s.at())
 		require.True(t, ok)
@@ -301,10 +301,10 @@ func (a *actor) readOn(log int) *actor {
 	return a
 }
 
-// A process loses another's Claims on two of three logs, and reads on. By what it has read, the
-// role is free. Its Claim would be valid in every fold, since it says that its sender read all
+// A process loses another one's Claims on two of three logs, and reads on. By what it has read, the
+// role is free. Its own Claim would be valid in every fold, since it says that its sender read all
 // evidence. Only the gap shows the loss.
-func TestALossMakesTwoLeaders(t *testing.T) {
+func TestRecordsLostOnTheirWayMakeNoSecondLeader(t *testing.T) {
 	s := newScript(t, 3)
 	a, b := s.start("a"), s.start("b")
 	s.silence()
@@ -326,8 +326,8 @@ func TestALossMakesTwoLeaders(t *testing.T) {
 	require.False(t, second, "two leaders")
 }
 
-// A log did not answer when its holder's lease ended, and now answers again, first with a record.
-// The leader claims its role there: the next log may fail.
+// A log did not answer when a holder's lease ended, and now answers again, first with a record. The
+// leader claims its role there, because another log may fail next.
 func TestALogThatAnswersWithARecordIsClaimed(t *testing.T) {
 	for name, read := range map[string]func(a *actor, r *lease.Record){
 		"record":           func(a *actor, r *lease.Record) { a.Read(2, a.next[2], r, a.s.at()) },

@@ -30,8 +30,8 @@ func (w *simWorld) settledBy() *simProc {
 	return w.leader()
 }
 
-// However five machines are cut in two, only the larger part has a leader. Once the cut has
-// healed, there is one, too.
+// However five machines are cut in two, only the larger part has a leader. Once the cut has healed,
+// there is one leader as well.
 func TestNoSplitBrainInAnyPartitionOfFive(t *testing.T) {
 	for side := range 1 << 4 { // machine 4 is always on side 0: the other cuts are mirror images
 		simulateQuiet(t, 1, 5, 5, func(w *simWorld) {
@@ -79,7 +79,7 @@ func TestALeaderThatLosesTheMajorityStepsDown(t *testing.T) {
 
 // Two halves cannot reach each other, but one machine reaches both. There is one leader, and it
 // stays when that machine changes sides.
-func TestANodeBetweenTwoHalves(t *testing.T) {
+func TestOneLeaderWhenOneMachineReachesBothHalves(t *testing.T) {
 	simulateQuiet(t, 10, 5, 5, func(w *simWorld) {
 		w.settledBy()
 		for _, p := range w.procs {
@@ -107,9 +107,8 @@ func TestANodeBetweenTwoHalves(t *testing.T) {
 	})
 }
 
-// One-way cuts. A process leads nothing if it hears everything and is heard by nobody, or if it
-// is heard and hears nothing.
-func TestOneWayCuts(t *testing.T) {
+// A one-way cut leaves a process unable to write or unable to read. In both cases it leads nothing.
+func TestProcessCutOffInOneDirectionLeadsNothing(t *testing.T) {
 	for name, cut := range map[string]func(p *simProc, log int){
 		"heard by nobody": func(p *simProc, log int) { p.cutOut(log, true) },
 		"hears nobody":    func(p *simProc, log int) { p.cutIn(log, true) },

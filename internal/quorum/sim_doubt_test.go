@@ -18,8 +18,8 @@ type truth struct {
 	hashes []uint64
 }
 
-// misreading is a world in which one process misreads a record on some logs, and what follows
-// from that.
+// misreading is a world in which one process misreads a record on some logs. It measures the
+// consequences.
 type misreading struct {
 	*simWorld
 	who            *simProc
@@ -84,8 +84,7 @@ func (m *misreading) pass(d time.Duration) {
 	}
 }
 
-// lasting returns for how long something has been true. If it has just become true, that begins
-// now.
+// lasting returns for how long something has been true, counted from the call that first found it true.
 func (m *misreading) lasting(since map[[2]int]time.Duration, at [2]int, is bool) time.Duration {
 	if !is {
 		delete(since, at)
@@ -136,7 +135,7 @@ func (m *misreading) churn() {
 	}
 	p.tick()
 	m.pass(simT / 4)
-	for _, q := range m.procs { // a process that takes it for free claims it
+	for _, q := range m.procs { // a process that takes the role for free claims it
 		q.want[role] = true
 		q.wish()
 	}
@@ -161,11 +160,11 @@ func (m *misreading) newcomer() {
 	}
 }
 
-// TestAMisreadRecord lets one process take a record for one without effect, on one log or on
+// TestMisreadRecordDoesBoundedHarm lets one process take a record for one without effect, on one log or on
 // most. Every wrong fold must end, and everything must be led. The unavoidable harm must stay
 // within bounds: two leaders only where the process misread a Claim on most of the logs, and the
 // other processes, if there are several, seldom begin again.
-func TestAMisreadRecord(t *testing.T) {
+func TestMisreadRecordDoesBoundedHarm(t *testing.T) {
 	if seeded.Race {
 		t.Skip("one goroutine, in which there is no race to detect: make sim runs it")
 	}

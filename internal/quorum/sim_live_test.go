@@ -11,10 +11,10 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// How a majority of logs behaves in quiet times, with latencies around half a round trip of
-// T/100, good clocks, and processes of equal rank. The bounds follow from the rules: W(T) where
-// everything was lost, plus some round trips. The worst of hundreds of runs must keep them.
-func TestEverythingIsLedSoonInQuietTimes(t *testing.T) {
+// How a majority of logs behaves in quiet times, with latencies around half a round trip of T/100,
+// good clocks, and processes of equal rank. The bounds follow from the rules: W(T) where everything
+// was lost, plus some round trips. The worst of hundreds of runs must stay within them.
+func TestAllRolesAreLedSoonInQuietTimes(t *testing.T) {
 	const trip = simT / 100
 	silence := clock.Wait(simT, calmRho)
 	for _, c := range []struct {
@@ -59,10 +59,10 @@ func TestEverythingIsLedSoonInQuietTimes(t *testing.T) {
 	}
 }
 
-// TestSplitVotes gives all candidates the same rank and no jitter. They claim at the same instant
+// TestSplitVotesAreDecided gives all candidates the same rank and no jitter. They claim at the same instant
 // on all logs, and each wins some. All but one must give way, and new attempts must come further
 // and further apart.
-func TestSplitVotes(t *testing.T) {
+func TestSplitVotesAreDecided(t *testing.T) {
 	const trip = simT / 100
 	silence := clock.Wait(simT, calmRho)
 	for _, c := range []struct{ logs, procs int }{{3, 3}, {3, 5}, {5, 5}} {
@@ -124,7 +124,8 @@ func TestAllRolesAreLedOnceFaultsEnd(t *testing.T) {
 		w.Now = max(w.Now, w.pr.horizon)
 		w.settleDown()
 		begun := w.Now
-		// Many times what is needed, besides what is in flight: beyond that the world only ticks.
+		// The limit is many times the events needed, plus those in flight. Beyond it the world only
+		// ticks.
 		w.Limit = w.Happened + 10*w.Pending() + 200_000
 		slow := time.Duration(float64(clock.Wait(simT, w.pr.rho)) / (1 - w.pr.rho) / (1 - w.pr.sigma))
 		bound := 2*slow + 6*simT // in the end, failed Claims are repeated after 1.5 T

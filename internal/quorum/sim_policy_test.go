@@ -8,10 +8,10 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// What a simulated process does while it runs: what an elector would do, and sometimes anything
-// that the rules allow. Also what happens to it.
+// This file has what a simulated process does while it runs, and what happens to it. The process
+// does what an elector would do, and sometimes anything that the rules allow.
 
-// tick does what is due, and sometimes what is not.
+// tick does everything that is due, and sometimes something that is not.
 func (p *simProc) tick() {
 	w := p.w
 	if !p.alive || p.paused || w.Fault != "" {
@@ -228,7 +228,7 @@ func (p *simProc) crash() {
 	}
 }
 
-// resume ends a pause. What is due may be done before anything is read.
+// resume ends a pause. The process may do what is due before it reads anything.
 func (p *simProc) resume(inc int) {
 	if !p.alive || p.inc != inc || !p.paused {
 		return

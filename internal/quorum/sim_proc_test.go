@@ -9,7 +9,8 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// simProc is a simulated process around the Lease that ships, with what happens to it.
+// simProc is a simulated process around the Lease that ships. It also schedules what happens to
+// that process.
 type simProc struct {
 	w *simWorld
 	i int
@@ -17,13 +18,13 @@ type simProc struct {
 	q     *Lease
 	clk   simClock
 	inc   int // counts boots
-	ticks int // only the tick asked for last is due
+	ticks int // number of the tick that was asked for last: only that one is due
 
 	alive, paused bool
 	logs          []simReading
 	want          []bool
 	contest       map[int32]clock.Mono // when a vacant role will be contested
-	delay         time.Duration        // from when a role is vacant until then
+	delay         time.Duration        // how long a role is vacant before this process contests it
 	rank          int
 	led           []int64 // by role: the token it led by
 }

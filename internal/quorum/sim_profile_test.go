@@ -57,7 +57,7 @@ type simProfile struct {
 
 func of[E any](r *rand.Rand, all ...E) E { return all[r.IntN(len(all))] }
 
-// plainProfile has everything.
+// plainProfile has every kind of trouble.
 func plainProfile(r *rand.Rand) simProfile {
 	times := func(n ...int) time.Duration { return simT * time.Duration(of(r, n...)) }
 	p := simProfile{

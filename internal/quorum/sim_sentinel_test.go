@@ -43,7 +43,7 @@ const (
 	takesAnother     // takes another process than the registered one for dead
 )
 
-// crashProfile has everything, with deaths and sentinels.
+// crashProfile has every kind of trouble, with deaths and sentinels.
 func crashProfile(r *rand.Rand) simProfile {
 	p := plainProfile(r)
 	switch r.IntN(4) {

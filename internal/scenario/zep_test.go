@@ -157,7 +157,7 @@ func TestPriorityElectionZEPAnElectionWaitsOneStepForADeadFavourite(t *testing.T
 
 // The proposal's election loop: nodes of equal rank all start at the same time. Here each member
 // prefers itself, so that all claim at once. The scheduler decides which of them wins which log
-// (package quorum's TestSplitVotes draws that). A few round trips later, one of them leads.
+// (package quorum's TestSplitVotesAreDecided draws that). A few round trips later, one of them leads.
 func TestPriorityElectionZEPASplitVoteEndsSoon(t *testing.T) {
 	for _, size := range []struct{ nodes, logs, runs int }{{3, 3, 20}, {5, 3, 10}, {5, 5, 10}} {
 		t.Run(fmt.Sprintf("%d nodes, %d logs", size.nodes, size.logs), func(t *testing.T) {

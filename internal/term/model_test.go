@@ -226,7 +226,7 @@ func (b *bench) check(t require.TestingT) {
 
 // The table does what the model does, in whatever order terms begin, are renewed, are to be given
 // up, end and lapse, and however seldom the application asks.
-func TestTableIsTheModel(t *testing.T) {
+func TestTableAgreesWithTheModel(t *testing.T) {
 	reasons := []Reason{Superseded, LogReset, Overdue, Unassigned}
 	rapid.Check(t, func(t *rapid.T) {
 		partitions := rapid.IntRange(1, 3).Draw(t, "partitions")

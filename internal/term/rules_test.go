@@ -17,7 +17,7 @@ var mutants = []mutation.Mutant{
 		Guard: "TestLeadsReadsVFirst", Want: "takes a newer V for a lapse"},
 	{Rule: "LeadsAny looks again if the lowest unit has ended", File: "published.go",
 		Old: "if l.lowest.Load() == lowest {", New: "if true {",
-		Guard: "TestLeadsAnyMissesNothing", Want: "misses the highest unit, which is led throughout"},
+		Guard: "TestLeadsAnyMissesNoLedUnit", Want: "misses the highest unit, which is led throughout"},
 	{Rule: "Leads does not take a shift for an end", File: "published.go",
 		Old: "case again == nil || again == of || again.id != of.id:", New: "default:",
 		Guard: "TestLeadsFollowsAShift", Want: "takes a move to another line for an end"},
@@ -29,7 +29,7 @@ var mutants = []mutation.Mutant{
 		Guard: "TestAShiftedTermGoesOn", Want: "peek|tells of a shift|nil pointer"},
 	{Rule: "a term that the application was told is over is not told again", File: "collect.go",
 		Old: "e.request == nil && !e.over:", New: "e.request == nil:",
-		Guard: "TestWhatWasToldOverStaysOver", Want: "Acquired|Kind:"},
+		Guard: "TestEndedTermDoesNotComeBack", Want: "Acquired|Kind:"},
 	{Rule: "how long a term lasts depends on the V that was looked at", File: "published.go",
 		Old: "	return of.id, *by, at, true\n", New: "	_ = by\n	v, _ = t.V(0)\n	return of.id, v, at, true\n",
 		Package: "../../nelitest", Guard: "TestSmallLogsTellHowLongATermLasts", Want: "is not positive"},
@@ -38,7 +38,7 @@ var mutants = []mutation.Mutant{
 		Guard: "TestLeadsBesideTheArbiter", Want: `led term \d+, token \d+, and \d+ was over`},
 	{Rule: "losses come before acquisitions", File: "collect.go",
 		Old: "of[i] != 0 && (first == 0 || of[i] < first)", New: "of[i] != 0 && (first == 0 || of[i] > first)",
-		Guard: "TestTableIsTheModel", Want: "Not equal"},
+		Guard: "TestTableAgreesWithTheModel", Want: "Not equal"},
 }
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }

@@ -49,7 +49,7 @@ func TestAShiftedTermFollowsItsNewLine(t *testing.T) {
 	require.Equal(t, Lost, b.Collect(b.clock)[0].Kind)
 }
 
-func TestATermThatWasNotToldMayBeShifted(t *testing.T) {
+func TestUntoldTermMayBeShifted(t *testing.T) {
 	b := newBench(2, 2)
 	b.renew(1)
 	b.start(0)
@@ -101,7 +101,7 @@ func TestLeadsAnyFollowsAShift(t *testing.T) {
 }
 
 // A reader without a lock always finds a unit led while it moves from line to line.
-func TestAShiftIsNoGap(t *testing.T) {
+func TestUnitIsLedThroughoutAShift(t *testing.T) {
 	table := New(func(now, v clock.Instant) bool { return now.Age(v) < time.Hour }, clock.Glance)
 	table.Open(3, 1)
 	for line := range 3 {

@@ -62,7 +62,7 @@ func TestNewsRings(t *testing.T) {
 
 // A term that the application was told has ended must not come back, even if the clock is set
 // back, or evidence comes late.
-func TestWhatWasToldOverStaysOver(t *testing.T) {
+func TestEndedTermDoesNotComeBack(t *testing.T) {
 	b := newBench(1, 1)
 	b.renew(0)
 	b.start(0)
@@ -83,7 +83,7 @@ func TestWhatWasToldOverStaysOver(t *testing.T) {
 	require.True(t, ok)
 }
 
-func TestBeforeItIsOpen(t *testing.T) {
+func TestTableBeforeOpen(t *testing.T) {
 	table := New(young, clock.Glance)
 	require.Empty(t, table.Collect(clock.Glance()))
 	require.False(t, table.Fresh())
@@ -145,7 +145,7 @@ func TestLeadsReadsVFirst(t *testing.T) {
 }
 
 // While any unit is led, LeadsAny reports it, even if the lowest unit ends meanwhile.
-func TestLeadsAnyMissesNothing(t *testing.T) {
+func TestLeadsAnyMissesNoLedUnit(t *testing.T) {
 	b := newBench(1, 3)
 	b.renew(0)
 	b.start(0, 1, 2)
@@ -163,7 +163,7 @@ func TestLeadsAnyMissesNothing(t *testing.T) {
 	require.Equal(t, 2, next)
 }
 
-func TestOneChangeForUnitsThatChangeAlike(t *testing.T) {
+func TestUnitsThatChangeAlikeShareAChange(t *testing.T) {
 	const n = 1000
 	b := newBench(4, n)
 	var of [4][]int
