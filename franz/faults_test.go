@@ -18,8 +18,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// franz-go reports lost records only after it has moved its position back. Nothing that it reads
-// from there may be returned as if it followed.
+// franz-go reports lost records only after it has moved its position back. Records read from there
+// must not be returned as if they followed.
 func TestTruncatedLogStopsReading(t *testing.T) {
 	c := cluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "log"))
 	b := newBed(t, c)
@@ -178,7 +178,8 @@ func TestReaderStaysOutOfRecreatedTopic(t *testing.T) {
 	pollError(t, r, kafka.ErrUnknownTopic)
 }
 
-// A topic that was read is not new: that it is unknown is reported at once, also to a reader that has begun again.
+// A topic that was read before is not new. If it becomes unknown, that is reported at once, even to
+// a reader that has begun again.
 func TestDeletionOfATopicThatWasReadIsReportedAtOnce(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		t.Run(fmt.Sprint("assigned again ", again), func(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 // them, for ever (docs/clients.md). Every process must recover by itself, both one that only
 // reads and one that has to be in a group. This is a test of librdkafka. It is in this module
 // because a broker that sends such answers on request is here.
-func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
+func TestClientsThatForgotAllBrokersAreReplaced(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	confluent, err := confluent.New()
@@ -75,8 +75,8 @@ func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
 	began := time.Now()
 	require.Eventually(t, func() bool { return unwell() == 0 }, patience, 20*time.Millisecond, "all clients have recovered")
 	t.Log("all are well after", time.Since(began))
-	// Not each Neli has to: on a busy machine, a client that got no answer meanwhile has forgotten
-	// nothing.
+	// Not every client has to be replaced: on a busy machine, one that got no answer meanwhile has
+	// forgotten nothing.
 	replaced := uint64(0)
 	for n := range well {
 		t.Log(n.Config().Name, "has replaced", n.Stats().ReadersReplaced)
@@ -85,9 +85,9 @@ func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
 	require.Positive(t, replaced)
 }
 
-// After an outage, a member joins its group without asking about the topic first. It would not repeat that question if it was
-// lost, and would be out of the group until its next regular look at the metadata.
-func TestAnOutageDoesNotMakeAMemberForgetTheTopic(t *testing.T) {
+// After an outage, a member joins its group without first asking about the topic. If that question were lost, the
+// client would not repeat it, and the member would stay out of the group until the client next looks at the metadata.
+func TestMemberRemembersTheTopicThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	confluent, err := confluent.New()
@@ -136,9 +136,9 @@ func TestAnOutageDoesNotMakeAMemberForgetTheTopic(t *testing.T) {
 	poll(joined.Load)
 }
 
-// A question for the brokers must return an error when there are none. A question by librdkafka's
-// admin client aborts the process then.
-func TestNoBrokersAreAnError(t *testing.T) {
+// A question about the brokers must return an error if there are none. librdkafka's admin client
+// aborts the process in that case.
+func TestAnswerWithoutBrokersIsAnError(t *testing.T) {
 	c := cluster(t)
 	confluent, err := confluent.New()
 	require.NoError(t, err)

@@ -261,7 +261,7 @@ func TestTokenProperties(t *testing.T) {
 
 // The endpoint gets the id and the secret as they are, as from librdkafka
 // (rd_kafka_oidc_client_credentials_build_auth_header).
-func TestTheEndpointGetsTheSecretAsItIs(t *testing.T) {
+func TestEndpointGetsTheSecretUnencoded(t *testing.T) {
 	const id, secret = "a+b", "s/c=r%t+ü"
 	var got string
 	token := issued(t, jwt.MapClaims{"sub": "service", "exp": time.Now().Add(time.Hour).Unix()})
@@ -282,7 +282,7 @@ func TestTheEndpointGetsTheSecretAsItIs(t *testing.T) {
 
 // A redirect to another server is not followed: it would get the secret, or the assertion. The status says
 // what to change. One to another path of the same server is followed.
-func TestNoOtherServerGetsTheSecret(t *testing.T) {
+func TestRedirectsToOtherServersAreNotFollowed(t *testing.T) {
 	assertion := filepath.Join(t.TempDir(), "assertion")
 	require.NoError(t, os.WriteFile(assertion, []byte("a.b.c"), 0o600))
 	token := issued(t, jwt.MapClaims{"sub": "service", "exp": time.Now().Add(time.Hour).Unix()})

@@ -169,7 +169,7 @@ func TestRemoteAssignor(t *testing.T) {
 	}
 }
 
-// All that cannot be done is reported, together and without secrets.
+// All faults are reported together, without secrets.
 func TestFaults(t *testing.T) {
 	_, err := Provider().Producer(map[string]string{
 		"bootstrap.servers": "a:1", "socket.timeout.ms": "soon", "acks": "1", "no.such.property": "x", "sasl.oauthbearer.config": "s3cret-1",
@@ -242,8 +242,9 @@ func TestUnsuitableOptions(t *testing.T) {
 	assert.Equal(t, 3*time.Millisecond, k.OptValue(kgo.ProducerLinger), "a property takes precedence over an option")
 }
 
-// An option that franz-go refuses by itself, and accepts beside the library's, hides no mechanism of another option.
-func TestMechanismBesideAnyOption(t *testing.T) {
+// An option that franz-go refuses when it is alone, but accepts beside the library's options, does
+// not hide the login mechanism of another option.
+func TestRefusedOptionHidesNoMechanism(t *testing.T) {
 	kerberos := oauth.Auth{Token: "t"}.AsMechanism() // any mechanism that properties cannot give
 	for name, opt := range map[string]kgo.Opt{"in flight": kgo.MaxProduceRequestsInflightPerBroker(5), "acks": kgo.RequiredAcks(kgo.LeaderAck()),
 		"sizes": kgo.FetchMaxBytes(200 << 20)} {
@@ -256,7 +257,8 @@ func TestMechanismBesideAnyOption(t *testing.T) {
 	}
 }
 
-// Options of group members go before properties, as all options do. An option by which a member is static counts as the property does.
+// Options of group members take precedence over properties, like all options. A static member's
+// option counts like its property.
 func TestGroupOptions(t *testing.T) {
 	props := map[string]string{"group.id": "g", "partition.assignment.strategy": "cooperative-sticky"}
 	made, err := Provider(kgo.Balancers(kgo.RangeBalancer()), kgo.InstanceID("i")).GroupConsumer(props, discard)
@@ -286,7 +288,8 @@ func TestNilOption(t *testing.T) {
 	require.EqualError(t, err, "client refuses its options: option 2 of 2 is nil")
 }
 
-// A certificate file that is empty, such as one that is still to be issued, is no reason to go without a certificate.
+// An empty certificate file, such as one that is still to be issued, is an error: the client must
+// not go without a certificate.
 func TestEmptyCertificateFiles(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "tls.crt")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))

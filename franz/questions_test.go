@@ -35,10 +35,10 @@ func confluentAdmin(t *testing.T, c *kfake.Cluster, log slog.Handler) kafka.Admi
 	return a
 }
 
-// Questions where logs end are asked while the time for them ends, and while no leader is known.
-// If they were asked with librdkafka's ListOffsets, it would free requests twice, and the process
-// would abort within a second or two (docs/clients.md).
-func TestQuestionsThatEndWhileTheyAreAsked(t *testing.T) {
+// Questions where logs end are asked while their time ends, and while no leader is known.
+// librdkafka's ListOffsets would free such requests twice and abort the process within a second or
+// two (docs/clients.md).
+func TestQuestionsWhoseTimeEndsDoNoHarm(t *testing.T) {
 	t.Parallel()
 	a := confluentAdmin(t, cluster(t), slog.DiscardHandler)
 	end := time.Now().Add(5 * time.Second)
@@ -75,8 +75,8 @@ func TestUncommittedRecordsCount(t *testing.T) {
 	require.Equal(t, kafka.OffsetRange{Start: 0, End: 1}, info.OffsetRange)
 }
 
-// A question whose context ends must not cost the connection, on which records are in flight.
-func TestAQuestionThatEndsCostsNoConnection(t *testing.T) {
+// If the context of a question ends, the connection must stay: records are in flight on it.
+func TestConnectionSurvivesAQuestionThatEnds(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	text := &lines{}
@@ -111,9 +111,9 @@ func TestAQuestionThatEndsCostsNoConnection(t *testing.T) {
 	require.NotContains(t, text.String(), "tag=REQTMOUT")
 }
 
-// A member's question whose context ends must not cost the connection, either: the member fetches over it. A
-// machine may be too busy to answer before librdkafka's own time for the question ends, but not each time.
-func TestAMembersQuestionThatEndsCostsNoConnection(t *testing.T) {
+// If the context of a member's question ends, the connection must stay, because the member fetches over it.
+// On a busy machine librdkafka's own time for the question may end first, but not each time.
+func TestConnectionSurvivesAMembersQuestionThatEnds(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	text := &lines{}
 	provider, err := confluent.New()

@@ -10,9 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A member that reaches one broker is not taken for one that reaches none, whichever other broker is silent:
-// of two questions in a row one is answered. Otherwise a healthy client would be replaced.
-func TestASilentBrokerIsNotEveryBroker(t *testing.T) {
+// A member that reaches one broker must not count as one that reaches none, whichever other broker is
+// silent: at least one of two questions in a row is answered. Otherwise a healthy client would be replaced.
+func TestMemberThatReachesOneBrokerCountsAsConnected(t *testing.T) {
 	t.Parallel()
 	for silent := range int32(2) {
 		c := cluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "log"))

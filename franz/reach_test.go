@@ -14,7 +14,7 @@ import (
 )
 
 // If no broker is reached, the log says so, and why the connection failed.
-func TestSaysThatNoBrokerIsReached(t *testing.T) {
+func TestLogSaysThatNoBrokerIsReached(t *testing.T) {
 	var out lines
 	n, err := neli.New(neli.Config{LeaderGroupID: "g", Provider: franz.Provider(), Logger: slog.New(slog.NewTextHandler(&out, nil)),
 		KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": "127.0.0.1:1"}})
@@ -27,8 +27,8 @@ func TestSaysThatNoBrokerIsReached(t *testing.T) {
 	require.False(t, n.Stats().Reached)
 }
 
-// The log does not name the default broker if an option names others.
-func TestSaysNoBrokerThatNobodyAsked(t *testing.T) {
+// If an option names brokers, the log does not name the default broker.
+func TestLogNamesOnlyBrokersOfOptions(t *testing.T) {
 	var out lines
 	n, err := neli.New(neli.Config{LeaderGroupID: "g", Provider: franz.Provider(kgo.SeedBrokers("127.0.0.1:1")), Logger: slog.New(slog.NewTextHandler(&out, nil))})
 	require.NoError(t, err)

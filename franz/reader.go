@@ -32,7 +32,7 @@ type reader struct {
 	errs    []error       // for Poll to return, before records
 	stopped error         // set once records were lost: Poll returns nothing until the next Assign
 	unknown since
-	known   bool // a record of the topic was read, or of another one of its name
+	known   bool // some record of a topic with this name was read
 	closed  bool
 }
 

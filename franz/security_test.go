@@ -235,7 +235,7 @@ func TestOptions(t *testing.T) {
 }
 
 // If a broker hangs up without giving a reason, the library's log says that it did.
-func TestHungUp(t *testing.T) {
+func TestHangUpOfABrokerIsLogged(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.EnableSASL(), kfake.Superuser("PLAIN", "alice", password))
 	b := newBed(t, c, "message.timeout.ms", "5000") // the broker must have hung up by then

@@ -17,8 +17,8 @@ var (
 	javaNames string
 )
 
-// Each name of either vocabulary has an answer of its own: it has an effect, or none for a reason, or an error says what to
-// write instead.
+// Each name of either vocabulary has an answer: it has an effect, or it has none for a stated reason, or an error says
+// what to write instead.
 func TestEachNameOfBothVocabulariesHasAnAnswer(t *testing.T) {
 	for name := range strings.FieldsSeq(librdkafkaNames + javaNames) {
 		answer := hint(name)

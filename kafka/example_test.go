@@ -12,7 +12,8 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// counting is a Provider that counts the records that are read, and leaves all else to another one.
+// counting is a Provider that counts the records that are read, and passes everything else on to
+// another Provider.
 type counting struct {
 	kafka.Provider
 	read chan struct{}
@@ -39,8 +40,8 @@ func (r countingReader) Poll(timeout time.Duration) (kafka.Record, bool, error) 
 	return record, ok, err
 }
 
-// A Provider around another one sees all that passes between the library and its broker. Properties have
-// come to it complete, and it passes them on.
+// A Provider around another one sees everything that passes between the library and its broker.
+// Properties reach it complete, and it passes them on.
 func ExampleProvider() {
 	around := counting{nelitest.NewBroker(nelitest.Options{}).Provider("a"), make(chan struct{}, 1)}
 	n, err := neli.New(neli.Config{LeaderGroupID: "invoices", HeartbeatTimeout: 2 * time.Second, Provider: around})
@@ -53,7 +54,7 @@ func ExampleProvider() {
 	// Output: a record was read
 }
 
-// ConfigMap has librdkafka's names, with either client. neli.KafkaConfigMap is the same type.
+// ConfigMap uses librdkafka's names, whichever client runs. neli.KafkaConfigMap is the same type.
 func ExampleConfigMap() {
 	var props neli.KafkaConfigMap = kafka.ConfigMap{
 		"bootstrap.servers": "kafka-1:9093,kafka-2:9093",
@@ -65,7 +66,8 @@ func ExampleConfigMap() {
 	// Output: 4 properties
 }
 
-// The kinds of errors are told apart by errors.Is: a missing right is one, and says of what.
+// errors.Is tells the kinds of errors apart. A missing right on a topic is an ErrAuthorization, and
+// names its resource.
 func ExampleErrAuthorization() {
 	fmt.Println(errors.Is(kafka.ErrTopicAuthorization, kafka.ErrAuthorization))
 	fmt.Println(errors.Is(kafka.ErrTopicAuthorization, kafka.ErrAuthentication))

@@ -75,8 +75,8 @@ func TestDashboardExpressions(t *testing.T) {
 	promtool(t, "check", "rules", file)
 }
 
-// A crash that costs five seconds shows as five seconds, though the crashed process begins at zero
-// again, and as a silence that rises meanwhile.
+// A crash that costs five seconds shows as five seconds, although the crashed process's counters
+// start again at zero. Meanwhile the silence rises.
 func TestDashboardShowsWhatACrashCost(t *testing.T) {
 	tests := "rule_files: []\nevaluation_interval: 15s\ntests:\n- interval: 15s\n  input_series:\n"
 	for name, values := range map[string]string{
@@ -105,8 +105,8 @@ func TestDashboardShowsWhatACrashCost(t *testing.T) {
 	promtool(t, "test", "rules", file)
 }
 
-// TestDashboardCountsVacanciesAsTheAlertDoes: while NeliNoLeader fires, the dashboard does not say that no role is vacant.
-func TestDashboardCountsVacanciesAsTheAlertDoes(t *testing.T) {
+// While NeliNoLeader fires, the dashboard does not show zero vacant roles.
+func TestDashboardCountsVacanciesLikeTheAlert(t *testing.T) {
 	var rules ruleFile
 	readYAML(t, "rules.yaml", &rules)
 	alert := rules.Groups[0].Rules[0]
@@ -128,7 +128,7 @@ func TestDashboardCountsVacanciesAsTheAlertDoes(t *testing.T) {
 
 // The dashboard meets the rules of Grafana's dashboard linter: variables for whatever differs between
 // installations, and panels that say what they show, and in which unit.
-func TestDashboardIsInOrder(t *testing.T) {
+func TestDashboardMeetsTheLintersRules(t *testing.T) {
 	d := readDashboard(t)
 	require.Equal(t, "neli-overview", d.UID)
 	require.NotEmpty(t, d.Title)

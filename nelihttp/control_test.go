@@ -136,7 +136,7 @@ func TestHostsAreNames(t *testing.T) {
 	}
 }
 
-func TestTransfersThatMakeNoSense(t *testing.T) {
+func TestInvalidTransfersAreRefused(t *testing.T) {
 	src := situations()["leading"]
 	h := newHandler(src, WithControl(everybody))
 	for _, c := range []struct{ kind, body, why string }{
@@ -161,7 +161,7 @@ func TestTransfersThatMakeNoSense(t *testing.T) {
 	require.Empty(t, src.asked)
 }
 
-// Each of the library's errors has its own status.
+// Each of the library's errors maps to its own status.
 func TestStatusOfErrors(t *testing.T) {
 	for want, errs := range map[int][]error{
 		http.StatusConflict:           {neli.ErrNotLeader, neli.ErrLeadsAlready, neli.ErrNotDone, neli.ErrObserver},
@@ -196,8 +196,9 @@ func TestTransferMayTakeLongerThanTimeouts(t *testing.T) {
 	})
 }
 
-// The consumer group decides who leads. A client must not try again as after a 503.
-func TestNothingIsTransferredWithAssignedNomination(t *testing.T) {
+// With Assigned nomination the consumer group decides who leads. The status must not make clients
+// try again, as a 503 does.
+func TestTransferIsRefusedWithAssignedNomination(t *testing.T) {
 	src := situations()["leading"]
 	src.nomination = neli.Assigned
 	w, body := ask(t, newHandler(src, WithControl(everybody)), "POST", "/transfer", sent(asForm, "role=0&to=b"))

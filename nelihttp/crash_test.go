@@ -30,8 +30,9 @@ func visit(c *scenario.Cluster, page http.Handler) (headline string, lane []stri
 	return found[1], lane
 }
 
-// After a crash the page says that the leader led, and for how long it was not heard. The time line
-// shows a gap from its last heartbeat to the successor's claim, also to whoever visits first later.
+// After a crash the page says that the leader led, and how long ago it was last heard. The time
+// line shows a gap from its last heartbeat to the successor's claim, even to a visitor who comes
+// later for the first time.
 func TestPageShowsACrash(t *testing.T) {
 	scenario.Simulate(t, nelitest.Options{}, nil, func(c *scenario.Cluster) {
 		a := c.Work("a", scenario.Open)
@@ -61,8 +62,8 @@ func TestPageShowsACrash(t *testing.T) {
 	})
 }
 
-// In an outage of the broker the page says that its process reads nothing, not that nobody leads, and
-// why it is not healthy.
+// In an outage of the broker the page says that its process reads nothing, and why the process is not
+// healthy. It does not say that nobody leads.
 func TestPageShowsAnOutage(t *testing.T) {
 	scenario.Simulate(t, nelitest.Options{}, nil, func(c *scenario.Cluster) {
 		c.Work("a", scenario.Open)

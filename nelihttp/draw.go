@@ -84,7 +84,7 @@ func (p *history) lanesFor(total int, now map[who]int) (lanes [][]slice, names [
 }
 
 // largestNames returns the holders that get a colour: those with the most roles, now and before. A
-// holder keeps its colour against one that is only a little larger.
+// holder loses its colour only to one that is clearly larger.
 func largestNames(lanes [][]slice, now map[who]int, total int, has palette) []string {
 	weight := map[string]float64{}
 	for w, n := range now {

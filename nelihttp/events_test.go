@@ -119,7 +119,7 @@ func state[T any](l *listener, of func() T) T {
 
 // A stream first reports everything that is known, then changes, in order. Each has all roles of the
 // changed Standing.
-func TestEventsTellWhatChanges(t *testing.T) {
+func TestEventsReportChangesInOrder(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := newScript(standing(0, "0-3", "a", 17), standing(0, "4", "vacant", 0))
 		l := listen(t, net.serve(t, &http.Server{Handler: newHandler(src)}))
@@ -146,7 +146,7 @@ func TestEventsTellWhatChanges(t *testing.T) {
 		require.Equal(t, want, l.words(t))
 		require.Equal(t, began, state(l, func() time.Time { return l.events[4].at }), "at once")
 
-		for token := range int64(10) { // all between two looks
+		for token := range int64(10) { // all ten changes between two looks
 			src.become(standing(0, "0-4", "b", 30+token))
 		}
 		time.Sleep(time.Second)
@@ -295,8 +295,8 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	})
 }
 
-// A client that reads now and then misses intermediate states, and gets the last one.
-func TestLateReaderMissesWhatWasInBetween(t *testing.T) {
+// A client that reads only now and then misses intermediate states, and gets the last one.
+func TestLateReaderMissesIntermediateStates(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := newScript(standing(0, "0", "a", 0))
 		net.serve(t, &http.Server{Handler: newHandler(src)})

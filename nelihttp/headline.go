@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// headline returns a sentence that says who leads. bad reports that some roles may have no leader.
+// headline returns a sentence about who leads. bad reports that some roles may have no leader.
 func headline(g *glance) (text string, bad bool) {
 	leads, led, age := map[string]bool{}, map[string]bool{}, time.Duration(0)
 	roles, missing := 0, false
@@ -48,7 +48,7 @@ func headline(g *glance) (text string, bad bool) {
 	return "the leader is not known yet", false
 }
 
-// present says who leads.
+// present returns a sentence about the present leaders.
 func present(names map[string]bool, roles int) string {
 	all := listed(names)
 	switch {

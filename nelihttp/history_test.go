@@ -18,7 +18,7 @@ func began(s neli.Standing, ago time.Duration) neli.Standing {
 	return s
 }
 
-// laneOf returns a lane as text: who, and for how many seconds.
+// laneOf returns a lane as text: the holders, and for how many seconds each.
 func laneOf(l lane) string {
 	var all []string
 	for _, s := range l.slices {
@@ -62,7 +62,7 @@ func newTestHandler(src source) *handler {
 
 // While there is a stream, each change is on the time line. Without one the time is not watched, except
 // for the present term.
-func TestHistoryWhileSomebodyWatches(t *testing.T) {
+func TestHistoryFollowsChangesWhileThereIsAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := newScript(began(standing(0, "0", "a", 17), time.Minute))
 		h := newTestHandler(src)
@@ -191,7 +191,7 @@ func heard(s neli.Standing, ago time.Duration) neli.Standing {
 	return s
 }
 
-// Followers, too, say who leads, in the order of names.
+// A follower's headline names the leaders too, ordered by name.
 func TestHeadline(t *testing.T) {
 	for want, known := range map[string][]neli.Standing{
 		"b leads":                             {standing(0, "0-3", "b", 21)},

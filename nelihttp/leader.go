@@ -42,8 +42,8 @@ func (h *handler) leader(w http.ResponseWriter, _ *http.Request) {
 	answer(w, leadStatus(a.Leader), a)
 }
 
-// led returns the roles that this process leads; none if it leads nothing any more when they are listed. The
-// check comes last, since listing many roles takes a while.
+// led returns the roles that this process leads. It checks leadership last, since listing many roles takes a
+// while, and returns none if the process no longer leads by then.
 func (h *handler) led() []int {
 	roles := slices.Collect(h.src.Roles())
 	if !h.src.IsLeader() {

@@ -15,7 +15,7 @@ import (
 )
 
 // With more than 4,096 roles, calls of Standings within T/50 share one look, which may be older than the change
-// that Watch told of. The stream tells of the new holder nevertheless.
+// that Watch reported. The stream must report the new holder nevertheless.
 func TestAStreamShowsTheLastChangeOfManyRoles(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		const roles = 5000

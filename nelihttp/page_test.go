@@ -89,7 +89,7 @@ func TestPageIsSmallAndSelfContained(t *testing.T) {
 	require.Regexp(t, `<noscript><meta http-equiv="refresh" content="\d+"></noscript>`, page)
 }
 
-// Names are whatever members chose.
+// Members may choose any name.
 func TestHostileNames(t *testing.T) {
 	for _, name := range []string{`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</table></main><form action=//evil.example>`,
 		`javascript:alert(1)`, `{{.Name}}`, `</style><style>*{display:none}`, "a\u202eb\x00\r\n", `&lt;b&gt;`, `'-alert(1)-'`, "\xff\xfe", strings.Repeat("W", 1000)} {

@@ -9,7 +9,7 @@ import (
 
 // With "Referrer-Policy: no-referrer" browsers send "Origin: null" with a form of the page. Over plain HTTP, except to
 // localhost, they send no Sec-Fetch-Site either, so that the handler must refuse the page's own buttons.
-func TestBrowsersNameThePagesOriginOverPlainHTTP(t *testing.T) {
+func TestReferrerPolicyLetsBrowsersSendTheOrigin(t *testing.T) {
 	src := situations()["leading"]
 	h := newHandler(src, WithControl(func(*http.Request) bool { return true }))
 	page, _ := ask(t, h, "GET", "/")

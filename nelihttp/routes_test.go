@@ -107,7 +107,7 @@ func checkAnswer(t *testing.T, server *httptest.Server, method, route string, st
 	}
 }
 
-// A term that ends while an answer is made does not make a leader without roles.
+// If a term ends while an answer is being made, the answer does not show a leader without roles.
 func TestATermThatEndsWhileAnAnswerIsMade(t *testing.T) {
 	for route, leader := range map[string]string{"/leader": `"leader":true`, "/": "leads 0 roles"} {
 		src := situations()["leading"]
@@ -120,8 +120,8 @@ func TestATermThatEndsWhileAnAnswerIsMade(t *testing.T) {
 	}
 }
 
-// The answers say who answers, what it leads, and which holder it knows.
-func TestWhatTheAnswersSay(t *testing.T) {
+// The answers name this process, the roles that it leads, and the holder that it knows.
+func TestContentsOfAnswers(t *testing.T) {
 	all := situations()
 	h := newHandler(all["leading"])
 
@@ -188,7 +188,7 @@ func TestHostileRoles(t *testing.T) {
 }
 
 // Under a stripped prefix there are no redirects for unclean paths. The prefix alone leads to the page.
-func TestUnderAPrefix(t *testing.T) {
+func TestHandlerUnderAStrippedPrefix(t *testing.T) {
 	mux := http.NewServeMux()
 	h := http.StripPrefix("/ops/neli", newHandler(situations()["leading"]))
 	mux.Handle("/ops/neli/", h)

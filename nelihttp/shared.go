@@ -102,8 +102,8 @@ type glance struct {
 // beatOf is the time between two heartbeats of a holder.
 func beatOf(c neli.Config) time.Duration { return max(c.HeartbeatInterval, c.HeartbeatTimeout/5) }
 
-// who returns what is shown for a Standing: its holder, unless that is silent. While this process
-// reads nothing it does not know more than that.
+// who returns what is shown for a Standing: its holder, or that the holder is silent. While this
+// process reads nothing, silent holders and vacant roles are shown as unknown.
 func (g *glance) who(s neli.Standing) who {
 	w := whoOf(s)
 	if w.kind == byOne && g.quiet > 0 && s.Holder.Age > g.quiet {

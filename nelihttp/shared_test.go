@@ -66,7 +66,7 @@ func TestManyClientsShareAnExpensiveLook(t *testing.T) {
 
 // A page that is requested because of an event shows what the event reported, even if another client
 // requested the page just before it.
-func TestThePageIsNoOlderThanTheEvent(t *testing.T) {
+func TestPageIsNoOlderThanTheEvent(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := newScript(standing(0, "0", "a", 17))
 		h := newHandler(src)

@@ -40,7 +40,7 @@ func TestCloseWaitsForQuestions(t *testing.T) {
 }
 
 // Purge must not reach a client that is being destroyed.
-func TestPurgeLeavesAClosedClientAlone(t *testing.T) {
+func TestPurgeDoesNotReachAClosedClient(t *testing.T) {
 	p := &confluentProducer{closed: true}
 	require.NotPanics(t, p.Purge, "it has no client")
 }

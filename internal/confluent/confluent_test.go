@@ -279,7 +279,7 @@ func TestConfluentAssignRefusesLogicalOffsets(t *testing.T) {
 	}
 }
 
-// Close must report each record once, whether the broker is up or down.
+// Close must report each record exactly once, whether the broker is up or down.
 func TestConfluentCloseReportsEverything(t *testing.T) {
 	for _, up := range []bool{true, false} {
 		t.Run(fmt.Sprintf("broker up %v", up), func(t *testing.T) {
@@ -312,7 +312,7 @@ func TestConfluentCloseReportsEverything(t *testing.T) {
 	}
 }
 
-func TestConfluentCloseBesideAppend(t *testing.T) {
+func TestConfluentCloseDuringAppends(t *testing.T) {
 	b := newConfluentBed(t, 1)
 	p := b.producer()
 	var accepted, reported atomic.Int64
@@ -766,7 +766,7 @@ func (a *attempts) Handle(_ context.Context, r slog.Record) error {
 }
 
 // Asking for the ends of a log whose broker is down must not keep a core busy.
-func TestConfluentAsksABrokerThatIsDown(t *testing.T) {
+func TestConfluentQuestionsToADeadBrokerAreRare(t *testing.T) {
 	b := newConfluentBed(t, 1)
 	seen := &attempts{}
 	p, err := client.Producer(b.with("acks", "all", "debug", "broker", "reconnect.backoff.ms", "50", "reconnect.backoff.max.ms", "500"), slog.New(seen))

@@ -47,7 +47,7 @@ func (l *lines) said(text string) (out []map[string]any) {
 }
 
 // If no broker is reached, the log says so, and why the connection failed.
-func TestConfluentSaysThatNoBrokerIsReached(t *testing.T) {
+func TestConfluentLogsThatNoBrokerIsReached(t *testing.T) {
 	var log lines
 	n, err := neli.New(neli.Config{LeaderGroupID: "g", Logger: slog.New(slog.NewJSONHandler(&log, nil)),
 		KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": "127.0.0.1:1"}})
@@ -63,7 +63,7 @@ func TestConfluentSaysThatNoBrokerIsReached(t *testing.T) {
 }
 
 // The client accepts the library's properties. It checks for itself how they fit together.
-func TestConfluentTakesOurProperties(t *testing.T) {
+func TestConfluentAcceptsTheLibrarysProperties(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	for _, props := range []neli.KafkaConfigMap{nil, {"socket.timeout.ms": 1300}, {"socket.timeout.ms": 60_000}} {
 		with := neli.KafkaConfigMap{"bootstrap.servers": "127.0.0.1:1"}
@@ -78,7 +78,7 @@ func TestConfluentTakesOurProperties(t *testing.T) {
 
 // Faults of Config and of properties are reported together, each once, however many clients
 // refuse the property.
-func TestConfluentPropertyFaultsComeAtOnce(t *testing.T) {
+func TestConfluentPropertyFaultsAreReportedTogether(t *testing.T) {
 	props := neli.KafkaConfigMap{"bootstrap.server": "a:1", "socket.timeout.ms": 5, "sasl.password": "hunter2-secret",
 		"security.protocol": "hunter2-secret", "acks": 0, "session.timeout.ms": "soon"}
 	for _, c := range []struct {

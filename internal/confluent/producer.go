@@ -95,8 +95,8 @@ func (p *confluentProducer) Append(topic string, partition int, value []byte, re
 		Value:          value,
 		Opaque:         d,
 	}
-	// Held while the client takes the record, which does not block. So nothing is appended after
-	// Close has purged, and no report comes before this is done.
+	// The lock is held while the client takes the record, which does not block. So nothing is
+	// appended after Close has purged, and no report comes before the record is in waiting.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {

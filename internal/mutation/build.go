@@ -51,9 +51,9 @@ func targets(ctx context.Context, work string, mutants []*mutant) ([]*target, er
 	return all, nil
 }
 
-// build makes the target's binary. A mutant that does not compile, for example because a variable
-// is no longer used, is left for a build of its own. That build either succeeds or says what is
-// wrong with the mutant.
+// build makes the target's binary. It leaves out a mutant that does not compile, for example
+// because a variable is no longer used. That mutant gets a build of its own, which either succeeds
+// or shows what is wrong.
 func (t *target) build(ctx context.Context) error {
 	t.binary = filepath.Join(t.work, "all.test")
 	for rest := t.mutants; ; {

@@ -19,7 +19,7 @@ type Mutant struct {
 
 	Package string // the package of the guard, as an argument of go test; "": the calling test's
 	Guard   string // regexp of the test, and of its subtests after slashes, each matched whole
-	Want    string // regexp of what the guard must say, that is, why the rule is needed
+	Want    string // regexp of what the guard must say, which shows why the rule is needed
 
 	// Seeds is passed as NELI_SEEDS to the guard, and to its run on the unmutated source. 0 leaves
 	// the guard's own number. A larger NELI_SEEDS in the environment of the table's test takes

@@ -55,7 +55,7 @@ func TestRun(t *testing.T) {
 }
 
 // Errors in a row are reported before anything is built.
-func TestLoadSaysWhatIsWrong(t *testing.T) {
+func TestLoadReportsErrors(t *testing.T) {
 	for want, edit := range map[string]func(*Mutant){
 		"no Rule":                               func(m *Mutant) { m.Rule = "" },
 		"no Guard":                              func(m *Mutant) { m.Guard = "" },
@@ -94,9 +94,9 @@ func workshop(t *testing.T, table ...Mutant) *target {
 	return all[0]
 }
 
-// Each of these rows has an error that shows only when it is tried. None of them keeps the others
-// from being tried.
-func TestTrySaysWhatIsWrong(t *testing.T) {
+// Each of these rows has an error that shows only when the row is tried. The other rows are tried
+// all the same.
+func TestTryReportsErrors(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		want string // "": the row is correct
@@ -133,7 +133,7 @@ func TestTrySaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestBaselineSaysWhatIsWrong(t *testing.T) {
+func TestBaselineReportsErrors(t *testing.T) {
 	t.Parallel()
 	target := workshop(t, row(func(*Mutant) {}))
 	_, err := target.baseline(t.Context(), guard{test: "TestFails"})

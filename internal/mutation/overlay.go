@@ -36,7 +36,7 @@ func overlay(mutants []*mutant) (files map[string]string, solo []*mutant) {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, path, of[0].source, parser.SkipObjectResolution)
 		if err != nil {
-			solo = append(solo, of...) // the compiler explains it better
+			solo = append(solo, of...) // leave it to the compiler, whose message is better
 			continue
 		}
 		var bodies []*body
