@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With --allow-requests leadership can be moved by hand: the command then runs on the other machine,
-// and has ended on the first.
+// With --allow-requests people can move leadership: the command then runs on the other machine, and
+// has ended on the first.
 func TestTransferAndStepDown(t *testing.T) {
 	c := broker(t)
 	run := func(name string) *process {
@@ -22,7 +22,7 @@ func TestTransferAndStepDown(t *testing.T) {
 	child := one.pid("child", 1)
 	two := run("two")
 	var p *process
-	require.Eventually(t, func() bool { // until the holder knows of the member
+	require.Eventually(t, func() bool { // until the holder knows the member
 		p = neli(t, c, "transfer", "0", "two")
 		return p.code() == 0
 	}, soon, 100*time.Millisecond)
@@ -80,7 +80,7 @@ func TestRevokedCommandIsKilledInTime(t *testing.T) {
 // The command's time to finish counts from TERM. A revocation that comes later does not extend it.
 //
 // With twenty seconds, and a revocation half-way, an extension is longer than any delay by a busy machine.
-func TestARevocationAfterTERMExtendsNothing(t *testing.T) {
+func TestRevocationAfterTERMDoesNotExtendTheDrain(t *testing.T) {
 	t.Parallel()
 	const drain = 20 * time.Second
 	c := broker(t)
@@ -88,7 +88,7 @@ func TestARevocationAfterTERMExtendsNothing(t *testing.T) {
 		`trap 'echo asked now' TERM; echo child $$; while :; do sleep 0.05; done`)
 	child := one.pid("child", 1)
 	neli(t, c, "run", "--timeout", medium.String(), "--name", "two", "--", "sleep", "1000")
-	require.Eventually(t, func() bool { // until the holder knows of the other member
+	require.Eventually(t, func() bool { // until the holder knows the other member
 		p := neli(t, c, "status")
 		p.code()
 		return strings.Contains(strings.Join(p.output(), "\n"), "two")

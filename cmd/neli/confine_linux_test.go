@@ -17,7 +17,7 @@ import (
 
 func init() { programs["confine"] = beConfined }
 
-// confinement is what a unit asks for, and what the test has in place of systemd's names.
+// confinement is what a unit demands, and what the test uses in place of systemd's names.
 type confinement struct {
 	Directives []directive
 	Command    []string
@@ -30,7 +30,7 @@ type confinement struct {
 type directive struct{ Name, Value string }
 
 // elsewhere are directives that the test itself carries out (the directory, the cgroup, the list of system
-// calls), and Restart, which only systemd can.
+// calls), and Restart, which only systemd can carry out.
 var elsewhere = []string{"ExecStart", "RuntimeDirectory", "RuntimeDirectoryMode", "Restart", "Slice", "SystemCallFilter"}
 
 // filtered are the directives that filter carries out, with the only values that it knows.
@@ -38,7 +38,7 @@ var filtered = map[string]string{"SystemCallErrorNumber": "EPERM", "SystemCallAr
 	"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6", "RestrictNamespaces": "yes"}
 
 // confiners carry out a directive in a process that has a mount namespace of its own. They run in this
-// order, as systemd has one, and the unit's order does not count.
+// order, which is fixed as in systemd, and not in the unit's order.
 var confiners = []struct {
 	name string
 	do   func(c *confinement, value string) error
@@ -161,7 +161,7 @@ func readOnly(dir string, yes bool) error {
 	}
 	err := unix.MountSetattr(unix.AT_FDCWD, filepath.Clean(dir), unix.AT_RECURSIVE, attr)
 	if errors.Is(err, unix.EINVAL) && dir != "/" {
-		return nil // not a mount point here: / has it
+		return nil // not a mount point here: it is part of /
 	}
 	return err
 }
@@ -193,7 +193,7 @@ func (c *confinement) filter() error {
 	for _, n := range []uint32{unix.SYS_UNSHARE, unix.SYS_SETNS} {
 		p = append(p, unless(unix.BPF_JEQ, n, 1), eperm)
 	}
-	p = append(p, unless(unix.BPF_JEQ, unix.SYS_CLONE3, 1), enosys) // its flags are out of sight: systemd does the same
+	p = append(p, unless(unix.BPF_JEQ, unix.SYS_CLONE3, 1), enosys) // a filter cannot see its flags: systemd does the same
 	p = append(p, unless(unix.BPF_JEQ, unix.SYS_CLONE, 4), load(callArgument), unless(unix.BPF_JSET, namespaces, 1), eperm, load(callNumber))
 	p = append(p, unless(unix.BPF_JEQ, unix.SYS_SOCKET, 8), load(callArgument))
 	for _, family := range []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6} {

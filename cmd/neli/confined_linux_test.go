@@ -22,7 +22,7 @@ import (
 
 // The sentinel's unit asks for little. Under all that it asks for, applied by this test as systemd would,
 // the sentinel watches members of other users, and releases what a killed cgroup of them held.
-func TestAConfinedSentinel(t *testing.T) {
+func TestConfinedSentinelWorks(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		needs.Missing(t, "root")

@@ -17,25 +17,26 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/needs"
 )
 
-// ward is a leader beside a sentinel, something that happens to it, and its only possible successor.
+// ward is a leader beside a sentinel, with what happens to the leader and its only possible
+// successor.
 type ward struct {
 	name     string
 	socket   string          // of the leader
 	start    func(*exec.Cmd) // of the leader
 	happens  func(w *ward)
-	released bool // else the successor waits for T
-	lives    bool // afterwards
+	released bool // otherwise the successor waits for T
+	lives    bool // the leader lives afterwards
 
 	leader, follower *member
-	at               time.Time // when it happened
+	at               time.Time // when the event happened
 }
 
 func (w *ward) kill() { w.leader.signal(unix.SIGKILL) }
 
-// Only a death is released. A member that lives keeps its roles for T, whatever happens to it, its
-// connection or its files, and a member whose proof is missing costs T. The sentinel, the members and
-// what happens to them are real.
-func TestOnlyADeathIsReleased(t *testing.T) {
+// Only the roles of a dead member are released. A member that lives keeps its roles for T, whatever
+// happens to it, its connection or its files. If the proof of a death is missing, the death costs T.
+// The sentinel, the members and the events are real.
+func TestOnlyRolesOfDeadMembersAreReleased(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		needs.Missing(t, "root")
@@ -104,7 +105,7 @@ func TestOnlyADeathIsReleased(t *testing.T) {
 	apart.notes("namespaces-leader")
 	require.Zero(t, foreign.heard(), "nobody tells the secret to a socket that another user may have put there")
 
-	// Those that were alive can still die, and the closed connection has hurt nobody.
+	// The members that lived through it can still die, and the closed connection has hurt nobody.
 	require.False(t, closed.follower.leads(), "the end of a connection is no death")
 	for _, w := range append(wards, closed) {
 		if w.lives || w == closed {
@@ -147,7 +148,7 @@ type freezer struct {
 	thaw   func()
 }
 
-// freezers has that of each version of cgroups that this machine has.
+// freezers returns a freezer for each version of cgroups that this machine has.
 func freezers(t *testing.T) map[string]freezer {
 	t.Helper()
 	all := map[string]freezer{}
@@ -178,7 +179,8 @@ func freezers(t *testing.T) map[string]freezer {
 	return all
 }
 
-// cgroupWith makes a cgroup that has a file. Empty: no hierarchy of this machine has it.
+// cgroupWith makes a cgroup that has a certain file. It returns an empty path if no hierarchy of
+// this machine has such a file.
 func cgroupWith(t *testing.T, file string) string {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mounts")
@@ -204,7 +206,8 @@ func cgroupWith(t *testing.T, file string) string {
 	return ""
 }
 
-// stranger listens as root in a directory of another user, who could have put the socket there.
+// stranger listens as root in a directory of another user. That user could have put the socket
+// there.
 type stranger struct {
 	path string
 
@@ -221,7 +224,7 @@ func (s *stranger) heard() int {
 func listenAsAnother(t *testing.T) *stranger {
 	t.Helper()
 	dir := t.TempDir()
-	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // others may look
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // others may read it
 	require.NoError(t, os.Chown(dir, 65534, 65534))
 	s := &stranger{path: filepath.Join(dir, "s")}
 	serve(t, s.path, func(c *net.UnixConn) {
@@ -239,7 +242,7 @@ func listenAsAnother(t *testing.T) *stranger {
 	return s
 }
 
-// serve has each connection to a socket served, until the test ends.
+// serve serves each connection to a socket until the test ends.
 func serve(t *testing.T, path string, f func(*net.UnixConn)) {
 	t.Helper()
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
@@ -273,8 +276,8 @@ func serve(t *testing.T, path string, f func(*net.UnixConn)) {
 	})
 }
 
-// proxy stands before a sentinel and returns its own socket. What members say comes later, and the
-// files with it or not at all.
+// proxy stands before a sentinel and returns its own socket. It delays what members say, and passes
+// on the files with it or not at all.
 func proxy(t *testing.T, sentinel string, delay time.Duration, files bool) string {
 	t.Helper()
 	path := filepath.Join(filepath.Dir(sentinel), fmt.Sprint("proxy", delay.Milliseconds()))

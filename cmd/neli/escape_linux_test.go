@@ -27,7 +27,7 @@ setsid sh -c '(setsid '"$other"' sh -c "echo daemon \$\$; exec sleep 1000" &)'
 exec $other sh -c 'echo child $$; exec sleep 1000'`
 
 // cgroups skips a test where a command cannot have a cgroup of its own or cannot change its user. Root
-// can do both if there is a cgroup2 that can be written to.
+// can do both if there is a writable cgroup2.
 func cgroups(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -46,7 +46,7 @@ func cgroups(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// Whichever of elector and guard is killed or stopped, nothing of the command outlives the lease.
+// Whether the elector or the guard is killed or stopped, nothing of the command outlives the lease.
 func TestNothingEscapesItsCgroup(t *testing.T) {
 	cgroups(t)
 	for name, end := range map[string]func(elector, guard int) []error{
@@ -122,7 +122,7 @@ func secondGuard(t *testing.T, elector int) int {
 	return 0
 }
 
-// Processes that left the group are reaped, both while the command runs and after its end.
+// Processes that left the group are reaped, both while the command runs and after it has ended.
 func TestZombiesAreReaped(t *testing.T) {
 	for name, args := range map[string][]string{
 		"while it runs": {"sh", "-c", `for i in $(seq 20); do (setsid sleep 0.3 &); done; echo child $$; exec sleep 1000`},

@@ -25,18 +25,18 @@ import (
 const (
 	// lease is T in these tests.
 	lease = 1500 * time.Millisecond
-	// medium is T in tests that measure what happens before it is over, and in tests whose lease must not end by itself, also
-	// on a busy machine.
+	// medium is T in tests that measure what happens before T is over, and in tests whose lease must not end even on a
+	// busy machine.
 	medium = 5 * time.Second
 	// soon is the longest that any step may take on a busy machine.
 	soon = 60 * time.Second
-	// tick is how often a condition is looked at.
+	// tick is the time between two checks of a condition.
 	tick = 5 * time.Millisecond
 )
 
 var program string // this command, built
 
-// programVariable is the environment variable that makes this test's binary one of programs.
+// programVariable is the environment variable that makes this test binary run as one of programs.
 const programVariable = "NELI_TEST_PROGRAM"
 
 // builtVariable is the environment variable with the path of a command that is built already, for a
@@ -51,7 +51,8 @@ func testMain(m *testing.M) int {
 	if name := os.Getenv(programVariable); name != "" {
 		return programs[name]()
 	}
-	// The tests may have been started by nohup. What is caught here is not ignored in what they start.
+	// The tests may have been started by nohup. A signal that is caught here is not ignored in the
+	// programs that the tests start.
 	for _, s := range []os.Signal{unix.SIGHUP, unix.SIGINT} {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
@@ -242,8 +243,9 @@ func (p *process) code() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// alive reports whether a process exists and is not a zombie. A process that becomes a command looks
-// like one for a moment, if the thread that does it is not the main one, but it has several threads.
+// alive reports whether a process exists and is not a zombie. While a process executes a command, it
+// looks like a zombie for a moment if another thread than the main one does it, but it then has
+// several threads.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -252,7 +254,7 @@ func alive(pid int) bool {
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
 	if fields[0] == "X" {
-		return alive(pid) // it is being removed, or just becomes a command
+		return alive(pid) // the process is being removed, or just executes a command
 	}
 	return fields[0] != "Z" || fields[17] != "1"
 }
@@ -264,7 +266,7 @@ func dead(t *testing.T, within time.Duration, pids ...int) {
 	}
 }
 
-// stop stops a guard again and again until its elector has resumed it, since nothing shows when it has
+// stop stops a guard again and again until its elector has resumed it, since nothing shows when it is
 // stopped. A guard whose lease ends meanwhile ends, too.
 func stop(t *testing.T, guard int) {
 	t.Helper()

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ticking is a command that shows that it still runs, in the term in which it started. Its shell would end or hang if it told of
-// a child that was killed.
+// ticking is a command that shows that it still runs in the term in which it started. Standard error is closed, since
+// its shell would end or hang when it reports a killed child.
 const ticking = `exec 2>/dev/null; trap 'exit 3' TERM; while :; do echo tick $NELI_TOKEN; sleep 0.2; done`
 
-// badLogs are standard errors that take no lines.
+// badLogs are standard errors that accept no lines.
 func badLogs(t *testing.T) map[string]func(*exec.Cmd) {
 	t.Helper()
 	to := func(f *os.File) func(*exec.Cmd) {
@@ -45,13 +45,14 @@ func badLogs(t *testing.T) map[string]func(*exec.Cmd) {
 	}
 }
 
-// within has a shell prepare what the command inherits.
+// within makes a shell prepare what the command inherits.
 func within(c *exec.Cmd, prepare string) {
 	c.Args = append([]string{"sh", "-c", prepare + `; exec "$0" "$@"`, c.Path}, c.Args[1:]...)
 	c.Path = "/bin/sh"
 }
 
-// The lease outlasts the log, and the command runs on in the same term. Debug lines come all the time.
+// The lease outlasts the log, and the command runs on in the same term. Debug lines are written all
+// the time.
 func TestLosingTheLogDoesNotLoseTheLease(t *testing.T) {
 	c := broker(t)
 	n := 0
@@ -70,7 +71,7 @@ func TestLosingTheLogDoesNotLoseTheLease(t *testing.T) {
 	}
 }
 
-// A command that cannot be executed is told of by its exit code even if its text cannot be written.
+// If a command cannot be executed, the exit code says so even if the message cannot be written.
 func TestExitCodeOutlastsTheLog(t *testing.T) {
 	c := broker(t)
 	file := filepath.Join(t.TempDir(), "no-program")

@@ -68,8 +68,9 @@ func manifests(t *testing.T) map[string][]manifest {
 	return all
 }
 
-// That the pods fit Pod Security "restricted" is tested in examples/migration, which requires Kubernetes' modules.
-func TestPodsLogInByASecretAndHaveTimeToEnd(t *testing.T) {
+// Whether the pods fit Pod Security "restricted" is tested in examples/migration, which requires
+// Kubernetes' modules.
+func TestPodsLogInBySecretAndHaveTimeToEnd(t *testing.T) {
 	pods := 0
 	for file, objects := range manifests(t) {
 		for _, m := range objects {

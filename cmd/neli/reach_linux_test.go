@@ -22,7 +22,7 @@ import (
 // observing lists the verbs that only watch a group, with the arguments that they need.
 var observing = [][]string{{"status"}, {"watch"}, {"transfer", "0", "x"}, {"step-down"}, {"check"}}
 
-// If the topic is missing, one sentence says so at once, and says what creates it.
+// If the topic is missing, one sentence says so at once and names what creates it.
 func TestMissingTopic(t *testing.T) {
 	c := broker(t)
 	for _, args := range observing {
@@ -60,9 +60,9 @@ func TestNoBroker(t *testing.T) {
 	}
 }
 
-// A signal ends a verb that holds nothing as it ends most commands: a script sees that it was interrupted,
-// and takes it neither for an answer nor for a fault.
-func TestASignalEndsWhoOnlyAsks(t *testing.T) {
+// A verb that holds nothing ends by a signal as most commands do. So a script sees that it was
+// interrupted, and takes that neither for an answer nor for a fault.
+func TestSignalEndsVerbsThatHoldNothing(t *testing.T) {
 	for _, args := range observing[:4] {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()
@@ -82,8 +82,8 @@ func TestASignalEndsWhoOnlyAsks(t *testing.T) {
 	}
 }
 
-// A topic full of records that are not the protocol's has no effect.
-func TestTopicFullOfRubbish(t *testing.T) {
+// A topic full of records that do not belong to the protocol has no effect.
+func TestRubbishInTheTopicHasNoEffect(t *testing.T) {
 	c := brokerWith(t, "jobs.neli")
 	writes, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DefaultProduceTopic("jobs.neli"))
 	require.NoError(t, err)
@@ -103,8 +103,8 @@ func TestTopicFullOfRubbish(t *testing.T) {
 	require.Equal(t, 0, neli(t, c, "status").code())
 }
 
-// status lists all members, whose names transfer accepts. It lists neither itself nor another status.
-// If it has no right to ask, it says so.
+// status lists all members by names that transfer accepts. It does not list itself or another status.
+// If it has no right to call the members, it says so.
 func TestStatusNamesAllMembers(t *testing.T) {
 	c := brokerWith(t, "jobs.neli")
 	one := neli(t, c, "run", "--timeout", long.String(), "--name", "one", "--", "sh", "-c", family)
@@ -112,8 +112,8 @@ func TestStatusNamesAllMembers(t *testing.T) {
 	neli(t, c, "run", "--name", "two", "--", "sh", "-c", family)
 	neli(t, c, "run", "--name", "three", "--", "sh", "-c", family)
 	require.Eventually(t, func() bool { return len(membersOf(t, neli(t, c, "status", "--json"))) == 3 }, soon, time.Millisecond, "they have started")
-	// Three in a row, which does not depend on when the members last announced themselves. On a busy machine a
-	// member may answer too late.
+	// Three in a row, so that the result does not depend on when the members last announced themselves. On a
+	// busy machine a member may answer too late.
 	inARow := 0
 	require.Eventually(t, func() bool {
 		other := neli(t, c, "status")
@@ -161,8 +161,8 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// check tries what the first run needs: each broker at the address that it advertises, and whether the topic can be created. What
-// it finds is one sentence that says what to look at.
+// check tries what the first run needs: each broker at the address that it advertises, and whether the topic can be
+// created. Each fault is one sentence that says where to look.
 func TestCheckTriesWhatTheFirstRunNeeds(t *testing.T) {
 	answer := func(c *kfake.Cluster, key kmsg.Key, change func(kmsg.Response)) {
 		c.ControlKey(int16(key), func(req kmsg.Request) (kmsg.Response, error, bool) {

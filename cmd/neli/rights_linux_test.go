@@ -39,7 +39,7 @@ func as(t *testing.T, user string) string {
 	return file
 }
 
-// A user who lacks a right is told at the start which one. No output has a secret.
+// A user who lacks a right is told at the start which right it is. No output contains a secret.
 func TestMissingRights(t *testing.T) {
 	c := secured(t, map[string][]kmsg.ACLOperation{"reader": {kmsg.ACLOperationRead}, "writer": {kmsg.ACLOperationWrite}})
 	for name, s := range map[string]struct {
@@ -68,8 +68,8 @@ func TestMissingRights(t *testing.T) {
 	}
 }
 
-// Check prints what it has found also if a missing right ends it, and says the error once.
-func TestCheckTellsWhatItFoundBeforeItFailed(t *testing.T) {
+// If a missing right ends check, it still prints what it has found, and prints the error once.
+func TestCheckPrintsItsFindingsBeforeAnError(t *testing.T) {
 	c := secured(t, map[string][]kmsg.ACLOperation{"reader": {kmsg.ACLOperationRead, kmsg.ACLOperationDescribeConfigs}})
 	p := neli(t, c, "check", "--for", "5s", "--config", as(t, "reader"))
 	require.Equal(t, 125, p.code())
@@ -78,7 +78,7 @@ func TestCheckTellsWhatItFoundBeforeItFailed(t *testing.T) {
 	require.Contains(t, p.errors.String(), "WRITE")
 }
 
-// A user who may only read is told so within seconds when sending a request to a holder.
+// A user who may only read is told within seconds that a request to a holder cannot be sent.
 func TestTransferNeedsWrite(t *testing.T) {
 	c := secured(t, map[string][]kmsg.ACLOperation{"reader": {kmsg.ACLOperationRead}})
 	holder := neli(t, c, "run", "--config", as(t, "admin"), "--", "sh", "-c", "echo child $$; exec sleep 1000")
@@ -89,8 +89,8 @@ func TestTransferNeedsWrite(t *testing.T) {
 	require.Contains(t, p.errors.String(), "for 3s", "it does not wait for an answer")
 }
 
-// The same holds while there is no holder to send a request to.
-func TestTransferNeedsWriteWhereNobodyLeads(t *testing.T) {
+// The same holds while there is no holder to which a request could be sent.
+func TestTransferNeedsWriteEvenWithoutAHolder(t *testing.T) {
 	c := secured(t, map[string][]kmsg.ACLOperation{"reader": {kmsg.ACLOperationRead}})
 	p := neli(t, c, "transfer", "--config", as(t, "reader"), "somebody")
 	require.Equal(t, 124, p.code())

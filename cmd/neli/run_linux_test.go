@@ -86,7 +86,7 @@ func TestEndOfTheCommandIsLoggedOnce(t *testing.T) {
 }
 
 // consul lock mistakes the command's flags for its own (hashicorp/consul#1063).
-func TestArgumentsOfTheCommandAreItsOwn(t *testing.T) {
+func TestFlagsAfterTheCommandBelongToIt(t *testing.T) {
 	c := broker(t)
 	for i, args := range [][]string{{"run", "--", "printf", `%s;`, "-v", "--keep", "--", "-X"}, {"run", "printf", `%s;`, "-v", "--keep", "--", "-X"}} {
 		p := neli(t, c, append([]string{args[0], "--group", fmt.Sprint("g", i)}, args[1:]...)...)
@@ -187,7 +187,8 @@ func TestOnce(t *testing.T) {
 	require.Equal(t, 122, p.code())
 }
 
-// The elector is killed, stopped or starved. No comparable tool handles that.
+// An elector that is killed, stopped or starved loses its command in time. No comparable tool
+// handles that.
 func TestElectorDies(t *testing.T) {
 	for _, s := range []syscall.Signal{unix.SIGKILL, unix.SIGSTOP} {
 		t.Run(s.String(), func(t *testing.T) {
@@ -206,7 +207,7 @@ func TestElectorDies(t *testing.T) {
 	}
 }
 
-// A guard that dies takes the command with it, along with the command's children.
+// If a guard dies, the command and its children die as well.
 func TestGuardDies(t *testing.T) {
 	p := neli(t, broker(t), "run", "--timeout", medium.String(), "--", "sh", "-c", family)
 	grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
@@ -270,7 +271,7 @@ func TestWait(t *testing.T) {
 	require.Regexp(t, `not elected within 3s \(--wait\): "a" leads and was heard \S+ ago; it leads until `, p.errors.String())
 }
 
-// A host crashes while its command runs. The shortest wait that is accepted outlasts its lease.
+// A host crashes while its command runs. The shortest accepted --wait outlasts the host's lease.
 func TestShortestWaitOutlastsACrash(t *testing.T) {
 	c := broker(t)
 	holder := neli(t, c, "run", "--timeout", medium.String(), "--", "sh", "-c", family)
@@ -310,7 +311,7 @@ func TestEnvironmentOfTheCommand(t *testing.T) {
 	require.Regexp(t, `^\d+$`, got["NELI_TOKEN"])
 	require.NotEqual(t, "outer", got["NELI_NAME"])
 	require.NotEqual(t, "outer", got["NELI_MEMBER"])
-	// Without a group of its own, the inner one would wait forever for the outer one's.
+	// If the outer one's group were inherited, the inner one would wait for it forever.
 	require.Equal(t, 125, neliWith(t, env, "run", "--", "true").code())
 }
 

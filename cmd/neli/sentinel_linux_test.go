@@ -44,9 +44,9 @@ func startSentinelAt(t *testing.T, c *kfake.Cluster, socket string, change func(
 	return p
 }
 
-// An elector is killed. Beside a sentinel its successor leads once the guard has killed the command,
-// and not only after T. The same holds if the sentinel was killed and started again while the command ran.
-func TestAKilledElectorIsSucceededLongBeforeT(t *testing.T) {
+// If an elector is killed beside a sentinel, its successor leads once the guard has killed the command,
+// and does not wait for T. The same holds if the sentinel was killed and restarted while the command ran.
+func TestKilledElectorIsSucceededLongBeforeT(t *testing.T) {
 	t.Parallel()
 	for name, restarts := range map[string]int{"a sentinel": 0, "a sentinel that was restarted": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func killedElector(t *testing.T, restarts int) {
 	s := neli(t, c, "status", "--timeout", long.String(), "--sentinel", socket)
 	require.Equal(t, 0, s.code())
 	require.Contains(t, strings.Join(s.output(), "\n"), "watches 2 of the 2 members")
-	// No term is released before it is T old.
+	// The sentinel releases no term that is younger than T.
 	timer := time.NewTimer(long)
 	<-timer.C
 
@@ -111,9 +111,9 @@ func watches(t *testing.T, c *kfake.Cluster, socket string) bool {
 	return strings.Contains(strings.Join(s.output(), "\n"), "watches 2 of the 2 members")
 }
 
-// A sentinel is suspended while an elector registers, and resumes when the elector was killed. The command still runs, as
-// its guards are frozen. What the elector had given up must not be taken for the state of things.
-func TestASentinelThatWasSuspendedReleasesNothingWhileACommandRuns(t *testing.T) {
+// A sentinel is suspended while an elector registers, and resumes after the elector was killed. The command still runs,
+// because its guards are frozen. The registration that the elector had sent must not be taken for the present state.
+func TestSuspendedSentinelReleasesNothingWhileACommandRuns(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		needs.Missing(t, "root")
@@ -145,7 +145,7 @@ func TestASentinelThatWasSuspendedReleasesNothingWhileACommandRuns(t *testing.T)
 	b.logs("a sentinel watches this process")
 }
 
-func TestASentinelThatCannotWork(t *testing.T) {
+func TestSentinelThatCannotWorkSaysWhy(t *testing.T) {
 	c := broker(t)
 	p := neli(t, c, "sentinel")
 	require.Equal(t, 125, p.code())
@@ -169,7 +169,7 @@ func TestASentinelEndsWithASignalAndLeavesNoSocket(t *testing.T) {
 	require.NoFileExists(t, socket)
 }
 
-// The sentinel is not there, and the command runs all the same.
+// If the sentinel is missing, the command runs all the same.
 func TestRunWithoutItsSentinel(t *testing.T) {
 	p, end := untilTold(t, broker(t), "run", "--sentinel", "/nowhere/sentinel.sock")
 	p.logs("no sentinel watches this process")
@@ -187,7 +187,7 @@ func TestASentinelRefusesTopicsThatItMayNotWatch(t *testing.T) {
 	s.logs("a registration was refused")
 }
 
-// untilTold starts a neli whose command runs until end is called, and then exits with 4: the sentinel may take
+// untilTold starts a neli whose command runs until end is called, and then exits with 4. The sentinel may take
 // longer than the election.
 func untilTold(t *testing.T, c *kfake.Cluster, args ...string) (p *process, end func()) {
 	t.Helper()

@@ -77,18 +77,18 @@ func TestCheck(t *testing.T) {
 	require.Regexp(t, `(?m)^broker: Apache Kafka, or a broker that does not say what it is; protocol of Kafka .*v\d\.\d.*; brokers up: 1; cluster \S+$`, text)
 }
 
-// The members of check do without the sentinel of the environment.
+// The members of check do not use the sentinel of the environment.
 func TestCheckNeedsNoSentinel(t *testing.T) {
 	c := broker(t)
 	require.Equal(t, 0, neli(t, c, "run", "--", "true").code())
 	with := neliWith(t, append(environment(c), "NELI_SENTINEL=/run/neli/none.sock"), "check", "--for", "6s")
-	require.Contains(t, []int{0, 3}, with.code(), with.output()) // on a busy machine it finds other things to fix
+	require.Contains(t, []int{0, 3}, with.code(), with.output()) // on a busy machine check finds other things to fix
 	require.NotContains(t, strings.Join(with.output(), "\n")+with.errors.String(), "sentinel")
 }
 
 // Check refuses settings that acknowledge records before they are safe, unless --known names them. It
-// only reports other differences.
-func TestCheckRefusesWhatIsNotSafe(t *testing.T) {
+// only reports all other differences.
+func TestCheckRefusesUnsafeSettings(t *testing.T) {
 	c := brokerWith(t, "jobs.neli")
 	c.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()

@@ -62,8 +62,8 @@ func TestGuardOfProcessOneDies(t *testing.T) {
 	require.Contains(t, p.errors.String(), "the guard process was killed")
 }
 
-// A user to whom a cgroup was delegated needs no other right to keep processes from escaping.
-func TestInADelegatedCgroup(t *testing.T) {
+// A user to whom a cgroup was delegated needs no other right, and processes cannot escape.
+func TestDelegatedCgroupNeedsNoOtherRight(t *testing.T) {
 	cgroups(t)
 	const user = 65534
 	for name, both := range map[string]bool{"elector killed": false, "elector and guard killed": true} {
@@ -72,7 +72,7 @@ func TestInADelegatedCgroup(t *testing.T) {
 			dir, err := os.Open(own)
 			require.NoError(t, err)
 			defer dir.Close()
-			require.NoError(t, os.Chmod(filepath.Dir(program), 0o755)) // so that others can execute it
+			require.NoError(t, os.Chmod(filepath.Dir(program), 0o755)) // so that other users can execute it
 			p := neliBy(t, func(cmd *exec.Cmd) {
 				cmd.Dir = "/"
 				cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The shipped unit under a real systemd, on a machine that is made for it: make booted. The tests install
-// units, users and commands, so they run nowhere else.
+// These tests run the shipped unit under a real systemd, on a machine that is made for them: make booted.
+// They install units, users and commands, so they run nowhere else.
 
 // booted asserts that the test runs on such a machine.
 func booted(t *testing.T) {
@@ -31,7 +31,7 @@ func booted(t *testing.T) {
 
 const bootedSocket = "/run/neli/sentinel.sock"
 
-// bootedT is T there. An emulated machine takes seconds to start a process.
+// bootedT is T on that machine, which is emulated and takes seconds to start a process.
 const bootedT = 30 * time.Second
 
 // systemctl runs the command of that name, and returns what it prints.
@@ -61,7 +61,7 @@ func serviceOf(t *testing.T, c *kfake.Cluster, group, name string, more ...strin
 	t.Helper()
 	unit := group + "-" + name
 	base := filepath.Join("/run/members", unit)
-	require.NoError(t, os.MkdirAll(filepath.Dir(base), 0o755)) //nolint:gosec // the service's user looks there
+	require.NoError(t, os.MkdirAll(filepath.Dir(base), 0o755)) //nolint:gosec // the service's user reads it
 	require.NoError(t, unix.Mkfifo(base+".in", 0o600))
 	orders, err := os.OpenFile(base+".in", os.O_RDWR, 0) // it stays open: the member ends with its standard input
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func serviceOf(t *testing.T, c *kfake.Cluster, group, name string, more ...strin
 	return &service{t: t, unit: unit, out: base + ".out", err: base + ".err"}
 }
 
-// watched waits until the member's log says, for the n-th time, that a sentinel watches it.
+// watched waits until the member's log says for the n-th time that a sentinel watches the member.
 func (s *service) watched(n int) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -94,8 +94,8 @@ func (s *service) watched(n int) {
 	}, soon, 5*time.Millisecond, "%s is not watched", s.unit)
 }
 
-// led waits until the member, or the one that systemd has started in its place, begins to lead for the n-th
-// time, and returns when that was.
+// led waits until the member, or the one that systemd started in its place, begins to lead for the n-th
+// time, and returns that time.
 func (s *service) led(n int) time.Time {
 	s.t.Helper()
 	began := regexp.MustCompile(`(?m)^leads true (\d+)$`)
@@ -127,7 +127,7 @@ func succeeds(t *testing.T, what string, died, led time.Time) {
 	require.Less(t, led.Sub(died), bootedT/2, what)
 }
 
-// strike kills a service's process, and returns when.
+// strike kills a service's process, and returns the time.
 func (s *service) strike() time.Time {
 	s.t.Helper()
 	pid, at := mainPID(s.t, s.unit), time.Now()
@@ -135,9 +135,9 @@ func (s *service) strike() time.Time {
 	return at
 }
 
-// The sentinel's unit, unchanged, beside services that use it: a killed process, a cgroup that the kernel
-// kills as a whole (OOMPolicy=kill is memory.oom.group), a service that systemd starts again, and a sentinel
-// that was killed itself.
+// The sentinel's unit, unchanged, runs beside services that use it. The test kills a process, makes the
+// kernel kill a whole cgroup (OOMPolicy=kill is memory.oom.group), lets systemd restart a service, and kills
+// the sentinel itself.
 func TestUnderSystemd(t *testing.T) {
 	booted(t)
 	c := broker(t)
@@ -155,7 +155,7 @@ func TestUnderSystemd(t *testing.T) {
 
 	at := killed.strike()
 	succeeds(t, "SIGKILL of a service", at, next.led(1))
-	next.strike() // it has served
+	next.strike() // next has done its part
 
 	at = eat(t, hungry)
 	succeeds(t, "OOM kill of a cgroup", at, heir.led(1))

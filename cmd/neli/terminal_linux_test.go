@@ -43,7 +43,8 @@ func on(slave *os.File) func(*exec.Cmd) {
 	}
 }
 
-// A command that would be stopped for touching the terminal, with the lease kept for ever, ends instead.
+// A command that would be stopped for touching the terminal would keep the lease for ever. It ends
+// instead.
 func TestNoTerminalStopsTheCommand(t *testing.T) {
 	c := broker(t)
 	for name, script := range map[string]string{
@@ -62,7 +63,8 @@ func TestNoTerminalStopsTheCommand(t *testing.T) {
 	}
 }
 
-// neli itself logs to a terminal under "stty tostop" though it is in the background, as with "neli run … &".
+// neli logs to a terminal under "stty tostop" even if it runs in the background, as with "neli run
+// … &".
 func TestNeliLogsFromTheBackground(t *testing.T) {
 	c := broker(t)
 	_, slave := terminal(t, true)
@@ -74,8 +76,8 @@ func TestNeliLogsFromTheBackground(t *testing.T) {
 	require.Equal(t, 7, p.code())
 }
 
-// A person at a terminal hears once why the command does not start.
-func TestStandingByIsTold(t *testing.T) {
+// A person at a terminal is told once why the command does not start.
+func TestPersonAtATerminalIsToldOfStandingBy(t *testing.T) {
 	c := broker(t)
 	neli(t, c, "run", "--name", "first", "--timeout", long.String(), "--", "sh", "-c", family).pid("child", 1)
 	master, slave := terminal(t, false)
@@ -87,7 +89,7 @@ func TestStandingByIsTold(t *testing.T) {
 	require.Equal(t, 0, p.code())
 }
 
-// A pipe or file as standard input is the command's, unlike a terminal.
+// If standard input is a pipe or a file, unlike a terminal, it is passed on to the command.
 func TestInputIsPassedOn(t *testing.T) {
 	p := neliBy(t, func(cmd *exec.Cmd) { cmd.Stdin = strings.NewReader("words\n") }, environment(broker(t)), "run", "--", "cat")
 	require.Equal(t, 0, p.code())
@@ -111,8 +113,8 @@ func TestStopThatNeliDidNotSendIsLogged(t *testing.T) {
 	require.Equal(t, 1, strings.Count(p.errors.String(), "the command was stopped"), "neli passed on TSTP")
 }
 
-// A stopped command hears that it is to end, whoever stopped it and whatever tells it, and its trap runs
-// long before --drain is over. Its shells start no program after the first signal: see TestOtherSignalsArePassedOn.
+// A stopped command gets the signal to end, whoever stopped it and whatever the reason. Its trap runs long before
+// --drain is over. Its shells start no program after the first signal: see TestOtherSignalsArePassedOn.
 func TestStoppedCommandIsToldToFinish(t *testing.T) {
 	c := broker(t)
 	const script = `trap 'echo bye; exit 3' TERM INT HUP QUIT; sh -c 'trap "echo bye too; exit" TERM INT HUP QUIT; sleep 1000 & echo grandchild $$; while :; do wait; done' & echo child $$; while :; do wait; done`

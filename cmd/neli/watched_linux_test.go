@@ -21,8 +21,8 @@ import (
 	"github.com/goneli/neli/franz"
 )
 
-// wardT is T of members beside a sentinel. A release within round trips and the end of a lease are
-// told apart by half of it, also on a busy machine.
+// wardT is T of members beside a sentinel. Half of it is enough, even on a busy machine, to tell a
+// release within round trips from the end of a lease.
 const wardT = 12 * time.Second
 
 func init() { programs["member"] = beMember }
@@ -30,7 +30,7 @@ func init() { programs["member"] = beMember }
 // wardVariable is the environment variable with T of a member, if it is not wardT.
 const wardVariable = "NELI_TEST_T"
 
-// beMember contends until it is killed. It says when it leads, and takes orders.
+// beMember contends until it is killed. It reports when it leads, and takes orders.
 func beMember() int {
 	lasts := wardT
 	if d, err := time.ParseDuration(os.Getenv(wardVariable)); err == nil {
@@ -71,8 +71,8 @@ func beMember() int {
 	return 0
 }
 
-// closeUnixSockets closes the connection to the sentinel beneath the library, and returns how many
-// files it has closed.
+// closeUnixSockets closes the connection to the sentinel without the library's knowledge, and
+// returns how many files it has closed.
 func closeUnixSockets() (n int) {
 	for fd := range 1024 {
 		if a, err := unix.Getpeername(fd); err == nil {
@@ -118,7 +118,7 @@ func (m *member) order(text string) {
 	require.NoError(m.t, err)
 }
 
-// led waits until the member leads for the first time, and returns when that began.
+// led waits until the member leads for the first time, and returns that time.
 func (m *member) led() time.Time {
 	m.t.Helper()
 	at, err := strconv.ParseInt(m.says("leads true", 1), 10, 64)

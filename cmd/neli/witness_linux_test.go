@@ -32,8 +32,8 @@ func rounds(t *testing.T) int {
 	return n
 }
 
-// Whatever is killed or stopped, the next command starts only when the one before is dead along with
-// everything it started, and its token is higher.
+// Whatever is killed or stopped, the next command starts only when the one before and everything
+// that it started are dead, and its token is higher.
 func TestNeverTwoCommands(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed ", seed)
@@ -43,7 +43,7 @@ func TestNeverTwoCommands(t *testing.T) {
 	leader, follower := contender(t, c), contender(t, c)
 	last, struck := 0, 0
 	for round := range rounds(t) {
-		// Either may lead now.
+		// Either of the two may lead now.
 		var token, child, grandchild int
 		leader, follower, token, child, grandchild = awaitLeader(t, leader, follower, last)
 		require.Greater(t, token, last, "round %d", round)
@@ -70,7 +70,7 @@ func TestNeverTwoCommands(t *testing.T) {
 			require.NoError(t, err)
 		}
 		if who == child || who == grandchild || how == unix.SIGSTOP && who != leader.cmd.Process.Pid {
-			// This need not move leadership: the elector is killed next.
+			// Leadership need not move because of that: the elector is killed next.
 			require.NoError(t, unix.Kill(leader.cmd.Process.Pid, unix.SIGKILL))
 		}
 		dead(t, soon, child, grandchild)

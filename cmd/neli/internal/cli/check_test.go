@@ -11,7 +11,8 @@ import (
 	"github.com/goneli/neli"
 )
 
-// The end of check says what its user can do: nothing is to be fixed above if nothing is said to be.
+// The end of check says what the user can do. It mentions things to fix above only if there are
+// any.
 func TestCheckConcludes(t *testing.T) {
 	once, slow := trips(t, 2500*time.Millisecond), trips(t, 2500*time.Millisecond)
 	once.Count, once.Buckets[0] = 10, 9 // the others were fast

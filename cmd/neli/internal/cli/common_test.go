@@ -84,8 +84,8 @@ func TestBrokersByArgumentOrEnvironment(t *testing.T) {
 	}
 }
 
-// The file may name the brokers by librdkafka's other property. Then the default of --bootstrap must not
-// win, and an argument must.
+// The file may name the brokers by librdkafka's other property. Then an argument overrides it, but the
+// default of --bootstrap does not.
 func TestBrokersByTheirOtherProperty(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "client.properties")
 	require.NoError(t, os.WriteFile(file, []byte("metadata.broker.list=file:1\n"), 0o600))

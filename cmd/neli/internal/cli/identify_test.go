@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cloud service is recognised by its hosts' names, a broker on one's own machines by settings that
-// Kafka does not have.
+// A cloud service is recognised by the names of its hosts, and a broker on the user's own machines
+// by settings that Kafka does not have.
 func TestKindOfBroker(t *testing.T) {
 	for _, c := range []struct {
 		id      string

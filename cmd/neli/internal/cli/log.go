@@ -80,7 +80,7 @@ func (w *logWriter) run() {
 		}
 		if !w.tell(dropped) {
 			w.mu.Lock()
-			w.dropped += dropped // told of when something can be written again
+			w.dropped += dropped // reported when lines can be written again
 			w.mu.Unlock()
 		}
 		if over {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// blocked is a standard error that takes nothing until it is opened.
+// blocked is a standard error that accepts nothing until it is opened.
 type blocked struct {
 	opened chan struct{}
 	text   strings.Builder
@@ -40,7 +40,7 @@ func TestLogDoesNotWaitForItsReader(t *testing.T) {
 	})
 }
 
-// full is a disk that is full for its first lines.
+// full is a disk that is full for the first lines written to it.
 type full struct {
 	left int
 	text strings.Builder
@@ -54,7 +54,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return f.text.Write(p)
 }
 
-// Lines that cannot be written, and then the note of that, are counted.
+// Lines that cannot be written are counted, and so is a note about them that cannot be written.
 func TestLogCountsWhatCannotBeWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &full{left: 4}
@@ -70,7 +70,7 @@ func TestLogCountsWhatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// The process ends though nobody reads its last lines.
+// The process ends even if nobody reads its last lines.
 func TestEndDoesNotWaitForTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &blocked{opened: make(chan struct{})}

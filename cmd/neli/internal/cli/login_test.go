@@ -12,7 +12,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-func TestARefusedLoginNamesItsProperty(t *testing.T) {
+func TestRefusedLoginNamesItsProperty(t *testing.T) {
 	refused := func(text string) error { return fmt.Errorf("%w: %s", kafka.ErrAuthentication, text) }
 	for _, tc := range []struct {
 		mechanism string

@@ -25,7 +25,8 @@ func wide(text string) string {
 
 const pemText = "-----BEGIN CERTIFICATE-----\nMIIDBzCC\nSSxqe4+m+b0bLE=\n-----END CERTIFICATE-----"
 
-// Files that other programs have written are read as they are meant, or refused with the line and what to write.
+// Files written by other programs are read with the meaning that they have there, or refused with
+// the line and what to write instead.
 func TestFilesOfOtherPrograms(t *testing.T) {
 	inLines := strings.ReplaceAll(pemText, "\n", `\n\`+"\n  ")
 	for name, tc := range map[string]struct {
@@ -85,7 +86,7 @@ func TestFilesOfOtherPrograms(t *testing.T) {
 	}
 }
 
-// refusal returns what a verb says of a file of properties that New refuses.
+// refusal returns a verb's message about a file of properties that New refuses.
 func refusal(t *testing.T, text string, args ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "client.properties")
@@ -126,9 +127,9 @@ basic.auth.user.info=SRKEY:s3cr3tREG
 	require.NotContains(t, said, "s3cr3t")
 }
 
-// No message to a user of the command names a function, a field or a type of Go, whichever name of Java's or
-// librdkafka's vocabulary a file has.
-func TestNoAnswerNamesGo(t *testing.T) {
+// No message to a user of the command names a function, a field or a type of Go, whatever name of Java's or
+// librdkafka's vocabulary a file contains.
+func TestMessagesDoNotMentionGo(t *testing.T) {
 	var text strings.Builder
 	for _, list := range []string{"librdkafka.txt", "java.txt"} {
 		names, err := os.ReadFile(filepath.Join("../../../../franz/testdata", list))
@@ -148,7 +149,8 @@ func TestNoAnswerNamesGo(t *testing.T) {
 	require.NotRegexp(t, `kgo|Config`, refusal(t, "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n"))
 }
 
-// A certificate can be given in the file, by -X, and by a variable. A private key is a secret.
+// A certificate can be given in the file, by -X, and by a variable. A private key is treated as a
+// secret.
 func TestCertificateCanBeAnArgument(t *testing.T) {
 	cfg, err := resolved(t, "--group", "g", "-X", "ssl.ca.pem="+pemText, "-X", "ssl.certificate.pem="+pemText, "-X", "https.ca.pem="+pemText)
 	require.NoError(t, err)

@@ -9,7 +9,8 @@ import (
 	"github.com/goneli/neli"
 )
 
-// The property alone makes the command log in to Amazon MSK by IAM. No other mechanism involves AWS.
+// With the property sasl.mechanism alone, the command logs in to Amazon MSK by IAM. Other
+// mechanisms do not involve AWS.
 func TestMSKByProperty(t *testing.T) {
 	props := map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"}
 	for _, name := range []string{"sasl.mechanism", "sasl.mechanisms"} {

@@ -46,8 +46,8 @@ func TestStatusShowsAllRoles(t *testing.T) {
 	})
 }
 
-// Wrong arguments are answered in sentences that show the usage, and --version needs no verb.
-func TestSentencesOfTheCommandItself(t *testing.T) {
+// Wrong arguments are answered by a sentence and the usage. --version needs no verb.
+func TestWrongArgumentsShowTheUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"run":                         "neli: run: the command is missing: neli run [flags] -- command [arguments]\n",
 		"status x":                    "neli: status: takes no arguments, 1 given: neli status\n",

@@ -22,8 +22,8 @@ import (
 // headless makes a process end its main thread and go on.
 const headless = "__headless"
 
-// becoming, in the environment, says how a process becomes its command: on another thread than its main
-// one, or never.
+// The environment variable becoming says how a process executes its command: on another thread than its
+// main one, or never.
 const (
 	becoming  = "NELI_BECOMING"
 	elsewhere = "elsewhere"
@@ -74,7 +74,7 @@ func helper() (code int, ok bool) {
 		}()
 		_, _, _ = syscall.Syscall(unix.SYS_EXIT, 0, 0, 0)
 	case "__refuse": // becomes a guard some of whose system calls are refused
-		runtime.LockOSThread() // a filter is a thread's, and stays with the program that it becomes
+		runtime.LockOSThread() // a filter belongs to a thread, and stays with the program that the thread executes
 		err := refuse(os.Args[2])
 		if err == nil {
 			err = unix.Exec(Self, append(os.Args[:1], os.Args[3:]...), os.Environ())
@@ -112,8 +112,9 @@ func newCgroup(t *testing.T) *Cgroup {
 	return c
 }
 
-// The kernel writes some characters of paths as octal numbers into mountinfo, and as they are into cgroup.
-func TestTheOwnCgroupMayHaveUnusualCharacters(t *testing.T) {
+// The kernel writes some characters of paths as octal numbers in mountinfo, but unchanged in
+// cgroup.
+func TestCgroupPathMayHaveUnusualCharacters(t *testing.T) {
 	for _, tc := range []struct{ mounts, of, want string }{
 		{"30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/system.slice/a.service\n", "/sys/fs/cgroup/system.slice/a.service"},
 		{`30 23 0:26 / /mnt/a\040b\011c\012d\134e rw - cgroup2 cgroup2 rw` + "\n", "0::/job\n", "/mnt/a b\tc\nd\\e/job"},
@@ -146,14 +147,15 @@ func sleeper(t *testing.T, c *Cgroup) int {
 	return cmd.Process.Pid
 }
 
-// A cgroup whose neli was killed is emptied and removed. A cgroup of a running neli is left alone.
+// A new cgroup empties and removes cgroups whose neli was killed. It leaves those of a running neli
+// alone.
 func TestLeftoversAreRemoved(t *testing.T) {
 	held := newCgroup(t)
 	kept := sleeper(t, held)
 	left := newCgroup(t)
 	lost := sleeper(t, left)
 	require.NoError(t, os.Mkdir(filepath.Join(left.Path, "below"), 0o755))
-	require.NoError(t, left.Dir.Close()) // the lock goes with the last process that has it
+	require.NoError(t, left.Dir.Close()) // the last process that has the lock releases it
 	next := newCgroup(t)
 	require.Eventually(t, func() bool { return !alive(lost) }, soon, time.Millisecond, "what was left behind is killed")
 	require.Eventually(t, func() bool {
@@ -167,16 +169,16 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	require.NoDirExists(t, next.Path)
 }
 
-// Before Linux 5.14 there is no cgroup.kill. The error must say that the file does not exist.
-func TestAMissingFileOfACgroupIsMissing(t *testing.T) {
+// Before Linux 5.14 there is no cgroup.kill. The error must be that the file does not exist.
+func TestMissingCgroupFileIsReportedAsMissing(t *testing.T) {
 	c := newCgroup(t)
 	require.ErrorIs(t, write(filepath.Join(c.Path, "cgroup.nothing"), "1"), os.ErrNotExist)
 	require.NoError(t, c.Close())
 }
 
-// The command is in its cgroup before it is released, or processes that it starts at once would escape.
-// In this test the guard cannot release it, since the pipe for its report is full.
-func TestCommandIsEnclosedFirst(t *testing.T) {
+// The command is in its cgroup before it is released. Otherwise processes that it starts at once would
+// escape. In this test the guard cannot release it, since the pipe for its report is full.
+func TestCommandIsInItsCgroupBeforeItIsReleased(t *testing.T) {
 	c := newCgroup(t)
 	full, out, size := fullPipe(t)
 	file := filepath.Join(t.TempDir(), "file")
@@ -207,16 +209,16 @@ func TestOrphansAreReaped(t *testing.T) {
 }
 
 // Kernels before 5.14 have no cgroup.kill.
-func TestKilledOneByOne(t *testing.T) {
+func TestProcessesAreKilledOneByOneWithoutCgroupKill(t *testing.T) {
 	c := newCgroup(t)
 	pid := sleeper(t, c)
 	require.NoError(t, killEach(c.Path))
 	require.Eventually(t, func() bool { return !alive(pid) }, soon, time.Millisecond, "it is killed")
 }
 
-// A process whose main thread has ended runs as long as it has another. It is killed, and until then
-// nothing may say that the command has ended.
-func TestAProcessMayLackItsMainThread(t *testing.T) {
+// A process whose main thread has ended goes on while it has another thread. It is killed, and until
+// then the command does not count as ended.
+func TestProcessWithoutItsMainThreadCountsAsRunning(t *testing.T) {
 	c := newCgroup(t)
 	cmd := exec.Command(os.Args[0], headless)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -259,7 +261,8 @@ func startSecond(t *testing.T, c *Cgroup) (orders *os.File, guard *exec.Cmd) {
 	return orders, cmd
 }
 
-// The second guard kills when the lease is over and when the elector is gone, without the first guard.
+// The second guard kills the cgroup when the lease is over or the elector has gone, without the
+// first guard.
 func TestSecondGuard(t *testing.T) {
 	for name, end := range map[string]func(orders *os.File) error{
 		"lease over": func(orders *os.File) error {
@@ -286,8 +289,9 @@ func TestSecondGuard(t *testing.T) {
 	}
 }
 
-// Without a cgroup, the guard reports a command that it cannot kill since it changed its user.
-func TestWhatCannotBeKilledIsTold(t *testing.T) {
+// Without a cgroup, the guard reports a command that it cannot kill because it has changed its
+// user.
+func TestUnkillableCommandIsReported(t *testing.T) {
 	if os.Getuid() != 0 {
 		needs.Missing(t, "root")
 	}

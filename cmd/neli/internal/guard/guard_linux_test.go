@@ -46,10 +46,10 @@ func TestRenewedDeadline(t *testing.T) {
 	require.True(t, r.Late, "killed for its lease was over")
 	require.Equal(t, 137, r.Code)
 	require.False(t, alive(group), "the command is dead")
-	require.GreaterOrEqual(t, Now()-began, 2*lease, "it is renewed") // also if the guard got no processor at the first deadline
+	require.GreaterOrEqual(t, Now()-began, 2*lease, "it is renewed") // even if the guard got no processor at the first deadline
 }
 
-// Without an elector there is no command.
+// If the elector is gone, the command is killed.
 func TestElectorGone(t *testing.T) {
 	command, grandchild := family(t)
 	for name, end := range map[string]func(e *elector) error{
@@ -69,8 +69,8 @@ func TestElectorGone(t *testing.T) {
 	}
 }
 
-// A guard that can tell nobody of trouble still guards.
-func TestTroubleThatCannotBeTold(t *testing.T) {
+// A guard goes on guarding even if it cannot report trouble.
+func TestGuardGoesOnIfTroubleCannotBeReported(t *testing.T) {
 	broken := func() *os.File {
 		in, out, err := os.Pipe()
 		require.NoError(t, err)
@@ -94,8 +94,8 @@ func TestTroubleThatCannotBeTold(t *testing.T) {
 	require.Eventually(t, func() bool { return !alive(other) }, soon, time.Millisecond, "the grandchild is dead")
 }
 
-// Nothing is started unless the lease still lasts.
-func TestNoLeaseNoCommand(t *testing.T) {
+// Nothing is started after the lease is over.
+func TestNothingStartsAfterTheLeaseIsOver(t *testing.T) {
 	for name, first := range map[string]func(e *elector){
 		"none":   func(e *elector) { require.NoError(t, e.orders.Close()) },
 		"passed": func(e *elector) { e.lease(-time.Nanosecond) },
@@ -112,8 +112,9 @@ func TestNoLeaseNoCommand(t *testing.T) {
 	}
 }
 
-// nohup starts a program that ignores HUP, and means the commands that it starts, too.
-func TestTheCommandIgnoresWhatTheGuardIgnores(t *testing.T) {
+// nohup starts a program that ignores HUP. The commands that the program starts must ignore it,
+// too.
+func TestCommandIgnoresSignalsThatTheGuardIgnores(t *testing.T) {
 	e := guardedBy(t, func(guard *exec.Cmd) {
 		guard.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, guard.Path}, guard.Args[1:]...)
 		guard.Path = "/bin/sh"
@@ -144,8 +145,8 @@ func TestSignalsAndExitCodes(t *testing.T) {
 	}
 }
 
-// When the guard reports the end, the processes that the command left behind in its group are dead.
-func TestNothingOutlivesTheCommand(t *testing.T) {
+// When the guard reports the end, all processes that the command left in its group are dead.
+func TestCommandsGroupIsDeadWhenTheEndIsReported(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	e := guarded(t, "sh", "-c", `sleep 1000 & echo $! >`+file)
 	e.lease(time.Minute)
@@ -173,9 +174,9 @@ func TestGuardKilled(t *testing.T) {
 	require.Eventually(t, func() bool { return !alive(group) }, soon, time.Millisecond, "the command is dead")
 }
 
-// The kernel forgets what it was asked for when another thread than the main one becomes the command. The
-// scheduler chooses the thread, so this happens, now and then, to any command.
-func TestGuardKilledWhicheverThreadBecameTheCommand(t *testing.T) {
+// The kernel drops the request to kill a process with its parent if another thread than the main one
+// executes the command. The scheduler chooses the thread, so this happens to any command now and then.
+func TestCommandDiesWithItsGuardWhicheverThreadExecutedIt(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	e := guardedBy(t, func(guard *exec.Cmd) {
 		guard.Env = append(os.Environ(), becoming+"="+elsewhere)
@@ -212,7 +213,7 @@ func pending(t *testing.T, pid int) bool {
 }
 
 // A guard that is killed before it has reported the group has started nothing.
-func TestGroupIsToldFirst(t *testing.T) {
+func TestGuardReportsTheGroupBeforeItStartsTheCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	wait, released, err := os.Pipe()
 	require.NoError(t, err)
@@ -259,7 +260,7 @@ func hasChild(pid int) bool {
 // filesOf is a command that fails if it has files besides the standard ones.
 var filesOf = []string{"sh", "-c", `for f in /proc/$$/fd/*; do case $f in */0|*/1|*/2|*/10) ;; *) [ -e $f ] && exit 3;; esac; done; exit 0`}
 
-// The command has no files but the standard ones.
+// The command gets no files but the standard ones.
 func TestFilesOfTheCommand(t *testing.T) {
 	extra, err := os.Open("/dev/null")
 	require.NoError(t, err)
@@ -288,8 +289,8 @@ func TestFilesOfTheCommandWithoutCloseRange(t *testing.T) {
 	require.Zero(t, e.last().Code)
 }
 
-// Without its files marked, the guard starts nothing and says why.
-func TestNoCommandThatWouldGetTheFiles(t *testing.T) {
+// If the files cannot be marked, the guard starts nothing and says why.
+func TestNothingStartsIfFilesCannotBeMarked(t *testing.T) {
 	e := refused(t, refuseBoth, "true")
 	_, _ = e.orders.Write(Until(Now() + time.Minute)) // the guard may have ended
 	r, ok := e.report()
@@ -323,7 +324,7 @@ func TestEachFileIsClosedOnExec(t *testing.T) {
 	require.ErrorIs(t, closeEachOnExec(filepath.Join(dir, "none"), low), os.ErrNotExist)
 }
 
-func TestOrdersAreReadAsWritten(t *testing.T) {
+func TestOrdersSurviveEncoding(t *testing.T) {
 	var b bytes.Buffer
 	b.Write(Until(123456789 * time.Nanosecond))
 	b.Write(Deliver(syscall.SIGTERM))

@@ -49,7 +49,8 @@ func watchedGuard(t *testing.T, cgroup string, command ...string) (*elector, cle
 	return e, cleared{t, c}
 }
 
-// says returns what the guard says within a time; empty: nothing. ended reports that the guard is gone.
+// says returns what the guard says within a time, empty if it says nothing. ended reports that the
+// guard has ended.
 func (c cleared) says(within time.Duration) (text string, ended bool) {
 	c.t.Helper()
 	require.NoError(c.t, c.c.SetReadDeadline(time.Now().Add(within)))
@@ -68,7 +69,7 @@ func (c cleared) says(within time.Duration) (text string, ended bool) {
 const clearWord = `{"clear":true}`
 
 // While any process of the command runs, the sentinel must not release its elector's roles.
-func TestTheGuardClearsWhenNothingIsLeft(t *testing.T) {
+func TestGuardReportsToTheSentinelWhenNothingIsLeft(t *testing.T) {
 	command, grandchild := family(t)
 	e, s := watchedGuard(t, "", command...)
 	e.lease(time.Hour)
@@ -81,16 +82,17 @@ func TestTheGuardClearsWhenNothingIsLeft(t *testing.T) {
 	require.False(t, alive(group) || alive(other), "the command runs yet")
 }
 
-// The guard of a command that was never started reports at once.
-func TestAGuardThatStartsNothingClears(t *testing.T) {
+// A guard whose command was never started reports at once.
+func TestGuardThatStartsNothingReportsToTheSentinel(t *testing.T) {
 	e, s := watchedGuard(t, "", "true")
 	require.NoError(t, e.orders.Close())
 	text, _ := s.says(soon)
 	require.Equal(t, clearWord, text, "nothing was started")
 }
 
-// If the command's cgroup cannot be emptied, processes may be left, and the lease must run out.
-func TestWhatMayBeLeftIsNotCleared(t *testing.T) {
+// If the command's cgroup cannot be emptied, processes may be left. Then the guard does not report,
+// and the lease must run out.
+func TestGuardReportsNothingWhileProcessesMayBeLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.ReplaceAll(cgroupNames, "*", "1"))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "cgroup.kill"), 0o700)) // a directory cannot be written to
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cgroup.procs"), nil, 0o600))

@@ -37,7 +37,7 @@ type child struct {
 // errGuardLost: the guard ended without a report, so it was killed.
 var errGuardLost = errors.New("the guard process was killed")
 
-// startChild starts a guard, which starts the command once it has a deadline.
+// startChild starts a guard, which starts the command when it has got a deadline.
 func startChild(command, env []string, told *os.File, k *kin, log *slog.Logger) (*child, error) {
 	second, err := startSecond(k, log)
 	if err != nil {
@@ -175,7 +175,8 @@ func (c *child) signal(s syscall.Signal) {
 	c.order(guard.Deliver(s))
 }
 
-// finish sends the group a signal to end, and has it go on if it is stopped: it would notice the signal only then.
+// finish sends the group a signal to end, and continues the group if it is stopped, since it would
+// notice the signal only then.
 func (c *child) finish(s syscall.Signal) {
 	c.signal(s)
 	c.signal(unix.SIGCONT)

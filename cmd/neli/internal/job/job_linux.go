@@ -91,7 +91,7 @@ type contest struct {
 	elected bool            // at least once
 	over    bool            // no further command may start
 	outcome *result         // nil: none yet
-	command chan<- struct{} // told that signals wait for the command that runs; nil: none runs
+	command chan<- struct{} // receives a value when signals wait for the command that runs; nil: none runs
 	waiting []os.Signal     // for the command, in the order in which they came
 }
 
@@ -122,8 +122,8 @@ func (c *contest) run(signals <-chan os.Signal, waited <-chan time.Time) result 
 	return *c.outcome
 }
 
-// finish ends the contest. The first result counts; but if that is to contend again, a later one counts
-// that is not: a signal to end may come when the command has just ended.
+// finish ends the contest. The first result counts, unless it is to contend again and a later one is
+// not: a signal to end may come when the command has just ended.
 func (c *contest) finish(r result) {
 	c.mu.Lock()
 	c.over = true
@@ -154,8 +154,8 @@ func (c *contest) belated() {
 	}
 }
 
-// forward has a signal wait for the command. As in the kernel, only one of each kind waits: starting a
-// command may take seconds, and resizing a terminal sends many signals. The caller holds the mutex.
+// forward makes a signal wait for the command. As in the kernel, only one of each kind waits: starting
+// a command may take seconds, and resizing a terminal sends many signals. The caller holds the mutex.
 func (c *contest) forward(s os.Signal) {
 	c.waiting = append(slices.DeleteFunc(c.waiting, func(w os.Signal) bool { return w == s }), s)
 	select {
@@ -184,7 +184,7 @@ func (c *contest) dispatch(ctx context.Context, signals <-chan os.Signal, waited
 			} else {
 				c.forward(s)
 			}
-			over := c.command == nil && ends(s) // c.over may be set because the command has ended
+			over := c.command == nil && ends(s) // not c.over, which may be set because the command has ended
 			c.mu.Unlock()
 			if over {
 				c.finish(result{})
@@ -208,8 +208,8 @@ func ends(s os.Signal) bool {
 	return s == unix.SIGTERM || s == unix.SIGINT || s == unix.SIGHUP || s == unix.SIGQUIT
 }
 
-// Signals returns the signals that go to the command instead of this process. Those that this process
-// was started to ignore go to neither.
+// Signals returns the signals that go to the command instead of this process. A signal that this
+// process was started to ignore goes to neither.
 func Signals() []os.Signal {
 	return guard.NotIgnored(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP)
 }

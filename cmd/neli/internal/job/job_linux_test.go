@@ -53,7 +53,7 @@ func runs(t *testing.T, script string) {
 }
 
 // The log says how a command ended: by itself, or by which signal.
-func TestEndIsTold(t *testing.T) {
+func TestEndOfTheCommandIsLogged(t *testing.T) {
 	for script, want := range map[string]string{
 		"exit 3":        `msg="the command has ended" code=3 cause="by itself"`,
 		"kill -SEGV $$": `msg="the command has ended" code=139 cause="killed by a signal" token=`,
@@ -72,8 +72,9 @@ func TestEndIsTold(t *testing.T) {
 	}
 }
 
-// Leadership may be lost before the guard has started the command. Then nobody has killed the guard.
-func TestALeaseThatIsOverAtOnceIsTold(t *testing.T) {
+// Leadership may be lost before the guard has started the command. The log must not say then that
+// the guard was killed.
+func TestLeaseThatEndsAtOnceIsLogged(t *testing.T) {
 	b := nelitest.NewBroker(nelitest.Options{})
 	t.Cleanup(b.Close)
 	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: time.Second, Provider: b.Provider("alice")})
@@ -93,7 +94,8 @@ func TestALeaseThatIsOverAtOnceIsTold(t *testing.T) {
 	require.Contains(t, out.String(), `level=WARN msg="the command has ended" code=137 cause="leadership was lost"`)
 }
 
-// A command that was stopped handles the signal that tells it to finish, instead of being killed when the drain is over.
+// A command that was stopped is continued so that it handles the signal to finish, instead of being
+// killed when the drain is over.
 func TestStoppedCommandIsContinuedToFinish(t *testing.T) {
 	b := nelitest.NewBroker(nelitest.Options{})
 	t.Cleanup(b.Close)
@@ -138,7 +140,7 @@ func TestCommandRunsInASessionWithoutTerminal(t *testing.T) {
 }
 
 // The command kills its guard. This process adopts the processes that left the group, and reaps them. The
-// orphan outlasts the guard: otherwise the guard could reap it.
+// orphan outlives the guard, so that the guard cannot reap it.
 func TestOrphansAreReaped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	runs(t, strings.ReplaceAll(`[ -e FILE ] && exec sleep 1000
@@ -157,9 +159,9 @@ func TestOrphansAreReaped(t *testing.T) {
 	require.Eventually(t, func() bool { return errors.Is(unix.Kill(orphan, 0), unix.ESRCH) }, soon, time.Millisecond, "the orphan is reaped")
 }
 
-// A command may outlive its elector. So the sentinel is told of it before it starts, and again when
-// nothing is left of it.
-func TestASentinelIsToldOfACommand(t *testing.T) {
+// A command may outlive its elector. So the elector tells the sentinel of a command before it
+// starts, and again when nothing is left of it.
+func TestSentinelIsToldOfACommand(t *testing.T) {
 	b := nelitest.NewBroker(nelitest.Options{})
 	t.Cleanup(b.Close)
 	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: 12 * time.Second, Provider: b.Provider("alice")}) // a busy machine must renew the lease in time
@@ -184,8 +186,8 @@ func TestASentinelIsToldOfACommand(t *testing.T) {
 }
 
 // With --keep, a signal to end may come when the command has just ended, so that it reaches no command.
-// There must not be another run.
-func TestASignalThatComesWhenTheCommandHasEnded(t *testing.T) {
+// There must be no other run after it.
+func TestSignalToEndAfterTheCommandPreventsAnotherRun(t *testing.T) {
 	for name, signalled := range map[string]func(c *contest, ctx context.Context){
 		"it was meant for the command": func(c *contest, _ context.Context) {
 			c.forward(unix.SIGTERM)
@@ -212,7 +214,7 @@ func TestASignalThatComesWhenTheCommandHasEnded(t *testing.T) {
 }
 
 // With --keep, only a signal to end keeps the next run from beginning.
-func TestAHarmlessSignalThatComesWhenTheCommandHasEnded(t *testing.T) {
+func TestHarmlessSignalAfterTheCommandDoesNotPreventAnotherRun(t *testing.T) {
 	c := newContest(nil, Options{Keep: true}, nil)
 	c.stop = func() {} // Lead has not ended yet
 	c.finish(result{again: true})
@@ -220,15 +222,15 @@ func TestAHarmlessSignalThatComesWhenTheCommandHasEnded(t *testing.T) {
 	signals := make(chan os.Signal)
 	go func() {
 		signals <- unix.SIGUSR1
-		signals <- unix.SIGWINCH // so the first one was handled
+		signals <- unix.SIGWINCH // so the first signal was handled
 		stop()
 	}()
 	c.dispatch(ctx, signals, nil)
 	require.Equal(t, result{again: true}, *c.outcome)
 }
 
-// A command may take seconds to start, and signals wait for it meanwhile. However many they are, none is lost
-// but those of a kind that waits already. Of those the newest counts: CONT after TSTP.
+// A command may take seconds to start, and signals wait for it meanwhile. A signal is dropped only if one of
+// its kind waits already. Of such signals the newest counts: CONT after TSTP.
 func TestNoSignalIsLostWhileTheCommandStarts(t *testing.T) {
 	c := newContest(nil, Options{}, nil)
 	ctx, stop := context.WithCancel(t.Context())
@@ -251,7 +253,7 @@ func TestNoSignalIsLostWhileTheCommandStarts(t *testing.T) {
 	require.Empty(t, c.take())
 }
 
-func TestSignalsThatAreIgnoredAreLeftAlone(t *testing.T) {
+func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	require.Contains(t, Signals(), os.Signal(unix.SIGWINCH))
 	signal.Ignore(unix.SIGWINCH)
 	defer signal.Reset(unix.SIGWINCH)
@@ -259,10 +261,10 @@ func TestSignalsThatAreIgnoredAreLeftAlone(t *testing.T) {
 	require.Contains(t, Signals(), os.Signal(unix.SIGTERM))
 }
 
-// A guard that is stopped reads nothing. What fits into its pipe is there when it goes on; what does not is
-// dropped as a whole, and nobody waits for it. No deadline decides that: a process that gets no processor
-// for a while must not lose a signal.
-func TestAnOrderIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
+// A stopped guard reads nothing. An order that fits into its pipe is there when it goes on. One that does
+// not fit is dropped as a whole, and nobody waits for it. No deadline decides that, since a process that
+// gets no processor for a while must not lose a signal.
+func TestOrderIsWrittenWholeOrNotAtAll(t *testing.T) {
 	in, out, err := os.Pipe()
 	require.NoError(t, err)
 	defer in.Close()
@@ -276,7 +278,7 @@ func TestAnOrderIsWrittenAsAWholeOrNotAtAll(t *testing.T) {
 	}
 	require.Less(t, time.Since(began), 20*time.Second, "it waits for room") // at 10 ms each it would take longer
 	require.NoError(t, out.Close())
-	tell(out, order) // of a command that has ended
+	tell(out, order) // an order for a command that has ended
 	got, err := io.ReadAll(in)
 	require.NoError(t, err)
 	require.Equal(t, bytes.Repeat(order, 4096/len(order)), got)

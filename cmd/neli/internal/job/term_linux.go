@@ -97,7 +97,7 @@ func (t *term) signalled(s os.Signal) {
 	}
 }
 
-// finishWithin has the command killed after d, or earlier if it was given less time before.
+// finishWithin kills the command after d, or earlier if it was given less time before.
 func (t *term) finishWithin(d time.Duration) {
 	at := time.Now().Add(d)
 	if t.killAt.IsZero() || at.Before(t.killAt) {

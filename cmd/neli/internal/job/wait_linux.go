@@ -14,7 +14,7 @@ import (
 // goes first. If every run gave up earlier, and the next one began to wait anew, nobody would lead again.
 func LeastWait(t time.Duration) time.Duration { return 2 * t }
 
-// unelected says what this process has waited for, and what its user can do.
+// unelected says what this process has waited for, and what its user can do about it.
 func unelected(n *neli.Neli) string {
 	status := neli.Unknown
 	for _, s := range n.Standings() {

@@ -9,8 +9,8 @@ import (
 	"github.com/goneli/neli"
 )
 
-// Exit code 124 comes with what the process has waited for, and what its user can type.
-func TestEndOfTheWaitSaysWhatItWaitedFor(t *testing.T) {
+// With exit code 124 the command says what it has waited for, and what its user can type.
+func TestEndOfTheWaitNamesTheReason(t *testing.T) {
 	for _, tc := range []struct {
 		reached bool
 		status  neli.Status

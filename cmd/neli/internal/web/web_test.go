@@ -82,7 +82,7 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 	c.ends()
 }
 
-func TestConnectionThatSaysNothingIsClosed(t *testing.T) {
+func TestSilentConnectionIsClosed(t *testing.T) {
 	most := usual
 	most.request, most.idle = 50*time.Millisecond, time.Hour
 	connect(t, served(t, most)).ends()
@@ -91,7 +91,7 @@ func TestConnectionThatSaysNothingIsClosed(t *testing.T) {
 // A client that announces a body and never sends it cannot keep its connection.
 //
 // The limit is also that of the headers, which a busy machine may send late.
-func TestConnectionWhoseBodyNeverComesIsClosed(t *testing.T) {
+func TestConnectionWithoutItsBodyIsClosed(t *testing.T) {
 	most := usual
 	most.request, most.idle = 5*time.Second, time.Hour
 	c := connect(t, served(t, most))
@@ -101,7 +101,7 @@ func TestConnectionWhoseBodyNeverComesIsClosed(t *testing.T) {
 	c.ends()
 }
 
-// Nor can one that does not read a long answer.
+// A client that does not read a long answer cannot keep its connection either.
 func TestConnectionThatDoesNotReadIsClosed(t *testing.T) {
 	most := usual
 	most.request, most.answer, most.idle = time.Hour, 50*time.Millisecond, time.Hour
@@ -119,7 +119,7 @@ func TestConnectionThatDoesNotReadIsClosed(t *testing.T) {
 	}
 }
 
-// A client above the limit waits, and is answered once another connection has closed.
+// A client beyond the limit waits, and is answered once another connection has closed.
 func TestConnectionsAreLimited(t *testing.T) {
 	most := usual
 	most.request, most.idle = time.Hour, time.Hour
