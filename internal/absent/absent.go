@@ -12,7 +12,7 @@ import (
 // Patience is how long a topic must have been unknown to count as missing.
 const Patience = 10 * time.Second
 
-// forgotten is after how long without an answer an earlier one says nothing any more.
+// forgotten is how long an answer counts if no other one follows.
 const forgotten = time.Minute
 
 // Topics are those that were unknown when they were last written to. The zero value is ready
@@ -24,8 +24,8 @@ type Topics struct {
 
 type span struct{ first, last time.Time }
 
-// Missing notes that writes to a topic which began at a time were refused since it is unknown,
-// and reports whether it has been for Patience.
+// Missing notes that writes to a topic which began at a time were refused because the topic is
+// unknown. It reports whether the topic has been unknown for Patience.
 func (t *Topics) Missing(topic string, began, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestATopicIsMissingThatStaysUnknown(t *testing.T) {
+func TestTopicThatStaysUnknownIsMissing(t *testing.T) {
 	start := time.Now()
 	at := func(d time.Duration) time.Time { return start.Add(d) }
 	var topics Topics
@@ -20,7 +20,7 @@ func TestATopicIsMissingThatStaysUnknown(t *testing.T) {
 	require.True(t, topics.Missing("c", at(0), at(Patience)), "the client has waited by itself")
 }
 
-func TestATopicThatWasWrittenToIsNotMissing(t *testing.T) {
+func TestTopicThatWasWrittenToIsNotMissing(t *testing.T) {
 	start := time.Now()
 	var topics Topics
 	topics.Known(slices.Values([]string{"a"}))
@@ -31,7 +31,7 @@ func TestATopicThatWasWrittenToIsNotMissing(t *testing.T) {
 	require.False(t, topics.Missing("a", start.Add(Patience), start.Add(Patience)))
 }
 
-func TestAnAnswerOfLongAgoSaysNothing(t *testing.T) {
+func TestOldAnswerDoesNotCount(t *testing.T) {
 	start := time.Now()
 	var topics Topics
 	topics.Missing("a", start, start)

@@ -27,7 +27,7 @@ func TestHoldEndsBeforeWait(t *testing.T) {
 	})
 }
 
-func TestAgeIsByTheClockThatShowsMost(t *testing.T) {
+func TestAgeIsTheLongestOfAllClocks(t *testing.T) {
 	then := Instant{Mono: 100, Wall: 1000, Raw: 7, Boot: 200}
 	for name, c := range map[string]struct {
 		now  Instant
@@ -69,7 +69,7 @@ func TestSystemReadsAllClocks(t *testing.T) {
 
 // During a suspension the monotonic clock stands still, so a glance without the wall clock would
 // not notice it.
-func TestAGlanceReadsBothOrdinaryClocks(t *testing.T) {
+func TestGlanceReadsBothOrdinaryClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := System().Glance()
 		time.Sleep(time.Hour)

@@ -16,7 +16,7 @@ var rules = []mutation.Mutant{
 		Guard: "TestEachReadingComesFromItsOwnClock", Want: "the boot clock goes on in a suspension"},
 	{Rule: "a glance reads the wall clock", File: "system.go",
 		Old: "Instant{Mono: Mono(t.Sub(epoch)), Wall: Wall(t.UnixNano())}", New: "Instant{Mono: Mono(t.Sub(epoch))}",
-		Guard: "TestAGlanceReadsBothOrdinaryClocks", Want: "the wall clock of a glance"},
+		Guard: "TestGlanceReadsBothOrdinaryClocks", Want: "the wall clock of a glance"},
 	{Rule: "the simulated clock is used in a bubble only", File: "system.go",
 		Old: "d < -time.Hour || d > time.Hour", New: "d < -time.Hour || d < time.Hour",
 		Guard: "TestSystemReadsAllClocks", Want: "the kernel's boot clock is not read"},

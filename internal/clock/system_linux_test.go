@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel's other monotonic clocks are slewed, or stand still during a suspension. On a
-// machine where nothing was slewed yet, their readings look alike, so the test simulates the
-// kernel.
+// The kernel's other monotonic clocks are slewed, or stand still during a suspension. On a machine
+// where nothing was slewed yet, their readings look equal, so the test simulates the kernel.
 func TestEachReadingComesFromItsOwnClock(t *testing.T) {
 	shown := map[int32]time.Duration{unix.CLOCK_REALTIME: 1 * time.Hour, unix.CLOCK_MONOTONIC: 2 * time.Hour,
 		unix.CLOCK_MONOTONIC_RAW: 3 * time.Hour, unix.CLOCK_BOOTTIME: 4 * time.Hour}

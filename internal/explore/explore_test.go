@@ -34,7 +34,7 @@ func search(below, never int) *Search[counter] {
 	return All(func() counter { return counter{1, below, never} }, func(c counter) []byte { return []byte{byte(c.n)} })
 }
 
-func TestEverythingIsFoundOnce(t *testing.T) {
+func TestEveryStateIsFoundOnce(t *testing.T) {
 	s := search(50, 0)
 	require.Empty(t, s.Fault)
 	require.Equal(t, 49, s.States())
@@ -42,7 +42,7 @@ func TestEverythingIsFoundOnce(t *testing.T) {
 	require.Equal(t, "no fault found", s.String())
 }
 
-func TestTheShortestWayIsTold(t *testing.T) {
+func TestShortestWayIsReported(t *testing.T) {
 	s := search(50, 20)
 	require.Equal(t, "it is 20", s.Fault)
 	require.Equal(t, "1\nadd one\n2\ndouble\n4\nadd one\n5\ndouble\n10\ndouble\n20\nFAULT: it is 20", s.String())

@@ -20,7 +20,7 @@ const (
 // is called with the reason whenever there is none.
 func Keep(ctx context.Context, get func(context.Context) (kafka.Token, error), set func(kafka.Token), failed func(error)) {
 	var had kafka.Token
-	var renew time.Time // when get should have another token than had
+	var renew time.Time // when to ask get for a token other than had
 	for {
 		token, err := get(ctx)
 		wait := leastPause

@@ -50,9 +50,9 @@ func NewSource(what string, fetch func(context.Context) (kafka.Token, error), fa
 	return &Source{what: what, fetch: fetch, failed: failed, ctx: ctx, cancel: cancel, busy: make(chan struct{}, 1)}
 }
 
-// Close ends the attempt that goes on, and waits until it has returned or ctx is done. Afterwards
-// fetch and failed are not called any more. An attempt that ignores its context may go on, but
-// nothing is reported of it.
+// Close ends the attempt in progress, and waits until it has returned or ctx is done. Afterwards
+// fetch and failed are no longer called. An attempt that ignores its context may go on, but nothing
+// about it is reported.
 func (s *Source) Close(ctx context.Context) {
 	s.cancel()
 	select {
@@ -125,8 +125,8 @@ func (s *Source) attempt() (any, error) {
 	return nil, nil
 }
 
-// note stores the outcome of an attempt, and reports a failure, unless the Source is closed. That an
-// attempt is late is noted once, though several callers wait for it, and not if it has just ended.
+// note stores the outcome of an attempt, and reports a failure, unless the Source is closed. A late
+// attempt is noted once, even if several callers wait for it, and not if it has just ended.
 func (s *Source) note(token kafka.Token, err error) {
 	s.mu.Lock()
 	now := time.Now()

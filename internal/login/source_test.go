@@ -37,7 +37,7 @@ func (i *issuer) source() *Source {
 	return NewSource("Config.Token", i.issue, func(error) { i.failed.Add(1) })
 }
 
-func TestATokenIsRenewedBeforeItEnds(t *testing.T) {
+func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{}
 		s := i.source()
@@ -56,9 +56,9 @@ func TestATokenIsRenewedBeforeItEnds(t *testing.T) {
 	})
 }
 
-// Callers find at the same time that a token is due, and one of them comes so late that the attempt
-// of another has just ended: it takes its outcome, and asks for nothing.
-func TestALateCallerTakesTheOutcomeOfAnother(t *testing.T) {
+// Several callers find at the same time that a token is due. If one of them comes so late that
+// another one's attempt has just ended, it uses that outcome and asks for nothing.
+func TestLateCallerUsesAnotherCallersOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{}
 		s := i.source()
@@ -81,7 +81,7 @@ func TestALateCallerTakesTheOutcomeOfAnother(t *testing.T) {
 }
 
 // A token is used until it expires, and each failed attempt to replace it is reported.
-func TestARefusedRenewalIsRetriedAndTold(t *testing.T) {
+func TestRefusedRenewalIsRetriedAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{}
 		s := i.source()
@@ -108,7 +108,7 @@ func TestARefusedRenewalIsRetriedAndTold(t *testing.T) {
 	})
 }
 
-func TestWhoHangsHoldsUpNobodyForLong(t *testing.T) {
+func TestHangingAttemptDelaysCallersOnlyBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var running, most atomic.Int64
@@ -136,8 +136,8 @@ func TestWhoHangsHoldsUpNobodyForLong(t *testing.T) {
 	})
 }
 
-// Several clients wait for one attempt. That it hangs is one failure, whoever waits.
-func TestAnAttemptThatHangsFailsOnce(t *testing.T) {
+// Several clients wait for one attempt. If it hangs, that counts as one failure, however many wait.
+func TestHangingAttemptCountsAsOneFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
@@ -156,7 +156,7 @@ func TestAnAttemptThatHangsFailsOnce(t *testing.T) {
 	})
 }
 
-// Close ends the attempt that goes on, and reports nothing of it. There is no other one.
+// Close ends the attempt in progress and reports nothing about it. No other attempt follows.
 func TestCloseEndsTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{}
@@ -248,9 +248,9 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// A source goes by the wall clock. If that was set forward, or went on while the machine was
-// suspended, the source has another token long before the timer of Keep ends.
-func TestKeepTakesATokenThatComesEarly(t *testing.T) {
+// A source decides by the wall clock. If the clock was set forward, or went on while the machine
+// was suspended, the source has a new token long before Keep's timer fires.
+func TestKeepUsesATokenThatComesEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		get := func(context.Context) (kafka.Token, error) {
@@ -275,7 +275,7 @@ func TestKeepTakesATokenThatComesEarly(t *testing.T) {
 	})
 }
 
-// Looking more often makes no renewal later.
+// Keep must not renew a token later because it looks more often.
 func TestKeepRenewsATokenThatIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -41,8 +41,8 @@ type Queue struct {
 	ask     bool          // ask for the levels
 	lost    uint64
 	untold  int    // of lost, those that no line has reported
-	failing bool   // the handler did not take the last line
-	why     string // what it did instead, of the last such line
+	failing bool   // the handler failed to take the last line
+	why     string // how the handler failed to take the last such line
 }
 
 type line struct {
@@ -166,7 +166,7 @@ func (q *Queue) next() bool {
 	if q.ask {
 		q.ask = false
 		q.mu.Unlock()
-		q.call(func() error { q.levels.Store(levelsOf(q.root)); return nil }) // or they stay as they are
+		q.call(func() error { q.levels.Store(levelsOf(q.root)); return nil }) // if it fails, the levels stay as they are
 		return true
 	}
 	if len(q.lines) == 0 {
@@ -207,7 +207,7 @@ func (q *Queue) call(do func() error) (wrong string) {
 	return ""
 }
 
-// enabled says what the handler last said of a level.
+// enabled returns whether the handler last said that it wants a level.
 func (q *Queue) enabled(level slog.Level) bool {
 	now := int64(time.Since(q.born))
 	if last := q.asked.Load(); now-last >= int64(levelsEvery) && q.asked.CompareAndSwap(last, now) {

@@ -221,7 +221,7 @@ func (a *Arbiter) Set(want elector.Desired) {
 	switch {
 	case a.leaving() && !left:
 		a.leaveAt = now.Add(a.set.HandoverOverlap)
-		for p := range a.assigned { // nobody depends on a term that the application was not told of
+		for p := range a.assigned { // nobody depends on a term of which the application was not told
 			a.v[p] = clock.Instant{}
 			if !a.table.Told(p) {
 				a.end(p, a.desired.Reason(p, now), true)

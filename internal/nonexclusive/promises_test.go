@@ -35,7 +35,7 @@ func inGroup(g string) func(*neli.Config) {
 
 // As long as the old leader lives there is always a leader: during joins, rebalances, graceful
 // leaves, and a rolling restart of all members.
-func TestSharedNeverZero(t *testing.T) {
+func TestSharedAlwaysHasALeader(t *testing.T) {
 	for _, assignor := range []string{"cooperative-sticky", "range"} {
 		t.Run(assignor, func(t *testing.T) {
 			simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
@@ -105,7 +105,7 @@ func TestSharedBroadcastsToAllOnceInB(t *testing.T) {
 	}
 }
 
-// A newly assigned process leads within B, even if nobody else writes to the partition.
+// A newly assigned process leads within B, even if no other process writes to the partition.
 func TestSharedLeadsWithinB(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		c.Work("a", shared)
@@ -122,8 +122,8 @@ func TestSharedLeadsWithinB(t *testing.T) {
 	})
 }
 
-// A process that is cut off but runs presumes to lead until another one has taken over.
-func TestSharedCutOffNeverZero(t *testing.T) {
+// A process that is cut off but runs goes on as leader until another one has taken over.
+func TestSharedCutOffLeaderLeadsUntilItIsReplaced(t *testing.T) {
 	for _, links := range []nelitest.Link{nelitest.All, nelitest.Group, nelitest.Reads | nelitest.Group} {
 		simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 			a := c.Work("a", shared)
@@ -147,9 +147,9 @@ func TestSharedCutOffNeverZero(t *testing.T) {
 	}
 }
 
-// A process that is cut off from the log, but not from the group, stays assigned as far as the
-// group knows. It makes room while it still presumes to lead, and comes back later.
-func TestSharedDeafMakesRoom(t *testing.T) {
+// A process that is cut off from the log, but not from the group, stays assigned in the group's
+// view. It makes room while it still counts as leader, and comes back later.
+func TestSharedDeafMemberMakesRoom(t *testing.T) {
 	for _, links := range []nelitest.Link{nelitest.Reads, nelitest.Appends | nelitest.Acks | nelitest.Reads} {
 		simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
 			first := c.Work("a", shared)
@@ -224,8 +224,9 @@ func TestSharedStallOfAll(t *testing.T) {
 	}
 }
 
-// New accepts a T that is too short for hand-overs without a gap, and says once which T is long enough.
-func TestSharedSaysWhichTLeavesNoGap(t *testing.T) {
+// New accepts a T that is too short for hand-overs without a gap, and logs once which T would be
+// long enough.
+func TestSharedWarnsOfATThatLeavesGaps(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		session, heartbeat, T, every time.Duration
@@ -299,7 +300,7 @@ func TestSharedCrash(t *testing.T) {
 }
 
 // If T lapses after the assignment was withdrawn, the term ends in an orderly way.
-func TestSharedWithdrawnIsRevoked(t *testing.T) {
+func TestSharedLapseAfterAWithdrawalIsOrderly(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		with := func(cfg *neli.Config) {
 			shared(cfg)
@@ -320,8 +321,8 @@ func TestSharedWithdrawnIsRevoked(t *testing.T) {
 	})
 }
 
-// A suspended process that wakes may presume to lead for up to T, and no longer.
-func TestSharedWokenPresumesNoLongerThanT(t *testing.T) {
+// A suspended process that wakes may take itself for the leader for up to T, and no longer.
+func TestSharedWokenLeaderLeadsNoLongerThanT(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		c.Work("a", shared)
 		c.Work("b", shared)
@@ -394,7 +395,7 @@ func TestSharedResignsWithoutAGap(t *testing.T) {
 }
 
 // While the process that ends its Pulser leads on, its task is called.
-func TestSharedWorksUntilItLeadsNoMore(t *testing.T) {
+func TestSharedTaskRunsWhileTheLeaverLeadsOn(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		a := c.Join("a", shared)
 		p, err := a.Background(a.Task)
@@ -417,9 +418,9 @@ func TestSharedWorksUntilItLeadsNoMore(t *testing.T) {
 	})
 }
 
-// Members that know different numbers of roles. A member leads the partitions assigned to it,
-// even where it knows no role, and so leads a role there at once when it learns of it. It is told
-// of roles that it knows, and of no others.
+// Members know different numbers of roles. A member leads the partitions assigned to it even if it
+// knows no role there, so it leads a role there as soon as it learns of the role. Its application
+// is told only of roles that the member knows.
 func TestSharedDifferentRoles(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		some := func(cfg *neli.Config) { shared(cfg); cfg.Partitions, cfg.Roles = 3, 1 }
@@ -458,8 +459,8 @@ func TestSharedDifferentRoles(t *testing.T) {
 	})
 }
 
-// A process that is cut off from the log makes room also on partitions where it knows no role:
-// others may know one.
+// A process that is cut off from the log also makes room on partitions where it knows no role,
+// because other members may know one.
 func TestSharedStarvedWithoutRolesMakesRoom(t *testing.T) {
 	simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
 		with := func(roles int) func(*neli.Config) {
@@ -501,8 +502,8 @@ func TestSharedLogsWithNoLockHeld(t *testing.T) {
 	})
 }
 
-// A client may refuse a record at once, instead of reporting it later: librdkafka does so when its queue is full, and
-// when it knows already that it may not write to the topic. Both are told like what is reported later.
+// A client may refuse a record at once instead of reporting it later: librdkafka does so if its queue is full, or if
+// it already knows that it may not write to the topic. Both count like reported failures.
 func TestSharedRecordsRefusedAtOnce(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		var lines atomic.Int64
@@ -552,8 +553,8 @@ type refusingProducer struct {
 
 func (p refusingProducer) Append(string, int, []byte, func(error)) error { return p.why }
 
-// A process has to leave the group for lack of records, and its poll blocks for longer than the
-// pause. It must leave all the same: otherwise the group would not tell it its assignment again.
+// A process has to leave the group for lack of records, while its poll blocks for longer than the
+// pause. It must leave even then: otherwise the group would not repeat its assignment.
 func TestSharedStarvedWhilePollIsBlocked(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		with := func(group string) func(*neli.Config) {

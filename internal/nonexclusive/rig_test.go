@@ -2,7 +2,7 @@ package nonexclusive_test
 
 import "github.com/goneli/neli/internal/scenario"
 
-// Whole members in simulated time: the rig of package scenario, under shorter names.
+// Shorter names for the rig of package scenario, which runs whole members in simulated time.
 type (
 	cluster = scenario.Cluster
 	member  = scenario.Member
