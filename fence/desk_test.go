@@ -9,12 +9,13 @@ import (
 	"github.com/goneli/neli/fence"
 )
 
-// desk is a transaction coordinator and a log in memory: what an init fences, it refuses.
+// desk is a transaction coordinator and a log in memory. It refuses clients that a later init has
+// fenced.
 type desk struct {
 	mu        sync.Mutex
 	epoch     int
 	committed []string
-	fail      map[string][]error // by call; what it returns the next times
+	fail      map[string][]error // by call: the errors that its next calls return
 	calls     []string
 	open      int // clients that are not closed
 }
@@ -33,7 +34,7 @@ func (d *desk) call(name string, c *teller) error {
 	return nil
 }
 
-// teller is one client.
+// teller is one client of a desk.
 type teller struct {
 	d       *desk
 	epoch   int
@@ -97,7 +98,7 @@ func (c *teller) Close() {
 
 func (d *desk) said() string { return fmt.Sprint(d.calls) }
 
-// term is one that lasts for as many questions as it says.
+// term is a term that lasts for a given number of questions.
 type term struct {
 	d     *desk
 	lasts int

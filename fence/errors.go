@@ -2,20 +2,20 @@ package fence
 
 import "errors"
 
-// ErrStale says that a later term has written, or that the term asked about is over. The
-// writer must stop for good: no retry of this term can succeed. The error's text has both
-// tokens where there are tokens.
+// ErrStale says that a later term has written, or that this term is over. The writer must stop for
+// good: no retry in this term can succeed. Where there are tokens, the error's text has both of
+// them.
 var ErrStale = errors.New("fence: a later term has taken over")
 
-// ErrRefused says that a transactional producer is of no use any more: the broker refused
-// it, or an outcome is unknown. It does not say that the term is over: a transaction that
-// took longer than its time-out is refused, too. Transactions opens another producer when
-// work returns it and the term lasts.
+// ErrRefused says that a transactional producer can no longer be used: the broker refused it, or
+// the outcome of a transaction is unknown. It does not say that the term is over, because the
+// broker also refuses a transaction that took longer than its timeout. If work returns this error
+// and the term lasts, Transactions opens another producer.
 var ErrRefused = errors.New("fence: the producer was refused")
 
-// ErrPermanent says that another producer would fail as well: a right is missing, a record
-// is too large, the brokers are too old. A Client wraps it; Transactions returns such an
-// error instead of trying again.
+// ErrPermanent says that another producer would fail as well: a right is missing, a record is too
+// large, or the brokers are too old. A Client wraps it. Transactions returns such an error instead
+// of trying again.
 var ErrPermanent = errors.New("fence: trying again is of no use")
 
 // ErrUnverified says that a broker appends to a partition without asking the transaction
@@ -24,7 +24,7 @@ var ErrPermanent = errors.New("fence: trying again is of no use")
 var ErrUnverified = errors.New("fence: a broker does not verify transactions: " +
 	"this needs Apache Kafka 3.6 or newer, with transaction.partition.verification.enable=true")
 
-// ErrCompacted says that a topic is compacted, so that Stamp and Filter do not suffice: of
-// two records with one key compaction keeps the later one, even if that is a former
-// leader's and the other one is not. Use Transactions.
+// ErrCompacted says that a topic is compacted, so that Stamp and Filter are not enough. Of two
+// records with one key, compaction keeps the later one, even if that is a former leader's. Use
+// Transactions.
 var ErrCompacted = errors.New("fence: the topic is compacted")

@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli/fence"
 )
 
-// pay is one transaction of a term: the fence first, then what the term has to do.
+// pay is one transaction of a term. It begins with the fence.
 func pay(ctx context.Context, db *sql.DB, token int64) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -29,7 +29,7 @@ func ExamplePostgres() {
 	ctx := context.Background()
 	fmt.Println("the former leader, token 41:", pay(ctx, db, 41))
 	fmt.Println("the present one, token 57:", pay(ctx, db, 57))
-	err := pay(ctx, db, 41) // was suspended, and wakes
+	err := pay(ctx, db, 41) // it was suspended, and wakes
 	fmt.Println("late:", errors.Is(err, fence.ErrStale))
 	// Output:
 	// the former leader, token 41: <nil>
@@ -58,7 +58,8 @@ func ExamplePostgresHold() {
 	// Once, when the term begins:
 	err := inTx(ctx, db, func(tx *sql.Tx) error { return fence.Postgres(ctx, tx, key, token) })
 	fmt.Println("claim:", err)
-	// Then in each transaction, of which many run side by side, if Leadership.Valid is true:
+	// Then in each transaction, if Leadership.Valid is true. Many such transactions may run at the
+	// same time:
 	err = inTx(ctx, db, func(tx *sql.Tx) error { return fence.PostgresHold(ctx, tx, key, token) })
 	fmt.Println("hold:", err)
 	// Output:
@@ -91,11 +92,12 @@ func ExampleTransactionalID() {
 
 func ExampleTransactions() {
 	d := &desk{}
-	// In earnest: the Leadership that neli.Lead gives to its function, and Open of package
+	// In production: the Leadership that neli.Lead gives to its function, and Open of package
 	// fence/confluent or franzfence.
 	term, open := &term{d, 3}, d.client
 	err := fence.Transactions(context.Background(), term, open, func(ctx context.Context, p *fence.Producer[string]) error {
-		// Read the state here, anew each time: then nothing of a former leader is missing.
+		// Read the state here, anew each time, so that it includes everything that former leaders
+		// wrote.
 		return p.Commit(ctx, "invoice 17", "invoice 18")
 	})
 	fmt.Println(d.committed, err)
@@ -106,7 +108,7 @@ func ExampleProducer_Commit() {
 	d := &desk{}
 	_ = fence.Transactions(context.Background(), &term{d, 3}, d.client, func(ctx context.Context, p *fence.Producer[string]) error {
 		if err := p.Commit(ctx, "invoice 17"); err != nil {
-			return err // committed or not: nobody knows; Transactions calls again if the term lasts
+			return err // nobody knows whether the records are committed; Transactions calls again if the term lasts
 		}
 		fmt.Println("committed:", d.committed)
 		return nil
@@ -134,12 +136,12 @@ func ExampleFilter_Admit() {
 func ExampleFilter_State() {
 	var filter fence.Filter
 	_, _ = filter.Admit("invoices", 0, fence.Stamp(57, 0, "invoicing"))
-	fmt.Println(filter.State("invoices", 0)) // to be stored with the offset, atomically
+	fmt.Println(filter.State("invoices", 0)) // store it together with the offset, atomically
 	// Output: [{"t":57,"r":0,"g":"invoicing"}]
 }
 
 func ExampleFilter_Restore() {
-	var filter fence.Filter // of a reader that starts anew at the offset which it had stored
+	var filter fence.Filter // the filter of a reader that restarts at the offset that it had stored
 	if err := filter.Restore("invoices", 0, `[{"t":57,"r":0,"g":"invoicing"}]`); err != nil {
 		fmt.Println(err)
 	}

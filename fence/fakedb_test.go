@@ -9,15 +9,14 @@ import (
 	"sync"
 )
 
-// fakeDB is a table neli_fence in memory, which knows the statements of this package and
-// no others. What locks and isolation levels do to them is tested on real servers, in the
-// module integration.
+// fakeDB is a table neli_fence in memory. It knows only the statements of this package. The module
+// integration tests on real servers what locks and isolation levels do to them.
 type fakeDB struct {
 	mu     sync.Mutex
 	tokens map[string]int64
 	fails  error // what each statement returns
-	unread error // what a query returns that asks for a key's token, whatever it is
-	later  int64 // if not 0, the token that another transaction commits just before such a query
+	unread error // what a query for a key's token returns; nil: the token
+	later  int64 // if not 0, another transaction commits this token just before such a query
 	column int   // if not 0, keys are cut to this length, as servers without strict mode do
 }
 

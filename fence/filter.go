@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// Filter tells a reader which records to take, and which ones are a former leader's that
-// came too late. Each reader of the topics has one. The zero value is ready. It is not safe
-// for concurrent use.
+// Filter tells a reader which records to use, and which ones a former leader wrote too late. Each
+// reader of the topics has its own. The zero value is ready for use. It is not safe for concurrent
+// use.
 //
-// It holds for append-only topics that all readers filter. It does not for compacted topics
-// (ErrCompacted), for readers that keep no State, where retention has removed the barrier
-// but not the late record, and where tokens went back (Config.TokenBase).
+// It works for append-only topics that all readers filter. It does not work for compacted topics
+// (ErrCompacted), for readers that keep no State, where retention has removed the barrier but not
+// the late record, and where tokens went back (Config.TokenBase).
 type Filter struct {
 	highest map[place]map[source]int64
 }
@@ -28,13 +28,13 @@ type place struct {
 
 func placeOf(topic string, partition int32) place { return place{topic, partition} }
 
-// Admit reports whether a record is to be taken. header is the value of its Header; the
-// records of a partition are asked about in their order, barriers as well.
+// Admit reports whether to use a record. header is the value of its Header. Call Admit for all
+// records of a partition in order, including barriers.
 //
-// A record that is not admitted was written by a leader whose successor had begun to write
-// there, and no reader with a Filter takes it. One that is admitted was in its place before
-// that. A value that Stamp has not made is an error, and changes nothing; it is for the
-// application to say what unstamped records are worth.
+// A record that is not admitted was written by a leader whose successor had already begun to write
+// to that partition, and no reader with a Filter uses it. An admitted record was in its place
+// before that. A value that Stamp has not made is an error, and changes nothing. The application
+// decides what to do with unstamped records.
 func (f *Filter) Admit(topic string, partition int32, header []byte) (bool, error) {
 	token, who, err := read(header)
 	if err != nil {
@@ -65,11 +65,11 @@ type entry struct {
 	Group string `json:"g"`
 }
 
-// State returns what has been seen of a partition, as text. Store it together with the
-// offset, atomically: in the row that has the offset, or as the offset commit's metadata
-// (4,096 bytes at most unless the broker's offset.metadata.max.bytes says otherwise; a role
-// takes up to 44 bytes and its group's name). A reader that starts from an offset without its
-// state takes records that others drop.
+// State returns what this filter has seen of a partition, as text. Store it together with the
+// offset, atomically: in the row that has the offset, or as the offset commit's metadata. (That has
+// 4,096 bytes at most unless the broker's offset.metadata.max.bytes says otherwise; a role takes up
+// to 44 bytes and its group's name.) A reader that starts from an offset without its state uses
+// records that others drop.
 func (f *Filter) State(topic string, partition int32) string {
 	entries := []entry{}
 	for who, token := range maps.All(f.highest[placeOf(topic, partition)]) {
@@ -80,14 +80,14 @@ func (f *Filter) State(topic string, partition int32) string {
 	})
 	text, err := json.Marshal(entries)
 	if err != nil {
-		panic(err) // there is nothing in an entry that JSON has not
+		panic(err) // JSON can encode every field of an entry
 	}
 	return string(text)
 }
 
-// Restore sets what has been seen of a partition to what State returned, when the reader
-// begins at the offset that it was stored with. "" is the state at the partition's first
-// record. An error leaves the filter as it was.
+// Restore sets what was seen of a partition to a text that State returned. Call it when the reader
+// begins at the offset stored with that text. "" is the state at the partition's first record. An
+// error leaves the filter unchanged.
 func (f *Filter) Restore(topic string, partition int32, state string) error {
 	var entries []entry
 	if state != "" {

@@ -17,7 +17,7 @@ func admits(t require.TestingT, f *fence.Filter, topic string, partition int32, 
 	return ok
 }
 
-func TestTheFilterComparesTokensOfOneRoleInOnePartition(t *testing.T) {
+func TestFilterComparesTokensOfOneRoleInOnePartition(t *testing.T) {
 	var f fence.Filter
 	require.True(t, admits(t, &f, "a", 0, 5, 0, "g"))
 	require.True(t, admits(t, &f, "a", 0, 5, 0, "g"), "the same term")
@@ -31,7 +31,7 @@ func TestTheFilterComparesTokensOfOneRoleInOnePartition(t *testing.T) {
 	require.True(t, admits(t, &f, "a", 0, 6, 0, "a b"), "another group")
 }
 
-func TestTheStateIsOfOnePartition(t *testing.T) {
+func TestStateCoversOnePartition(t *testing.T) {
 	var f, g fence.Filter
 	admits(t, &f, "a", 0, 7, 0, "g")
 	admits(t, &f, "a", 0, 3, 12, `g "h"`)
@@ -48,7 +48,7 @@ func TestTheStateIsOfOnePartition(t *testing.T) {
 	require.Equal(t, state, f.State("a", 0), "an error leaves it as it was")
 }
 
-func TestHeadersThatStampDidNotMakeAreErrors(t *testing.T) {
+func TestForeignHeadersAreErrors(t *testing.T) {
 	var f fence.Filter
 	for _, header := range []string{"", "7", "7 0", "x 0 g", "7 x g", "+7 0 g", "07 0 g", " 7 0 g", "9223372036854775808 0 g", "7 0 \xff"} {
 		ok, err := f.Admit("a", 0, []byte(header))
@@ -58,8 +58,9 @@ func TestHeadersThatStampDidNotMakeAreErrors(t *testing.T) {
 	require.Equal(t, "[]", f.State("a", 0))
 }
 
-// A writer may put a megabyte into a header, and a group's coordinator keeps what it is given. A line of a log shows a part.
-func TestErrorsShowAPartOfALongValue(t *testing.T) {
+// A writer may put a megabyte into a header, and a group's coordinator keeps any text. A log line
+// shows only a part of it.
+func TestErrorsShowOnlyPartOfALongHeader(t *testing.T) {
 	var f fence.Filter
 	for _, long := range []string{strings.Repeat("x", 1<<20), strings.Repeat("\xff", 1<<20)} {
 		_, err := f.Admit("a", 0, []byte(long))
@@ -73,8 +74,9 @@ func TestErrorsShowAPartOfALongValue(t *testing.T) {
 	}
 }
 
-// A role takes so many bytes of the state at most, and its group's name. Who keeps it as an offset's metadata counts them.
-func TestTheSizeOfTheState(t *testing.T) {
+// A role takes at most a fixed number of bytes of the state, besides its group's name. Users who
+// keep the state as an offset's metadata rely on that.
+func TestSizeOfTheStateIsBounded(t *testing.T) {
 	var f fence.Filter
 	size := len(f.State("a", 0))
 	for role := 999_998; role < 1_000_000; role++ {

@@ -13,8 +13,8 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// The term ends while its leader is suspended in an init, or at work. Lead takes what
-// Transactions returns then for the end of the term, and leads again.
+// The term ends while its leader is suspended in an init, or at work. Lead takes the error of
+// Transactions for the end of the term, and leads again.
 func TestLeadGoesOnAfterAStaleTerm(t *testing.T) {
 	for _, at := range []string{"init", "work"} {
 		t.Run(at, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestLeadGoesOnAfterAStaleTerm(t *testing.T) {
 								}
 								time.Sleep(100 * time.Millisecond)
 							}
-							return fence.ErrRefused // as if its next transaction had been
+							return fence.ErrRefused // as if the broker had refused its next transaction
 						})
 						ends = append(ends, err)
 						return err

@@ -1,6 +1,6 @@
 package fence
 
-// coordinate gives what the coordinator may do by itself.
+// coordinate calls give with what the coordinator may do by itself.
 func (w *modelWorld) coordinate(give modelStep) {
 	ids := int8(1)
 	if w.k.idPerTerm {
@@ -31,7 +31,7 @@ func (w *modelWorld) coordinate(give modelStep) {
 	}
 }
 
-// bump raises the epoch and aborts what is open.
+// bump raises the epoch and aborts the open transaction.
 func (w *modelWorld) bump(c *coordinator) {
 	c.last = -1
 	if w.k.v2 {
@@ -70,7 +70,7 @@ func (w *modelWorld) mark(id int8) {
 	}
 }
 
-// commits: a record of term j can be read from now on.
+// commits makes a record of term j visible to readers.
 func (w *modelWorld) commits(j int8) {
 	for i := j + 1; i < w.k.terms; i++ {
 		if w.actors[i].firm {
@@ -102,8 +102,8 @@ func (w *modelWorld) newID() int8 {
 	return w.gens
 }
 
-// arrive: a request reaches the coordinator or the partition. One that is told to come
-// again stays where it is, as if it arrived later.
+// arrive lets a request reach the coordinator or the partition. A request that is answered with
+// "try again" stays where it is, as if it arrived later.
 func (w *modelWorld) arrive(j int, give modelStep) {
 	r := w.requests[j]
 	t := *w
@@ -186,7 +186,7 @@ func (w *modelWorld) arriveInit(t *modelWorld, c *coordinator, r request, give m
 	}
 }
 
-// arriveBatch: a batch is verified by the coordinator, then appended by the partition.
+// arriveBatch lets the coordinator verify a batch, and then the partition append it.
 func (w *modelWorld) arriveBatch(c *coordinator, j int, r request, busy bool, give modelStep) {
 	n := r.actor + 1
 	if r.stage == 0 && w.k.noVerify && !w.k.v2Cli {
@@ -243,7 +243,7 @@ func (w *modelWorld) arriveEnd(c *coordinator, r request, busy bool, give modelS
 		w.reply(r, rOK, c.gen, c.epoch)
 		give(w, "EndTxn(commit: %t) of %d: %s", r.commit, n, what)
 	}
-	again := w.k.v2Cli && c.epoch == r.epoch+1 // the same one, sent again
+	again := w.k.v2Cli && c.epoch == r.epoch+1 // the same request, sent again
 	same := again || !w.k.v2Cli && c.epoch == r.epoch
 	switch {
 	case !c.known || c.gen != r.gen:

@@ -11,9 +11,8 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// The model of Stamp and Filter: two terms with tokens 1 and 2, two partitions, and one
-// reader that may crash and start anew from what it had stored. Records of term 1 may be
-// under way for ever.
+// The model of Stamp and Filter: two terms with tokens 1 and 2, two partitions, and one reader that
+// may crash and restart from what it had stored. Records of term 1 may be in flight for ever.
 
 // Records, by number. a0 and b0 have the same key.
 const (
@@ -35,11 +34,11 @@ var filterRecords = [...]struct {
 	recB0: {"b0", 2, 0}, recC0: {"c0", 2, 0}, recB1: {"b1", 2, 1},
 }
 
-// filterConfig is what is left out.
+// filterConfig says which rules are left out.
 type filterConfig struct {
 	name       string
 	noBarrier  bool // the new leader writes no barrier
-	oneBarrier bool // or one, in partition 0
+	oneBarrier bool // or only one, in partition 0
 	readEarly  bool // it reads before its barriers are acknowledged
 	forget     bool // the state is not stored with the offset
 	compacted  bool
@@ -52,7 +51,7 @@ const (
 	losesRight = "the rightful leader's record is lost"
 )
 
-// records is a set of them.
+// records is a set of records.
 type records uint8
 
 func (s records) has(r int8) bool         { return s&(1<<r) != 0 }
@@ -67,14 +66,14 @@ func set(s records, rs []int8) records {
 
 type filterWorld struct {
 	k         *filterConfig
-	logs      [2][]int8 // 0: compaction has removed it
+	logs      [2][]int8 // 0: compaction has removed the record
 	underWay  records
 	sent      records
 	acked     records
 	leader    int8 // 0 not begun, 1 its barriers are sent, 2 it has read, 3 it has written
 	seen      records
 	position  [2]int8
-	state     [2]string // of the reader's Filter
+	state     [2]string // of the reader's Filter, by partition
 	stored    [2]int8
 	kept      [2]string
 	got, drop records
@@ -92,7 +91,7 @@ func (w *filterWorld) clone() *filterWorld {
 
 func bytes8(log []int8) []int8 { return append([]int8(nil), log...) }
 
-// filter is the reader's, as it would be made anew from this state.
+// filter returns the reader's Filter, made anew from this state.
 func filter(state [2]string) *Filter {
 	var f Filter
 	for p, s := range state {
@@ -103,7 +102,7 @@ func filter(state [2]string) *Filter {
 	return &f
 }
 
-// admit asks a filter about a record.
+// admit asks a filter for one record.
 func admit(f *Filter, r int8) bool {
 	of := filterRecords[r]
 	ok, err := f.Admit("t", of.partition, Stamp(of.token, 0, "g"))
@@ -117,7 +116,7 @@ func (w *filterWorld) Steps(step func(func() string, *filterWorld, string)) {
 	give := func(t *filterWorld, what string, args ...any) {
 		step(func() string { return fmt.Sprintf(what, args...) }, t, t.wrong())
 	}
-	for _, r := range []int8{recA0, recA1} { // at any time: it may have been suspended after its last look
+	for _, r := range []int8{recA0, recA1} { // at any time: the leader may have been suspended after its last check
 		if !w.sent.has(r) {
 			give(w.send(r), "the former leader sends %s", filterRecords[r].name)
 		}
@@ -169,7 +168,8 @@ func (w *filterWorld) lead(give func(*filterWorld, string, ...any)) {
 	}
 }
 
-// prefix is what the new leader reads of a partition: up to its barrier, or to the end.
+// prefix returns the records that the new leader reads of a partition: up to its barrier, or to the
+// end.
 func (w *filterWorld) prefix(p int) []int8 {
 	for i, r := range w.logs[p] {
 		if r == barrier0 || r == barrier1 {
@@ -193,7 +193,7 @@ func (w *filterWorld) append(give func(*filterWorld, string, ...any)) {
 	}
 }
 
-// compact removes the earlier one of a0 and b0.
+// compact removes the earlier one of a0 and b0 from the log.
 func (w *filterWorld) compact(give func(*filterWorld, string, ...any)) {
 	if !w.k.compacted {
 		return
@@ -250,7 +250,7 @@ func (w *filterWorld) read(give func(*filterWorld, string, ...any)) {
 	}
 }
 
-// wrong: what the new leader knows of the former one, once it has read, is what counts.
+// wrong compares what the new leader knows of the former one, once it has read, with the truth.
 func (w *filterWorld) wrong() string {
 	former := records(0).with(recA0, recA1)
 	switch {

@@ -1,6 +1,6 @@
 package fence
 
-// take goes on to the step that follows.
+// take moves on to the step that follows.
 func (a *actor) take(from step, ok bool) {
 	switch to := after(from, ok); {
 	case to == ask:
@@ -20,7 +20,7 @@ func (a *actor) take(from step, ok bool) {
 	}
 }
 
-// act gives what one actor may do next.
+// act calls give with what one actor may do next.
 func (w *modelWorld) act(i int8, give modelStep) {
 	k, n := w.k, i+1
 	t := *w
@@ -83,7 +83,7 @@ func (w *modelWorld) act(i int8, give modelStep) {
 func (w *modelWorld) check(i int8, give modelStep) {
 	k := w.k
 	if k.early && w.lead <= i {
-		return // its term has not begun: it waits
+		return // its term has not begun, so it waits
 	}
 	t := *w
 	a := &t.actors[i]
@@ -95,7 +95,8 @@ func (w *modelWorld) check(i int8, give modelStep) {
 	give(&t, "%d asks, after its init: %t", i+1, lasts)
 }
 
-// reads: the state is read. A reader that goes up to the end waits for other transactions.
+// reads lets an actor read the state. A reader that reads up to the end waits for other
+// transactions.
 func (w *modelWorld) reads(i int8, give modelStep) {
 	k := w.k
 	if w.other && !k.readStable && !k.readFirst {
@@ -136,7 +137,7 @@ func (w *modelWorld) end(i int8, give modelStep) {
 	}
 }
 
-// refuse: a step of a transaction has failed.
+// refuse handles a step of a transaction that has failed.
 func (w *modelWorld) refuse(i int8, from step) {
 	a := &w.actors[i]
 	if w.k.recovery != noRecovery {
@@ -152,7 +153,8 @@ func (w *modelWorld) refuse(i int8, from step) {
 	}
 }
 
-// await gives what an actor that waits may find: its answer, or that it has waited enough.
+// await calls give with what a waiting actor may find: its answer, or that it has waited long
+// enough.
 func (w *modelWorld) await(i int8, give modelStep) {
 	if w.actors[i].answer != rNone {
 		t := *w
@@ -177,7 +179,7 @@ func (w *modelWorld) await(i int8, give modelStep) {
 		t.faults--
 		t.leave(i, false)
 		t.actors[i].pc = pEnd
-		give(&t, "%d sends its EndTxn again", i+1) // the client does, by itself
+		give(&t, "%d sends its EndTxn again", i+1) // the client does so by itself
 	case pWaitP:
 		if w.k.aborts {
 			t := *w
@@ -223,11 +225,11 @@ func (w *modelWorld) answered(i int8, got actor) {
 	case pWaitR:
 		switch got.answer {
 		case rOK:
-			a.gen, a.epoch, a.pc = got.aGen, got.aEpoch, pProd // nobody has asked
+			a.gen, a.epoch, a.pc = got.aGen, got.aEpoch, pProd // without a question whether the term lasts
 		case rConc:
 			a.pc = pAuto
 		default:
-			a.pc = pAsk // the client is of no use any more
+			a.pc = pAsk // the client can no longer be used
 		}
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// canon makes states alike that differ in names only. Of epochs only the order counts, and
-// whether one is by one more than another; requests that have no effect are dropped, and
-// the others sorted.
+// canon makes states equal that differ only in names. Of epochs only their order counts, and
+// whether one exceeds another by one. Requests that have no effect are dropped, and the others are
+// sorted.
 func (w *modelWorld) canon() {
 	if w.fault != fNone {
 		return
@@ -44,7 +44,7 @@ func (w *modelWorld) dropRequests() {
 	}
 }
 
-// epochs are all that the state has of one producer id.
+// epochs returns all epochs in the state that belong to one producer id.
 func (w *modelWorld) epochs(gen int8) []*int8 {
 	var all []*int8
 	put := func(e *int8) {
@@ -99,7 +99,7 @@ func empty(r written) int {
 	return 0
 }
 
-// order sorts requests, those that are not there last.
+// order sorts requests, absent ones last.
 func order(r request) uint64 {
 	if r.kind == mNone {
 		return 1 << 63

@@ -38,7 +38,7 @@ var deepConfigs = []modelConfig{
 	{name: "deep: three terms, two faults", terms: 3, work: 1, faults: 2},
 }
 
-// TestModel goes through everything that may happen to Transactions within bounds.
+// TestModel visits everything that may happen to Transactions within bounds.
 func TestModel(t *testing.T) {
 	if seeded.Race {
 		t.Skip("one goroutine, of which the race detector has nothing to see: make sim runs it")
@@ -64,8 +64,9 @@ func search(c *modelConfig) *explore.Search[modelWorld] {
 	return explore.All(func() modelWorld { return newModelWorld(c) }, encodeModel)
 }
 
-// TestModelRefutes: what is plausible and wrong, and brokers on which it would not hold.
-func TestModelRefutes(t *testing.T) {
+// TestModelRefutesWrongRules finds the fault in plausible but wrong rules, and with brokers on which the
+// rules are not enough.
+func TestModelRefutesWrongRules(t *testing.T) {
 	if seeded.Race {
 		t.Skip("one goroutine, of which the race detector has nothing to see: make sim runs it")
 	}
@@ -89,7 +90,7 @@ func TestModelRefutes(t *testing.T) {
 	} {
 		for _, p := range protocols {
 			if c.noVerify && p.v2 {
-				continue // a V2 client's batches cannot do without
+				continue // a V2 client cannot send batches without it
 			}
 			c.v2, c.v2Cli = p.broker, p.v2
 			if c.terms == 0 {

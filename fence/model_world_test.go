@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// The model of Transactions: one role, one transactional.id, and terms that follow each
-// other. Each term is an actor which takes the steps of after, and may stop between any two
-// of them for any time. Requests arrive late, or never; answers get lost. The coordinator is
-// that of Apache Kafka 4.3.1, with one data partition. What it does is atomic: a change of
-// coordinator is a request or an answer that is lost.
+// The model of Transactions: one role, one transactional.id, and terms that follow each other. Each
+// term is an actor that takes the steps of after, and may stop between any two of them for any
+// time. Requests arrive late or never, and answers get lost. The coordinator is that of Apache
+// Kafka 4.3.1, with one data partition. It acts atomically: a change of coordinator is a request or
+// an answer that is lost.
 
 const maxTerms, maxRequests, maxIDs = 3, 6, 4
 
-// Where an actor is. The first ones are the steps of after, split where requests are sent
+// The positions of an actor. The first ones are the steps of after, split where requests are sent
 // and answered.
 const (
 	pIdle  = int8(iota) // the term has not begun
@@ -29,13 +29,13 @@ const (
 	pEnd                // about to commit
 	pWaitC              // waits for EndTxn(commit)
 	pStop               // stopped for good
-	pDone               // has committed all that it had to
-	pErr                // refused, with something left out: what now?
+	pDone               // has committed everything that it had to
+	pErr                // refused, with some step left out; it decides what to do now
 	pRead0              // reads before its init
 	pAbort              // about to abort
 	pWaitX              // waits for EndTxn(abort)
 	pAuto               // the client's own recovery: about to send its init
-	pWaitR              // waits for that
+	pWaitR              // waits for the answer to that
 )
 
 // States of the coordinator.
@@ -67,7 +67,7 @@ const (
 
 type request struct {
 	kind, actor int8
-	gen, epoch  int8 // of the sender; of an init what it expects, or −1
+	gen, epoch  int8 // of the sender; of an init the expected one, or −1
 	awaited     bool // the sender still waits for this very request
 	commit      bool
 	stage       int8 // of a batch: 0 to be verified, 1 verified, 2 a marker cancelled that
@@ -78,14 +78,14 @@ type actor struct {
 	gen, epoch int8
 	done       int8
 	answer     int8
-	aGen       int8 // what the answer says
+	aGen       int8 // what the answer contains
 	aEpoch     int8
-	firm       bool // the term lasted after an init
+	firm       bool // the term lasted when asked after an init
 	read       bool
-	stale      bool // what it read misses something that a former term committed since
+	stale      bool // what it read lacks something that a former term committed since
 	inited     bool
 	asked      bool
-	later      bool // not the first init of the term
+	later      bool // this is not the term's first init
 }
 
 type coordinator struct {
@@ -98,14 +98,14 @@ type coordinator struct {
 // written is a record in an open transaction; actor counts from 1.
 type written struct{ gen, actor int8 }
 
-// modelState has fields of one byte only, so that there is no padding in it.
+// modelState has only fields of one byte, so that it has no padding.
 type modelState struct {
-	lead      int8 // the term that lasts, from 1
-	faults    int8 // left
+	lead      int8 // the present term, from 1
+	faults    int8 // faults that may still happen
 	again     int8 // how often the last term was refused while it lasted
 	other     bool // another role's transaction is open, before all of these
 	actors    [maxTerms]actor
-	coords    [maxTerms]coordinator // the first one only, unless each term has an id of its own
+	coords    [maxTerms]coordinator // only the first one, unless each term has an id of its own
 	fenced    [maxIDs]int8          // the partition's epoch by producer id
 	open      [4]written
 	committed [maxTerms]int8
@@ -114,7 +114,7 @@ type modelState struct {
 	fault     int8
 }
 
-// What may be wrong.
+// The faults that the model looks for.
 const (
 	fNone = int8(iota)
 	fLate
@@ -132,7 +132,7 @@ var modelFaults = [...]string{fNone: "",
 
 const modelStuck = "the rightful leader stands still"
 
-// modelConfig is what is gone through: how large, which protocol, and what is left out.
+// modelConfig bounds the model: its size, the protocol, and the rules that are left out.
 type modelConfig struct {
 	name   string
 	terms  int8
@@ -145,16 +145,16 @@ type modelConfig struct {
 	other  bool // another role's transaction is open
 	aborts bool // the application may abort as well
 
-	// What breaks it, beside the rules of after.
+	// What breaks the promise, besides missing rules of after.
 	unchecked  bool // nobody asks after an init
-	checkOnce  bool // asked after the term's first init only
-	atCommit   bool // asked before each commit in place of after an init
-	reuse      bool // a term goes on with the producer of the one before
+	checkOnce  bool // asks only after the term's first init
+	atCommit   bool // asks before each commit instead of after an init
+	reuse      bool // a term reuses the producer of the term before
 	idPerTerm  bool
 	readFirst  bool // the state is read before the init
 	readStable bool // the state is read up to the last stable offset
 	early      bool // the producer is made before the term
-	ofRole     bool // IsLeaderOf in place of Valid: terms 1 and 3 are of one process
+	ofRole     bool // uses IsLeaderOf instead of Valid: terms 1 and 3 are of one process
 	recovery   recovery
 	noVerify   bool // brokers do not verify
 	noBump     bool // an init does not raise the epoch
@@ -166,12 +166,12 @@ type recovery int8
 
 const (
 	noRecovery recovery = iota
-	guarded             // initialises again, with its producer id and epoch
+	guarded             // initialises again with its own producer id and epoch
 	unguarded
 )
 
-// bound is how often the last term may be refused: by each former leader once, and by each
-// fault.
+// bound returns how often the last term may be refused: once by each former leader, and once by
+// each fault.
 func (k *modelConfig) bound() int8 { return k.terms - 1 + k.faults }
 
 func (k *modelConfig) valid(s *modelState, i int8) bool {
@@ -196,7 +196,7 @@ func (s *modelState) send(r request) bool {
 	return false
 }
 
-// leave: the sender waits no longer, for a request that may be lost.
+// leave makes the sender stop waiting for a request, which may be lost.
 func (s *modelState) leave(i int8, lost bool) {
 	for j := range s.requests {
 		if r := &s.requests[j]; r.kind != mNone && r.actor == i && r.awaited {
@@ -241,10 +241,10 @@ func encodeModel(w modelWorld) []byte {
 	return (*[unsafe.Sizeof(w.modelState)]byte)(unsafe.Pointer(&w.modelState))[:]
 }
 
-// modelStep hands out a state that follows.
+// modelStep receives a state that follows.
 type modelStep func(t *modelWorld, what string, args ...any)
 
-// Steps are all that may happen.
+// Steps calls step for everything that may happen.
 func (w modelWorld) Steps(step func(func() string, modelWorld, string)) {
 	possible := false
 	give := modelStep(func(t *modelWorld, what string, args ...any) {
@@ -267,7 +267,7 @@ func (w modelWorld) Steps(step func(func() string, modelWorld, string)) {
 	}
 }
 
-// terms: the next one begins. The former leader's Valid is false before this one's is true.
+// terms begins the next term. The former leader's Valid is false before the new leader's is true.
 func (w *modelWorld) terms(give modelStep) {
 	k := w.k
 	if w.lead < k.terms {

@@ -15,24 +15,25 @@ const MySQLSchema = "CREATE TABLE IF NOT EXISTS neli_fence (\n" +
 
 const (
 	mysqlClaim = "INSERT INTO neli_fence (`key`, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = GREATEST(token, ?)"
-	// The rows that the statement above changed say nothing: 0, 1 or 2, as the driver has it.
+	// The number of rows that the statement above changed is of no use: it is 0, 1 or 2, depending
+	// on the driver.
 	mysqlLocked = "SELECT token FROM neli_fence WHERE `key` = ? FOR UPDATE"
 	mysqlHold   = "SELECT token FROM neli_fence WHERE `key` = ? LOCK IN SHARE MODE"
 )
 
-// MySQL does for MariaDB and MySQL what Postgres does for PostgreSQL, in two statements
-// that must be the first of the transaction.
+// MySQL does for MariaDB and MySQL what Postgres does for PostgreSQL, in two statements that must
+// be the first of the transaction.
 //
-// On nil, no transaction of an earlier term that claims or holds first commits until this
-// one has ended, nor afterwards if it commits. Nothing is promised for writes outside such
-// transactions. A new term commits a claim before it reads any state.
+// If it returns nil, a transaction of an earlier term that claims or holds first cannot commit
+// until this one has ended, nor afterwards if this one commits. Writes outside such transactions
+// are not covered. A new term commits a claim before it reads any state.
 //
-// The transaction must not begin WITH CONSISTENT SNAPSHOT: what it reads would be older
-// than its claim. ErrStale is as with Postgres. Errors 1213 and 1205, and MariaDB's 1020,
-// say nothing of that kind: roll back, and run the whole transaction again.
+// The transaction must not begin WITH CONSISTENT SNAPSHOT: what it reads would be older than its
+// claim. ErrStale is as with Postgres. Errors 1213 and 1205, and MariaDB's 1020, do not mean that
+// the term is over: roll back, and run the whole transaction again.
 //
-// It was tried with MariaDB 10.11 at all four isolation levels, and not with MySQL. The
-// table must exist (MySQLSchema).
+// It was tested with MariaDB 10.11 at all four isolation levels, but not with MySQL. The table must
+// exist (MySQLSchema).
 func MySQL(ctx context.Context, tx *sql.Tx, key string, token int64) error {
 	if err := checkArguments(key, token); err != nil {
 		return err
@@ -45,11 +46,11 @@ func MySQL(ctx context.Context, tx *sql.Tx, key string, token int64) error {
 
 // MySQLHold does for MariaDB and MySQL what PostgresHold does for PostgreSQL.
 //
-// On nil, no later term's claim commits until this transaction has ended. Nothing is
-// promised for writes outside such transactions. A stream of overlapping ones delays a
-// successor's claim: ask Leadership.Valid before each, and begin none if it is false.
+// If it returns nil, a later term's claim cannot commit until this transaction has ended. Writes
+// outside such transactions are not covered. A stream of overlapping transactions delays a
+// successor's claim, so ask Leadership.Valid before each, and begin none if it is false.
 //
-// Errors are as with MySQL. If this term has not claimed, the error is none of ErrStale.
+// Errors are as with MySQL. If this term has not claimed, the error is not ErrStale.
 func MySQLHold(ctx context.Context, tx *sql.Tx, key string, token int64) error {
 	if err := checkArguments(key, token); err != nil {
 		return err

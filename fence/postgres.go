@@ -7,16 +7,16 @@ import (
 	"fmt"
 )
 
-// The statements for PostgreSQL, for those who do not use database/sql. Parameters are the
-// key and the token.
+// These are the statements for PostgreSQL, for users who do not use database/sql. Their parameters
+// are the key and the token.
 const (
 	// Schema makes the table of tokens.
 	Schema = `CREATE TABLE IF NOT EXISTS neli_fence (
 	key varchar(255) PRIMARY KEY,
 	token bigint NOT NULL)`
 
-	// Claim is what Postgres executes. It changes no row if a later term has claimed: count
-	// them.
+	// Claim is what Postgres executes. If a later term has claimed, it changes no row: check the
+	// number of changed rows.
 	Claim = `INSERT INTO neli_fence (key, token) VALUES ($1, $2)
 ON CONFLICT (key) DO UPDATE SET token = EXCLUDED.token
 WHERE neli_fence.token <= EXCLUDED.token`
@@ -28,23 +28,22 @@ WHERE neli_fence.token <= EXCLUDED.token`
 
 const postgresStored = `SELECT token FROM neli_fence WHERE key = $1`
 
-// Postgres claims a key for a term, and refuses a term with a lower token than one that has
-// claimed. It must be the first statement of the transaction, and each transaction that
-// writes for the role begins with it, or with PostgresHold.
+// Postgres claims a key for a term. It refuses a term whose token is lower than that of a term that
+// has claimed. It must be the first statement of the transaction. Each transaction that writes for
+// the role begins with it, or with PostgresHold.
 //
-// On nil, no transaction of an earlier term that claims or holds first commits until this
-// one has ended, nor afterwards if it commits. Nothing is promised for writes outside such
-// transactions. A new term commits a claim before it reads any state; a claim that was
-// rolled back keeps nobody out.
+// If it returns nil, a transaction of an earlier term that claims or holds first cannot commit
+// until this one has ended, nor afterwards if this one commits. Writes outside such transactions
+// are not covered. A new term commits a claim before it reads any state; a claim that was rolled
+// back fences nobody.
 //
-// ErrStale means that a later term has claimed: roll back, and stop for good. It has the
-// token and the one in the table. An error with SQLSTATE 40001 or 40P01, from here or from
-// any other statement, says nothing of that kind: run the whole transaction again.
+// ErrStale means that a later term has claimed: roll back, and stop for good. The error has this
+// term's token and the one in the table. An error with SQLSTATE 40001 or 40P01, from here or from
+// any other statement, does not mean that: run the whole transaction again.
 //
-// It holds at READ COMMITTED, REPEATABLE READ and SERIALIZABLE. The transactions of one key
-// run one after the other; PostgresHold is for those that are to run side by side. The
-// table must exist (Schema). key has 1 to 255 bytes, one for each role, such as
-// TransactionalID returns.
+// It works at READ COMMITTED, REPEATABLE READ and SERIALIZABLE. The transactions of one key run one
+// after the other; use PostgresHold for transactions that run side by side. The table must exist
+// (Schema). key has 1 to 255 bytes, and each role has its own, such as TransactionalID returns.
 func Postgres(ctx context.Context, tx *sql.Tx, key string, token int64) error {
 	if err := checkArguments(key, token); err != nil {
 		return err
@@ -63,15 +62,15 @@ func Postgres(ctx context.Context, tx *sql.Tx, key string, token int64) error {
 	return nil
 }
 
-// PostgresHold is Postgres for transactions that run side by side, in a term that has
-// committed a claim. It must be the first statement of the transaction.
+// PostgresHold is Postgres for transactions that run side by side, in a term that has committed a
+// claim. It must be the first statement of the transaction.
 //
-// On nil, no later term's claim commits until this transaction has ended. Nothing is
-// promised for writes outside such transactions. It delays a successor's claim: eight
-// overlapping streams of such transactions held one back for 5.7 s. So ask
-// Leadership.Valid before each transaction, and begin none if it is false.
+// If it returns nil, a later term's claim cannot commit until this transaction has ended. Writes
+// outside such transactions are not covered. It delays a successor's claim: eight overlapping
+// streams of such transactions held one back for 5.7 s. So ask Leadership.Valid before each
+// transaction, and begin none if it is false.
 //
-// Errors are as with Postgres. If this term has not claimed, the error is none of ErrStale.
+// Errors are as with Postgres. If this term has not claimed, the error is not ErrStale.
 func PostgresHold(ctx context.Context, tx *sql.Tx, key string, token int64) error {
 	if err := checkArguments(key, token); err != nil {
 		return err
@@ -87,7 +86,8 @@ func PostgresHold(ctx context.Context, tx *sql.Tx, key string, token int64) erro
 	return nil
 }
 
-// staleIn tells why a term was not let through. If only a hold found no row, perhaps the term has not claimed.
+// staleIn returns the reason for which a term was refused. If only a hold found no row, the term
+// may not have claimed yet.
 func staleIn(ctx context.Context, tx *sql.Tx, doing, key string, token int64) error {
 	var stored int64
 	switch err := tx.QueryRowContext(ctx, postgresStored, key).Scan(&stored); {

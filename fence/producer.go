@@ -8,26 +8,26 @@ import (
 	"sync/atomic"
 )
 
-// TransactionalID returns the transactional.id of a role's leader: neli/<group>/<role>. It
-// is the same for all members and all terms, which is what lets each term fence the ones
-// before it. It must not be used for anything else.
+// TransactionalID returns the transactional.id of a role's leader: neli/<group>/<role>. It is the
+// same for all members and all terms, so that each term fences the ones before it. It must not be
+// used for anything else.
 //
 // A principal needs WRITE on it; an ACL for the prefix "neli/<group>/" covers all roles.
 func TransactionalID(group string, role int) string {
 	return "neli/" + group + "/" + strconv.Itoa(role)
 }
 
-// Client is a Kafka client's transactional producer, as package fence/confluent and module
-// franz have it. R is the client's type for a record. It is used by one goroutine at a
-// time, for one TransactionalID, and is new: nothing was done with it.
+// Client is a Kafka client's transactional producer. Package fence/confluent and module franz have
+// one each. R is the client's type for a record. One goroutine at a time uses it, for one
+// TransactionalID. It is new: nothing was done with it yet.
 //
-// An error that another client would meet as well wraps ErrPermanent. All others mean that
-// the outcome is unknown.
+// An error that another client would get as well wraps ErrPermanent. After any other error the
+// outcome is unknown.
 type Client[R any] interface {
-	// Init fences all earlier clients of this transactional.id, and aborts what they have
-	// open. It returns when ctx ends, and may go on in the background only until Close. It
-	// sends at most 15 requests: each of them aborts what the rightful leader has open, if
-	// the term that sends it is over.
+	// Init fences all earlier clients of this transactional.id, and aborts their open transactions.
+	// It returns when ctx ends, and may go on in the background only until Close. It sends at most
+	// 15 requests, because each of them aborts the rightful leader's open transaction if the
+	// sender's term is over.
 	Init(ctx context.Context) error
 	// Begin begins a transaction.
 	Begin() error
@@ -35,32 +35,32 @@ type Client[R any] interface {
 	// acknowledged every one of them. It returns when ctx ends, and may go on in the
 	// background only until Close.
 	Produce(ctx context.Context, records []R) error
-	// Commit commits. It returns nil only if the coordinator has said that the transaction
-	// is committed.
+	// Commit commits the transaction. It returns nil only if the coordinator has confirmed the
+	// commit.
 	Commit(ctx context.Context) error
-	// Close ends the client and everything that it does in the background. It does not
-	// abort. A commit whose context has ended may go on after Close, for a limited time: it
-	// can succeed only before the next Init, as one that is still on its way to the broker.
+	// Close ends the client and everything that it does in the background. It does not abort. A
+	// commit whose context has ended may go on after Close, for a limited time. Like a commit that
+	// is still in flight to the broker, it can succeed only before the next Init.
 	Close()
 }
 
-// Producer is what the work of a term writes with. Transactions makes it.
+// Producer writes for the work of a term. Transactions makes it.
 type Producer[R any] struct {
 	client Client[R]
 	at     step
-	err    error // why it is of no use any more
+	err    error // why it can no longer be used
 	busy   atomic.Bool
 }
 
 var errBusy = errors.New("fence: Commit was called while another Commit was under way")
 
-// Commit writes records in a transaction of their own, and commits it. It begins, writes,
-// waits for the acknowledgement of every record, and only then commits.
+// Commit writes records in a transaction of their own. It begins the transaction, writes, waits for
+// the acknowledgement of every record, and only then commits.
 //
-// On nil all the records are committed, and readers with isolation.level=read_committed
-// see all of them. On an error they are committed or not: nobody knows. The error wraps
-// ErrRefused or ErrPermanent, the producer is of no use any more, and each later call
-// returns the same error: return it from work. Without records Commit does nothing.
+// If it returns nil, all the records are committed, and readers with isolation.level=read_committed
+// see all of them. After an error nobody knows whether they are committed. The error wraps
+// ErrRefused or ErrPermanent, the producer can no longer be used, and each later call returns the
+// same error: return it from work. Without records Commit does nothing.
 //
 // It must not be called concurrently. If ctx ends, the outcome is unknown as well.
 func (p *Producer[R]) Commit(ctx context.Context, records ...R) error {
@@ -94,7 +94,7 @@ func (p *Producer[R]) Commit(ctx context.Context, records ...R) error {
 	}
 }
 
-// refused tells an error of a client. One that is not for good wraps ErrRefused.
+// refused classifies an error of a client. An error that is not permanent wraps ErrRefused.
 func refused(at step, err error) error {
 	doing := map[step]string{initialise: "init", begin: "begin", produce: "produce", commit: "commit"}[at]
 	if errors.Is(err, ErrPermanent) || errors.Is(err, ErrRefused) {

@@ -9,8 +9,8 @@ import (
 // maxKey is the length of the column, in bytes.
 const maxKey = 255
 
-// checkArguments refuses what no server must decide on: some cut a long key to the length
-// of its column, and two roles would share a row.
+// checkArguments refuses arguments that servers treat differently: some cut a long key to the
+// length of its column, so that two roles would share a row.
 func checkArguments(key string, token int64) error {
 	var faults []error
 	if key == "" || len(key) > maxKey {
@@ -22,8 +22,8 @@ func checkArguments(key string, token int64) error {
 	return errors.Join(faults...)
 }
 
-// compare tells a term with a lower token than the one in the table from a term that holds
-// without having claimed. Its claim may have been committed since: then both tokens are the same.
+// compare tells a term with a lower token than the one in the table from a term that holds without
+// having claimed. If the term's claim was committed meanwhile, both tokens are the same.
 func compare(key string, token, stored int64) error {
 	switch {
 	case stored < token:
@@ -38,8 +38,8 @@ func unclaimed(key string, token int64) error {
 	return fmt.Errorf("fence: key %q: this term has not claimed: its token is %d, and nobody has claimed", key, token)
 }
 
-// failed tells an error of the database. A table that is missing is made by schema, of that
-// name in this package.
+// failed adds to an error of the database. If the table is missing, it names the schema that makes
+// it.
 func failed(doing, key, name, schema string, err error) error {
 	if noTable(err) {
 		return fmt.Errorf("fence: %s of key %q: %w; make the table by fence.%s:\n%s", doing, key, err, name, schema)
@@ -47,8 +47,8 @@ func failed(doing, key, name, schema string, err error) error {
 	return fmt.Errorf("fence: %s of key %q (%d bytes): %w", doing, key, len(key), err)
 }
 
-// noTable tells PostgreSQL's "undefined_table" by its SQLSTATE, which pgx and lib/pq return
-// from a method, and MySQL's "no such table", which its driver has in the text.
+// noTable recognises a missing table: PostgreSQL's "undefined_table" by its SQLSTATE, which pgx and
+// lib/pq return from a method, and MySQL's "no such table" by its driver's text.
 func noTable(err error) bool {
 	var coded interface{ SQLState() string }
 	return errors.As(err, &coded) && coded.SQLState() == "42P01" || strings.Contains(err.Error(), "(42S02)")

@@ -24,7 +24,7 @@ var dialects = []struct {
 	{"MySQL", "fence.MySQLSchema", fence.MySQL, fence.MySQLHold, errors.New("Error 1146 (42S02): Table 'a.neli_fence' doesn't exist")},
 }
 
-// sqlState is an error as drivers for PostgreSQL have it.
+// sqlState is an error as drivers for PostgreSQL return it.
 type sqlState struct{ code string }
 
 func (s sqlState) Error() string    { return "relation \"neli_fence\" does not exist" }
@@ -82,16 +82,18 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// A server that cuts keys to the length of a column would let two roles share a row.
-func TestAKeyThatWasCutIsAnError(t *testing.T) {
+// A server that cuts keys to the length of a column would make two roles share a row, so that is an
+// error.
+func TestCutKeyIsAnError(t *testing.T) {
 	f := &fakeDB{tokens: map[string]int64{}, column: 4}
 	db := f.open()
 	defer db.Close()
 	require.ErrorContains(t, within(t, db, fence.MySQL, "neli/invoicing/0", 5), "not in the table although it was written")
 }
 
-// A hold that finds no row of its term does not know yet whether the term is stale, or has not claimed.
-func TestAHoldThatCannotReadTheTokenDoesNotSayStale(t *testing.T) {
+// A hold that finds no row of its term, and then cannot read the token, does not know whether the
+// term is stale or has not claimed. The error must not be ErrStale.
+func TestHoldThatCannotReadTheTokenIsNotStale(t *testing.T) {
 	f := &fakeDB{tokens: map[string]int64{"k": 7}, unread: sqlState{"40001"}}
 	db := f.open()
 	defer db.Close()
@@ -103,8 +105,9 @@ func TestAHoldThatCannotReadTheTokenDoesNotSayStale(t *testing.T) {
 	require.ErrorIs(t, err, fence.ErrStale, "a claim that changes no row does know")
 }
 
-// The first claim of a term may commit between the two queries of its own hold: the row is then the term's own.
-func TestAHoldThatComesBeforeItsClaimDoesNotSayStale(t *testing.T) {
+// The first claim of a term may commit between the two queries of its own hold. The row is then the
+// term's own, so the error is not ErrStale.
+func TestHoldBeforeItsOwnClaimIsNotStale(t *testing.T) {
 	f := &fakeDB{tokens: map[string]int64{"k": 3}, later: 5}
 	db := f.open()
 	defer db.Close()

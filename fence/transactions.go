@@ -11,15 +11,15 @@ import (
 
 // Term is one term of a leader. neli.Leadership is one.
 type Term interface {
-	// Valid reports whether this very term lasts at this instant. Whether the process leads
-	// the role in another term is not the question: neli.IsLeaderOf is no substitute.
+	// Valid reports whether exactly this term lasts at this instant. neli.IsLeaderOf is no
+	// substitute, because it is also true if the process leads the role in another term.
 	Valid() bool
 }
 
-// How long an attempt to initialise may take. The first ones are short, because a client
-// repeats its request by itself as long as the broker tells it to, and each repetition
-// aborts what the rightful leader has open if the term is over meanwhile. A client that
-// needs longer to connect gets twice the time in each further attempt.
+// How long an attempt to initialise may take. The first attempts are short: a client repeats its
+// request by itself as long as the broker tells it to, and if the term ends meanwhile, each
+// repetition aborts the rightful leader's open transaction. For a client that needs longer to
+// connect, each further attempt is twice as long.
 const (
 	leastPatience = 100 * time.Millisecond
 	mostPatience  = 5 * time.Second
@@ -31,29 +31,28 @@ const (
 	mostPause  = time.Second
 )
 
-// Transactions calls work with a fresh, initialised producer, and again with another
-// whenever the client refused and the term lasts. Once work has been called, no transaction
-// of an earlier term commits any more.
+// Transactions calls work with a fresh, initialised producer. It calls work again with another
+// producer whenever the client was refused and the term lasts. Once work has been called, no
+// transaction of an earlier term commits any more.
 //
-// Not promised: that an error means not committed; that a refused leader has lost its role;
-// that readers without isolation.level=read_committed see no former leader's records. work
-// must read its state anew each time: take the end offsets with isolation level
-// read_uncommitted once work has been called, then consume with read_committed until the
-// position has reached them. (The last stable offset may lie before the role's own
-// committed records while another role's transaction is open.)
+// It does not promise that an error means not committed, that a refused leader has lost its role,
+// or that readers without isolation.level=read_committed see no former leader's records. work must
+// read its state anew each time: get the end offsets with isolation level read_uncommitted once
+// work has been called, then consume with read_committed until the position has reached them. (The
+// last stable offset may lie before the role's own committed records while another role's
+// transaction is open.)
 //
-// Call it at once when the term begins, also with nothing to write, with the context that
-// neli.Lead gives to its function. open returns a new client for the role's
-// TransactionalID each time; one that was made before the term, or was used before, fences
-// nobody. Brokers must verify transactions (ErrUnverified), and __transaction_state needs
-// replicas, min.insync.replicas=2 and no unclean leader election: what it loses, it does
-// not fence.
+// Call it at once when the term begins, even if there is nothing to write, with the context that
+// neli.Lead gives to its function. open returns a new client for the role's TransactionalID each
+// time; a client that was made before the term, or was used before, fences nobody. Brokers must
+// verify transactions (ErrUnverified). __transaction_state needs replicas, min.insync.replicas=2
+// and no unclean leader election: if it loses records, terms are not fenced.
 //
-// It returns what work returns, unless that wraps ErrRefused. It also returns the error of
-// open, and that of a client if it wraps ErrPermanent. Before each attempt, and between init
-// and work, it asks whether the term lasts: if not, the error wraps ErrStale, and if ctx has
-// ended, the context's cause. work runs on the calling goroutine, and the producer is closed
-// when it returns.
+// It returns what work returns, unless that wraps ErrRefused. It also returns the error of open,
+// and a client's error that wraps ErrPermanent. It asks whether the term lasts before each attempt,
+// and between init and work. If the term is over, the error wraps ErrStale; if ctx has ended, it
+// wraps the context's cause. work runs on the calling goroutine, and the producer is closed when
+// work returns.
 func Transactions[R any](ctx context.Context, term Term, open func() (Client[R], error), work func(ctx context.Context, p *Producer[R]) error) error {
 	t := &transactions[R]{term: term, open: open, patience: leastPatience, pause: backoff.NewExponentialBackOff()}
 	t.pause.InitialInterval, t.pause.MaxInterval = leastPause, mostPause
@@ -92,9 +91,9 @@ type transactions[R any] struct {
 	pause    *backoff.ExponentialBackOff
 }
 
-// lasts returns why nothing more may be done in this term, nil if it lasts. Valid is asked
-// first: the context that Lead gives has ended from the instant on at which Valid is false,
-// so that the error has its cause.
+// lasts returns why nothing more may be done in this term, or nil if the term lasts. It asks Valid
+// first: the context that Lead gives ends at the instant at which Valid turns false, so the error
+// has the context's cause.
 func (t *transactions[R]) lasts(ctx context.Context) error {
 	valid := t.term.Valid()
 	ended := ctx.Err()
@@ -109,7 +108,7 @@ func (t *transactions[R]) lasts(ctx context.Context) error {
 	return nil
 }
 
-// initialise makes a new client; the former one is closed.
+// initialise makes and initialises a new client. The former one must be closed.
 func (t *transactions[R]) initialise(ctx context.Context) error {
 	client, err := t.open()
 	if err != nil {
@@ -127,8 +126,8 @@ func (t *transactions[R]) initialise(ctx context.Context) error {
 	return refused(initialise, err)
 }
 
-// run lets work go on with the new producer. Pauses are short again once a producer was of
-// use for longer than the longest of them.
+// run calls work with the new producer. If the producer was of use for longer than the longest
+// pause, the next pause is short again.
 func (t *transactions[R]) run(ctx context.Context, work func(context.Context, *Producer[R]) error) error {
 	began := time.Now()
 	err := work(ctx, t.producer)
@@ -138,8 +137,8 @@ func (t *transactions[R]) run(ctx context.Context, work func(context.Context, *P
 	return err
 }
 
-// rest closes the client, so that nothing of it goes on in the background, and waits before
-// the next attempt, until ctx ends at most.
+// rest closes the client, so that nothing of it goes on in the background, and pauses before the
+// next attempt, but not after ctx has ended.
 func (t *transactions[R]) rest(ctx context.Context) {
 	t.close()
 	timer := time.NewTimer(t.pause.NextBackOff())

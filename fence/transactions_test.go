@@ -14,7 +14,7 @@ import (
 
 var errBroken = errors.New("connection is broken")
 
-// transact runs Transactions in a bubble, with work that commits one record.
+// transact runs Transactions in a bubble. Its work commits one record.
 func transact(t *testing.T, d *desk, lasts int, work func(context.Context, *fence.Producer[string]) error) error {
 	t.Helper()
 	var err error
@@ -27,20 +27,20 @@ func transact(t *testing.T, d *desk, lasts int, work func(context.Context, *fenc
 
 func oneRecord(ctx context.Context, p *fence.Producer[string]) error { return p.Commit(ctx, "r") }
 
-func TestATermAsksInitialisesAndAsksAgain(t *testing.T) {
+func TestTermAsksBeforeAndAfterItsInit(t *testing.T) {
 	d := &desk{}
 	require.NoError(t, transact(t, d, 9, oneRecord))
 	require.Equal(t, "[valid open init valid begin produce commit close]", d.said())
 	require.Equal(t, []string{"r"}, d.committed)
 }
 
-func TestATermThatIsOverInitialisesNothing(t *testing.T) {
+func TestTermThatIsOverDoesNotInitialise(t *testing.T) {
 	d := &desk{}
 	require.ErrorIs(t, transact(t, d, 0, oneRecord), fence.ErrStale)
 	require.Equal(t, "[valid]", d.said())
 }
 
-func TestATermThatEndedDuringItsInitDoesNotWork(t *testing.T) {
+func TestTermThatEndsDuringItsInitDoesNotWork(t *testing.T) {
 	d := &desk{}
 	require.ErrorIs(t, transact(t, d, 1, oneRecord), fence.ErrStale)
 	require.Equal(t, "[valid open init valid close]", d.said(), "a stale term works")
@@ -55,7 +55,7 @@ func TestEachAttemptAsksFirstAndHasANewClient(t *testing.T) {
 	require.Equal(t, "[valid open init close valid]", d.said(), "a stale term tries again")
 }
 
-func TestAnAttemptIsGivenUpAfterATenthOfASecondAndTheNextTakesTwice(t *testing.T) {
+func TestEachAttemptMayTakeTwiceAsLongAsTheOneBefore(t *testing.T) {
 	d := &desk{fail: map[string][]error{"init": {errHangs, errHangs}}}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -64,8 +64,8 @@ func TestAnAttemptIsGivenUpAfterATenthOfASecondAndTheNextTakesTwice(t *testing.T
 	})
 }
 
-// After any refusal the client is left alone: some report success afterwards.
-func TestARefusedProducerIsReplaced(t *testing.T) {
+// After any refusal the client is not used again, because some clients report success afterwards.
+func TestRefusedProducerIsReplaced(t *testing.T) {
 	for _, at := range []string{"begin", "produce", "commit"} {
 		t.Run(at, func(t *testing.T) {
 			d := &desk{fail: map[string][]error{at: {errBroken}}}
@@ -99,7 +99,7 @@ func TestEachTransactionIsChecked(t *testing.T) {
 	require.Equal(t, "[valid open init valid begin produce commit begin produce commit close]", d.said())
 }
 
-func TestALaterTermFencesAnEarlierOne(t *testing.T) {
+func TestLaterTermFencesAnEarlierOne(t *testing.T) {
 	d := &desk{}
 	err := transact(t, d, 2, func(ctx context.Context, p *fence.Producer[string]) error {
 		require.NoError(t, fence.Transactions(ctx, &term{d, 9}, d.client, func(ctx context.Context, p *fence.Producer[string]) error {
@@ -111,7 +111,7 @@ func TestALaterTermFencesAnEarlierOne(t *testing.T) {
 	require.Equal(t, []string{"later"}, d.committed)
 }
 
-func TestErrorsThatAreForGoodEndIt(t *testing.T) {
+func TestPermanentErrorsEndTransactions(t *testing.T) {
 	own := errors.New("no such invoice")
 	permanent := errors.Join(fence.ErrPermanent, errors.New("no right"))
 	for name, c := range map[string]struct {
@@ -133,8 +133,9 @@ func TestErrorsThatAreForGoodEndIt(t *testing.T) {
 	require.ErrorIs(t, err, own)
 }
 
-// The context of Lead ends with a cause, and Lead takes that error for its end.
-func TestTheEndOfTheContextIsReturned(t *testing.T) {
+// The context of Lead ends with a cause. Transactions returns it, so that Lead takes the error for
+// the context's end.
+func TestCauseOfTheContextIsReturned(t *testing.T) {
 	revoked := errors.New("revoked")
 	for _, at := range []string{"ask", "init", "work"} {
 		t.Run(at, func(t *testing.T) {
@@ -175,7 +176,7 @@ func TestCommitIsForOneGoroutine(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// slow is a client whose Produce takes its time.
+// slow is a client whose Produce takes long.
 type slow struct{ inside, done chan struct{} }
 
 func (*slow) Init(context.Context) error { return nil }

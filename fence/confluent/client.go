@@ -17,16 +17,16 @@ import (
 	library "github.com/goneli/neli/internal/confluent"
 )
 
-// client is one transactional producer. The client's init goes on in the background after
-// its deadline; Close ends that. It repeats a request every half second while the
-// coordinator is busy, so it sends no more than a dozen within Transactions' longest wait.
+// client is one transactional producer. Its init goes on in the background after its deadline,
+// until Close. It repeats a request every half second while the coordinator is busy, so it sends no
+// more than a dozen within Transactions' longest wait.
 type client struct {
 	id    string
 	kafka transactional
 	*watcher
 	absent *absent.Topics
 	limit  time.Duration   // for a commit: transaction.timeout.ms
-	commit <-chan struct{} // closed when the client's call to commit has returned; nil: none was made
+	commit <-chan struct{} // closed when the client's call to commit has returned; nil: commit was not called
 }
 
 // transactional is what a client needs of a *kafka.Producer.
@@ -63,9 +63,9 @@ func commitLimit(config kafka.ConfigMap) time.Duration {
 // autoCreate is a property that is true by default for producers.
 const autoCreate = "allow.auto.create.topics"
 
-// newProducer makes a client that is watched. The client calls it fatal, and prints it,
-// that a producer was fenced, which is what fences are for: unless config has a channel for
-// logs, they are dropped. Errors have all that matters here.
+// newProducer makes a client with a watcher. When a producer is fenced, which is the purpose of a
+// fence, the client prints that as a fatal error. So its logs are dropped unless config has a
+// channel for them: the errors returned here have everything that matters.
 func newProducer(config kafka.ConfigMap) (*kafka.Producer, *watcher, error) {
 	config["go.produce.channel.size"] = 0 // not used, and as large by default
 	if _, chosen := config[autoCreate]; !chosen {
@@ -135,8 +135,8 @@ func (c *client) Produce(ctx context.Context, records []*kafka.Message) error {
 	return nil
 }
 
-// refused is the error of a record. The client itself waits for a topic that it has never known
-// (topic.metadata.propagation.max.ms), but not for one that a broker has forgotten.
+// refused returns the error of a record. The client itself waits for a topic that it has never
+// known (topic.metadata.propagation.max.ms), but not for one that a broker has forgotten.
 func (c *client) refused(at kafka.TopicPartition, err error, began time.Time) error {
 	if is(err, unknown...) && at.Topic != nil && c.absent.Missing(*at.Topic, began, time.Now()) {
 		err = fmt.Errorf("%w: %w", fence.ErrPermanent, err)
@@ -146,11 +146,11 @@ func (c *client) refused(at kafka.TopicPartition, err error, began time.Time) er
 
 var unknown = []kafka.ErrorCode{kafka.ErrUnknownTopic, kafka.ErrUnknownTopicOrPart, kafka.ErrUnknownPartition}
 
-// Commit calls the client once. librdkafka 2.15.1 aborts the process if a call to commit that
-// is resumed times out before librdkafka's main thread has looked at it, and the coordinator
-// then answers (docs/clients.md); a process that is suspended at that moment is enough. So when
-// ctx ends, the call goes on in the background, for as long as limit at most: by then the
-// coordinator has aborted the transaction, unless it has committed it.
+// Commit calls the client once. librdkafka 2.15.1 aborts the process if a resumed call to commit
+// times out before librdkafka's main thread has looked at it, and the coordinator then answers
+// (docs/clients.md); it is enough that the process is suspended at that moment. So when ctx ends,
+// the call goes on in the background, but no longer than limit: by then the coordinator has aborted
+// the transaction, unless it has committed it.
 func (c *client) Commit(ctx context.Context) error {
 	done, returned := make(chan error, 1), make(chan struct{})
 	c.commit = returned
@@ -168,8 +168,9 @@ func (c *client) Commit(ctx context.Context) error {
 	}
 }
 
-// Close drops what has not been written: of a transaction that is not to be committed. While the
-// client still commits, it must not be closed: that happens in the background, when it has.
+// Close drops records that are not written yet, since their transaction will not be committed. A
+// client that is still committing must not be closed: it is closed in the background when it has
+// finished.
 func (c *client) Close() {
 	_ = c.kafka.Purge(kafka.PurgeQueue | kafka.PurgeInFlight | kafka.PurgeNonBlocking)
 	if c.commit == nil {
@@ -190,9 +191,9 @@ func (c *client) Close() {
 // slice is how long a call into the client may not see that its context was cancelled.
 const slice = 50 * time.Millisecond
 
-// resume calls a method again for as long as it says that its time was up: the client sees
-// a context's deadline, but not that it was cancelled. Calling again resumes. See Commit for
-// the method that must not be called again.
+// resume calls a method again as long as it returns that its time was up: the client notices a
+// context's deadline, but not its cancellation. Calling again resumes the operation. Commit must
+// not be called again: see there.
 func resume(ctx context.Context, call func(context.Context) error) error {
 	for {
 		part, cancel := context.WithTimeout(ctx, slice)
@@ -209,7 +210,7 @@ func resume(ctx context.Context, call func(context.Context) error) error {
 	}
 }
 
-// classify adds what is to be done about an error that another producer would meet, too.
+// classify adds advice to an error that another producer would get, too.
 func (c *client) classify(err error) error {
 	switch {
 	case err == nil:
@@ -224,8 +225,8 @@ func (c *client) classify(err error) error {
 	return err
 }
 
-// permanent are the errors that another producer would meet, too. An unknown topic is one when
-// it has been unknown for a while: see refused.
+// permanent are the errors that another producer would get, too. An unknown topic becomes one after
+// a while: see refused.
 var permanent = []kafka.ErrorCode{
 	kafka.ErrClusterAuthorizationFailed, kafka.ErrSaslAuthenticationFailed, kafka.ErrAuthentication,
 	kafka.ErrMsgSizeTooLarge, kafka.ErrInvalidMsgSize, kafka.ErrRecordListTooLarge, kafka.ErrInvalidMsg, kafka.ErrInvalidRecord, kafka.ErrInvalidTimestamp,
@@ -233,7 +234,7 @@ var permanent = []kafka.ErrorCode{
 	kafka.ErrInvalidTransactionTimeout, kafka.ErrUnsupportedFeature, kafka.ErrInvalidArg, kafka.ErrQueueFull,
 }
 
-// watcher takes from a client what it tells of its connections.
+// watcher collects what a client reports about its connections.
 type watcher struct {
 	login atomic.Pointer[kafka.Error] // the last one that failed
 }
@@ -257,8 +258,9 @@ func (w *watcher) refused() bool {
 	return why != nil && library.Refused(*why)
 }
 
-// explain adds to an error that the client could not log in: all that waits for a broker then times out. Only a refusal is an
-// error of its own. A broker that goes away during a login, or a token service that does not answer, may be there next time.
+// explain adds to an error that the client could not log in, since everything that waits for a broker times out then.
+// Only a refusal is an error of its own. A broker that disappears during a login, or a token service that does not
+// answer, may be there next time.
 func (w *watcher) explain(err error) error {
 	switch why := w.login.Load(); {
 	case why == nil:

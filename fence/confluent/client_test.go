@@ -29,7 +29,8 @@ func TestNewRefusesProperties(t *testing.T) {
 	require.ErrorContains(t, err, "acks")
 }
 
-// The client refuses these properties only if it is transactional. New must not leave that to the first term.
+// The client refuses these properties only if it is transactional. New must find that out before
+// the first term.
 func TestNewRefusesPropertiesThatOpenWouldRefuse(t *testing.T) {
 	for name, value := range map[string]kafka.ConfigValue{"acks": 1, "enable.idempotence": false, "message.timeout.ms": 60_000, "transaction.timeout.ms": 1} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -50,7 +51,7 @@ func TestProduceRefusesANilRecord(t *testing.T) {
 	require.ErrorContains(t, err, "record 1 of 1 is nil")
 }
 
-// full is a client whose queue has room for so many records.
+// full is a client whose queue has room for a given number of records.
 type full struct {
 	transactional
 	room int
@@ -64,7 +65,7 @@ func (c *full) Produce(*kafka.Message, chan kafka.Event) error {
 	return nil
 }
 
-func TestACommitThatIsTooLargeNamesItsLimits(t *testing.T) {
+func TestTooLargeCommitNamesItsLimits(t *testing.T) {
 	topic := "invoices"
 	record := &kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &topic}}
 	err := (&client{kafka: &full{room: 2}}).Produce(t.Context(), []*kafka.Message{record, record, record})
@@ -80,8 +81,9 @@ func TestNewWaitsAsLongAsItsContext(t *testing.T) {
 	require.ErrorIs(t, err, gone)
 }
 
-// Without properties there is no broker to ask, so New waits for one. nil is the same as an empty map.
-func TestNewTakesNilForNoProperties(t *testing.T) {
+// Without properties there is no broker to ask, so New waits until its context ends. nil means the
+// same as an empty map.
+func TestNewTreatsNilLikeNoProperties(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
 	time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
@@ -89,7 +91,7 @@ func TestNewTakesNilForNoProperties(t *testing.T) {
 	require.ErrorIs(t, err, gone)
 }
 
-// The client sees no cancellation; resume does.
+// The client does not notice a cancellation, but resume does.
 func TestInitEndsWithItsContext(t *testing.T) {
 	o := &Opener{config: kafka.ConfigMap{"bootstrap.servers": "127.0.0.1:1", "log_level": 0}}
 	c, err := o.Open("id")()
@@ -130,8 +132,8 @@ func (c *slowCommit) Purge(int) error { c.purged.Store(true); return nil }
 
 func (c *slowCommit) Close() { close(c.closed) }
 
-// A commit is one call, however long the coordinator takes. It ends when the context does, but the
-// client is closed only when its call has returned.
+// A commit is a single call, however long the coordinator takes. Commit ends when the context does,
+// but the client is closed only when the call has returned.
 func TestCommitCallsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := newSlowCommit()
@@ -204,8 +206,8 @@ func TestClassifyNamesTheRight(t *testing.T) {
 	require.NoError(t, c.classify(nil))
 }
 
-// A broker may forget a topic for a moment; one that stays unknown is missing.
-func TestAnUnknownTopicIsRefusedForGoodAfterAWhile(t *testing.T) {
+// A broker may forget a topic for a moment. A topic that stays unknown counts as missing.
+func TestTopicThatStaysUnknownIsAPermanentError(t *testing.T) {
 	c := &client{id: "neli/invoicing/0", absent: &absent.Topics{}}
 	topic := "invoices"
 	for _, code := range unknown {
@@ -218,7 +220,7 @@ func TestAnUnknownTopicIsRefusedForGoodAfterAWhile(t *testing.T) {
 	}
 }
 
-// Brokers may be far away: an answer may take longer than New waits for the first one.
+// Brokers may be far away: an answer may take longer than New's first wait.
 func TestNewReachesADistantBroker(t *testing.T) {
 	broker, err := kafka.NewMockCluster(1)
 	require.NoError(t, err)
@@ -230,8 +232,8 @@ func TestNewReachesADistantBroker(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A broker that shuts down may end a connection while the client logs in. That refuses nobody.
-func TestABrokerThatGoesAwayDuringALoginRefusesNobody(t *testing.T) {
+// A broker that shuts down may close a connection while the client logs in. That is not a refusal.
+func TestBrokerThatLeavesDuringALoginIsNoRefusal(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
@@ -257,8 +259,8 @@ func TestABrokerThatGoesAwayDuringALoginRefusesNobody(t *testing.T) {
 	require.NotErrorIs(t, err, fence.ErrPermanent)
 }
 
-// Nobody must ask until its context ends with a password that is wrong.
-func TestARefusedLoginIsAnErrorAtOnce(t *testing.T) {
+// If the password is wrong, New must return at once instead of asking until its context ends.
+func TestRefusedLoginIsAnErrorAtOnce(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
@@ -288,7 +290,7 @@ func TestARefusedLoginIsAnErrorAtOnce(t *testing.T) {
 	}
 }
 
-func TestOnlyARefusedLoginIsForGood(t *testing.T) {
+func TestOnlyARefusedLoginIsPermanent(t *testing.T) {
 	late := kafka.NewError(kafka.ErrTimedOut, "", false)
 	for text, permanent := range map[string]bool{
 		"SASL authentication error: Authentication failed: Invalid username or password":                   true,
@@ -306,7 +308,8 @@ func TestOnlyARefusedLoginIsForGood(t *testing.T) {
 	}
 }
 
-// leaveDuringLogin says which requests a broker knows, and ends the connection when the client begins to log in.
+// leaveDuringLogin answers which requests a broker knows, and closes the connection when the client
+// begins to log in.
 func leaveDuringLogin(conn net.Conn) { answerLogin(conn, false) }
 
 // refuseLogin refuses every password.
@@ -350,7 +353,7 @@ func answerLogin(conn net.Conn, refuse bool) {
 	}
 }
 
-// versions says that a broker knows the requests of a login in their first two versions, in the
+// versions answers that a broker knows the requests of a login in their first two versions, in the
 // first form of that answer.
 func versions(asked uint16) (answer []byte) {
 	const unsupportedVersion = 35

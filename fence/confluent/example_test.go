@@ -14,12 +14,12 @@ import (
 	"github.com/goneli/neli/fence/confluent"
 )
 
-// always stands for a neli.Leadership here.
+// always takes the place of a neli.Leadership here.
 type always struct{}
 
 func (always) Valid() bool { return true }
 
-// A broker in memory; in earnest name yours.
+// A broker in memory; in production name yours.
 func cluster() (kafka.ConfigMap, func()) {
 	broker, err := kafka.NewMockCluster(1)
 	if err != nil {
@@ -74,7 +74,8 @@ func ExampleOpener_AppendOnly() {
 	ctx, cancel = context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if err := kafkas.AppendOnly(ctx, "invoices"); err != nil {
-		// It is compacted, or this broker cannot be asked, as the one in memory.
+		// The topic is compacted, or the broker does not answer this question, like the one in
+		// memory.
 		fmt.Println("the topic is not for fence.Filter")
 	}
 	// Output: the topic is not for fence.Filter

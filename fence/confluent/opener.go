@@ -28,25 +28,22 @@ type Opener struct {
 	absent absent.Topics
 }
 
-// New asks the brokers of a cluster whether they verify transactions. It refuses one that
-// does not with fence.ErrUnverified, which names the version that does. Call it once, when
-// the program starts.
+// New asks the brokers of a cluster whether they verify transactions. If one does not, the error is fence.ErrUnverified
+// and names the version that does. Call it once, when the program starts.
 //
-// The question needs DESCRIBE_CONFIGS on the cluster. A principal without that right is not
-// told, nor is anybody by a broker that has no such request: New then says nothing about the
-// brokers, and returns an Opener all the same. Brokers that are not there at that moment are
-// not asked. While none answers, New repeats the question until ctx ends: give ctx a time-out.
-// A refused login is an error at once, unless another broker answers. So is a property that the client refuses, also one that it
-// refuses only for transactions.
+// The question needs DESCRIBE_CONFIGS on the cluster. Without that right, or if a broker has no such request, New
+// learns nothing about the brokers, and returns an Opener all the same. Brokers that are down at that moment are not
+// asked. While none answers, New repeats the question until ctx ends: give ctx a timeout. A refused login is an error
+// at once, unless another broker answers. So is a property that the client refuses, even if it refuses it only for
+// transactions.
 //
-// config has librdkafka's properties. One Commit may have as many records as fit into
-// queue.buffering.max.messages (100,000) and queue.buffering.max.kbytes (1 GiB). transaction.timeout.ms is 15,000 unless config says
-// otherwise: it must be longer than the longest transaction, and a suspended leader's open
-// transaction blocks readers for as long. allow.auto.create.topics is false unless config says otherwise.
-// transactional.id is set by Open. What the client
-// logs is dropped, as it calls each fenced producer fatal; config["go.logs.channel"] takes it.
+// config has librdkafka's properties. One Commit may have as many records as fit into queue.buffering.max.messages
+// (100,000) and queue.buffering.max.kbytes (1 GiB). transaction.timeout.ms is 15,000 unless config says otherwise: it
+// must be longer than the longest transaction, and a suspended leader's open transaction blocks readers for as long.
+// allow.auto.create.topics is false unless config says otherwise. Open sets transactional.id. The client's log is
+// dropped, since it calls each fenced producer fatal; config["go.logs.channel"] gets it instead.
 func New(ctx context.Context, config kafka.ConfigMap) (*Opener, error) {
-	o := &Opener{config: kafka.ConfigMap{}} // of its own, also if config is nil
+	o := &Opener{config: kafka.ConfigMap{}} // a copy, also if config is nil
 	maps.Copy(o.config, config)
 	if _, chosen := o.config["transaction.timeout.ms"]; !chosen {
 		o.config["transaction.timeout.ms"] = 15_000
@@ -62,7 +59,7 @@ func verified(ctx context.Context, admin *kafka.AdminClient, w *watcher) error {
 	return persist(ctx, w, func(wait time.Duration) error { return verify(ctx, admin, wait) })
 }
 
-// reached asks for the list of brokers only.
+// reached asks only for the list of brokers.
 func reached(ctx context.Context, admin *kafka.AdminClient, w *watcher) error {
 	return persist(ctx, w, func(wait time.Duration) error {
 		_, err := brokers(ctx, admin, wait)
@@ -70,7 +67,8 @@ func reached(ctx context.Context, admin *kafka.AdminClient, w *watcher) error {
 	})
 }
 
-// persist asks until the brokers have answered or refused the login, or ctx has ended. ask waits so long for the list of brokers.
+// persist repeats a question until the brokers have answered, a login was refused, or ctx has
+// ended. wait is how long ask may wait for the list of brokers.
 func persist(ctx context.Context, w *watcher, ask func(wait time.Duration) error) error {
 	for wait := slice; ; wait = min(2*wait, longestWait) {
 		err := ask(wait)
@@ -90,7 +88,8 @@ func persist(ctx context.Context, w *watcher, ask func(wait time.Duration) error
 	}
 }
 
-// verify asks each broker whether it verifies transactions. It waits so long for the list of brokers.
+// verify asks each broker whether it verifies transactions. wait is how long it may wait for the
+// list of brokers.
 func verify(ctx context.Context, admin *kafka.AdminClient, wait time.Duration) error {
 	brokers, err := brokers(ctx, admin, wait)
 	if err != nil {
@@ -110,18 +109,19 @@ func verify(ctx context.Context, admin *kafka.AdminClient, wait time.Duration) e
 	return nil
 }
 
-// Open returns what fence.Transactions opens a new producer with, for one role's
+// Open returns the function with which fence.Transactions opens a new producer, for one role's
 // fence.TransactionalID.
 func (o *Opener) Open(transactionalID string) func() (fence.Client[*kafka.Message], error) {
 	return func() (fence.Client[*kafka.Message], error) { return newClient(o.config, transactionalID, &o.absent) }
 }
 
-// AppendOnly returns fence.ErrCompacted if one of the topics is compacted: fence.Filter does
-// not suffice there. It needs DESCRIBE_CONFIGS on the topics, and says so if it is missing. While
-// no broker answers, it asks until ctx ends; a refused login is an error at once, as in New.
+// AppendOnly returns fence.ErrCompacted if one of the topics is compacted, since fence.Filter is
+// not enough there. It needs DESCRIBE_CONFIGS on the topics; if the right is missing, the error
+// says so. While no broker answers, it asks until ctx ends. A refused login is an error at once, as
+// in New.
 func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
 	return o.ask(ctx, func(ctx context.Context, admin *kafka.AdminClient, w *watcher) error {
-		if err := reached(ctx, admin, w); err != nil { // the question for settings would not see a refused login
+		if err := reached(ctx, admin, w); err != nil { // the question about settings would not show a refused login
 			return err
 		}
 		for _, topic := range topics {
@@ -139,10 +139,10 @@ func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
 	})
 }
 
-// ask lends f an admin client, and what the client tells of its connections.
+// ask calls f with an admin client and a watcher of its connections.
 func (o *Opener) ask(ctx context.Context, f func(context.Context, *kafka.AdminClient, *watcher) error) error {
 	config := maps.Clone(o.config)
-	config["transactional.id"] = "neli" // no broker gets it: with it, the client refuses what it would refuse in Open
+	config["transactional.id"] = "neli" // no broker sees it: it makes the client refuse what it would refuse in Open
 	config["go.events.channel.size"] = 1
 	p, w, err := newProducer(config)
 	if err != nil {
@@ -160,11 +160,12 @@ func (o *Opener) ask(ctx context.Context, f func(context.Context, *kafka.AdminCl
 	return err
 }
 
-// longestWait is how long New and AppendOnly wait for the list of brokers, at most. A distant broker takes about a second.
+// longestWait is the longest time that New and AppendOnly wait for the list of brokers. A distant
+// broker takes about a second.
 const longestWait = 2 * time.Second
 
-// brokers are the ids of those that are there. Metadata has a time-out only, and does not see that ctx was
-// cancelled. So the first time-outs are short.
+// brokers returns the ids of the brokers that are up. Metadata has only a timeout, and does not notice
+// that ctx was cancelled. So the first timeouts are short.
 func brokers(ctx context.Context, admin *kafka.AdminClient, wait time.Duration) ([]int32, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, max(time.Until(deadline), time.Millisecond))

@@ -16,7 +16,7 @@ import (
 	"github.com/goneli/neli/internal/absent"
 )
 
-func TestAnUnknownTopicIsRefusedForGoodAfterAWhile(t *testing.T) {
+func TestTopicThatStaysUnknownIsAPermanentError(t *testing.T) {
 	c := &client{id: "neli/invoicing/0", absent: &absent.Topics{}}
 	r, began := &kgo.Record{Topic: "invoices"}, time.Now()
 	require.NotErrorIs(t, c.refused(r, kerr.UnknownTopicOrPartition, began), fence.ErrPermanent)
