@@ -60,7 +60,7 @@ demo-peers: ## five processes elect leaders without a broker; one is killed with
 
 # What takes long for what it finds: simulations with all their seeds, thousands of roles,
 # hundreds of members.
-LENGTHY := Simulation(Repeats)?$$|WithoutMercy$$|TestFewClaimsOnASlowLog|TestSuccessorOfMany|TestManyClientsShareOneLook|TestModel$$|TestOutage$$|TestScale$$|TestRestart$$|TestGather$$
+LENGTHY := Simulation(Repeats)?$$|WithoutMercy$$|TestFewClaimsOnASlowLog|TestSuccessorClaimsManyRolesAtOnce|TestManyClientsShareOneLook|TestModel$$|TestOutage$$|TestScale$$|TestRestart$$|TestGather$$
 
 # Those of franz and peers mostly wait: eight at a time, beside the others.
 check: ## before a commit: lint, the tests without a broker but for the lengthy ones, 200 seeds of the simulations; no race detector

@@ -11,10 +11,10 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// The cases of the article "Leader Election, Why Should I Care?" (Elasticsearch), with whole
-// members: five machines A to E, each with a member and a log. Package quorum's simulation has
-// more of them: every way to cut five machines in two, a leader that loses its majority, a
-// machine between two halves, one-way cuts.
+// These tests play the cases of the article "Leader Election, Why Should I Care?" (Elasticsearch)
+// with whole members: five machines A to E, each with a member and a log. Package quorum's
+// simulation has more such cases: every way to cut five machines in two, a leader that loses its
+// majority, a machine between two halves, one-way cuts.
 
 var articleNodes = []string{"A", "B", "C", "D", "E"}
 
@@ -44,7 +44,7 @@ func (c *Cluster) within(d time.Duration, names ...string) *Member {
 
 // The link between A, B and C, D, E fails. A gives up its role, and one of the others leads. When
 // the link is back, nothing changes.
-func TestLeaderElectionArticleTheLinkBetweenTwoNetworksFails(t *testing.T) {
+func TestLeaderElectionArticleLinkBetweenTwoNetworksFails(t *testing.T) {
 	article(t, func(c *Cluster) {
 		c.machines(articleNodes, []int{0, 1}, []int{2, 3, 4})
 		cut := time.Now()
@@ -62,7 +62,7 @@ func TestLeaderElectionArticleTheLinkBetweenTwoNetworksFails(t *testing.T) {
 
 // The leader's cable is moved to the other switch. If it reaches a majority there before its term
 // is over, it leads on without an election.
-func TestLeaderElectionArticleALeaderThatMovesBetweenHalvesLeadsOn(t *testing.T) {
+func TestLeaderElectionArticleLeaderThatMovesInTimeLeadsOn(t *testing.T) {
 	article(t, func(c *Cluster) {
 		c.machines(articleNodes, []int{0, 1}, []int{2, 3, 4})
 		leader := c.within(2*smallT, "C", "D", "E")
@@ -80,9 +80,9 @@ func TestLeaderElectionArticleALeaderThatMovesBetweenHalvesLeadsOn(t *testing.T)
 	})
 }
 
-// If the leader's term is over before that, one of the new majority leads, with a larger token.
-// The two machines that are left elect nobody.
-func TestLeaderElectionArticleAMachineThatMovesLateBringsAMajority(t *testing.T) {
+// If the leader's term is over before that, a member of the new majority leads, with a larger
+// token. The two machines that are left elect nobody.
+func TestLeaderElectionArticleMachineThatMovesLateMakesAMajority(t *testing.T) {
 	article(t, func(c *Cluster) {
 		c.machines(articleNodes, []int{0, 1}, []int{2, 3, 4})
 		leader := c.within(2*smallT, "C", "D", "E")
@@ -102,8 +102,8 @@ func TestLeaderElectionArticleAMachineThatMovesLateBringsAMajority(t *testing.T)
 	})
 }
 
-// A node that comes back after a crash, with an empty log, takes nothing from the leader.
-func TestLeaderElectionArticleANodeComesBack(t *testing.T) {
+// A node that restarts after a crash with an empty log takes nothing from the leader.
+func TestLeaderElectionArticleRestartedNodeTakesNothing(t *testing.T) {
 	article(t, func(c *Cluster) {
 		c.Crash(c.Members["A"])
 		c.Logs.Stop(0)
@@ -122,7 +122,7 @@ func TestLeaderElectionArticleANodeComesBack(t *testing.T) {
 // The bully algorithm's flaw: the node with the highest id crashes under the load of leading,
 // comes back, and takes over again. Here the highest priority is only a preference: no member
 // makes room for it until it has been up for 15 s.
-func TestLeaderElectionArticleAFlappingHighestIDDoesNoHarm(t *testing.T) {
+func TestLeaderElectionArticleFlappingHighestIDDoesNoHarm(t *testing.T) {
 	Simulate(t, nelitest.Options{}, onSmallLogs(3, 1), func(c *Cluster) {
 		leader := c.Work("D", small())
 		c.Eventually(smallElection, "D leads", leader.IsLeader)
@@ -141,7 +141,7 @@ func TestLeaderElectionArticleAFlappingHighestIDDoesNoHarm(t *testing.T) {
 
 // A network card drops all inbound packets but still sends. The leader's heartbeats are heard,
 // but it serves nobody. It must stop leading and be replaced.
-func TestLeaderElectionArticleALeaderThatSendsAndHearsNothingIsReplaced(t *testing.T) {
+func TestLeaderElectionArticleLeaderThatHearsNothingIsReplaced(t *testing.T) {
 	article(t, func(c *Cluster) {
 		for log := range articleNodes {
 			if log > 0 { // its own log is on the same machine
@@ -157,7 +157,7 @@ func TestLeaderElectionArticleALeaderThatSendsAndHearsNothingIsReplaced(t *testi
 
 // The minimum of master-eligible nodes is N/2+1, and no setting can lower it: a member that
 // reaches fewer logs never leads.
-func TestLeaderElectionArticleTheMinimumIsMoreThanHalf(t *testing.T) {
+func TestLeaderElectionArticleMinimumIsMoreThanHalf(t *testing.T) {
 	for _, n := range []int{1, 3, 5, 7} {
 		for reached := range n + 1 {
 			t.Run(fmt.Sprintf("%d of %d", reached, n), func(t *testing.T) {
@@ -178,9 +178,9 @@ func TestLeaderElectionArticleTheMinimumIsMoreThanHalf(t *testing.T) {
 	}
 }
 
-// The doubt under the gist "Leader election on top of Scuttlebutt": two candidates cannot reach
-// each other, but both reach all other members. The logs of those have one order, so one of the
-// two leads, and goes on. The sampler checks that there are never two leaders.
+// The doubt expressed under the gist "Leader election on top of Scuttlebutt": two candidates cannot
+// reach each other, but both reach all other members. The logs of those members have one order, so
+// one of the two leads and stays leader. The sampler checks that there are never two leaders.
 func TestScuttlebuttElectionGistTwoCandidatesThatDoNotSeeEachOther(t *testing.T) {
 	Simulate(t, nelitest.Options{}, onSmallLogs(5, 1), func(c *Cluster) {
 		c.reaches("A", 5, 0, 2, 3, 4)

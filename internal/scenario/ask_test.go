@@ -133,7 +133,7 @@ func TestRequestsThatEndsItsGoroutine(t *testing.T) {
 	})
 }
 
-// A holder that refuses leads on, and the asker gets its reason.
+// A holder that refuses a request goes on leading, and the asker gets the holder's reason.
 func TestAskIsRefused(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var m mood
@@ -165,7 +165,7 @@ func TestAskIsRefused(t *testing.T) {
 }
 
 // A member takes no requests unless it was configured to.
-func TestAskOfOneThatTakesNoRequests(t *testing.T) {
+func TestAskOfAMemberWithoutRequests(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a := c.Work("a", Open)
 		c.Leader(0, 2*silence)
@@ -200,8 +200,8 @@ func TestAskWithAssignedNomination(t *testing.T) {
 	})
 }
 
-// A request that cannot be made gets an error with everything that is wrong.
-func TestAskRefusesToAsk(t *testing.T) {
+// An invalid request gets an error that lists everything that is wrong with it.
+func TestAskRefusesInvalidRequests(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var none context.Context
 		var m mood
@@ -264,7 +264,7 @@ func TestAskThatDoesNotArrive(t *testing.T) {
 	})
 }
 
-// The application may take long over a request, or never return. Everything else goes on, and
+// The application may take long to answer a request, or never return. Everything else goes on, and
 // Close says what it waits for.
 func TestRequestsThatHang(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {

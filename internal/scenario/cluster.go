@@ -140,7 +140,7 @@ func (c *Cluster) Work(name string, change func(*neli.Config)) *Member {
 	return m
 }
 
-// Crash ends a member as SIGKILL does. What still runs of it in this process is ignored.
+// Crash ends a member as SIGKILL does. Goroutines of it that still run in this process are ignored.
 func (c *Cluster) Crash(m *Member) {
 	c.Say("%s crashes", m.As)
 	c.mu.Lock()
@@ -154,7 +154,7 @@ func (c *Cluster) Crash(m *Member) {
 	c.gone.Go(func() { _ = m.Close() })
 }
 
-// sample asserts the promise again and again.
+// sample checks the promise again and again.
 func (c *Cluster) sample() {
 	defer close(c.sampled)
 	tick := time.NewTicker(c.Period)
@@ -169,7 +169,7 @@ func (c *Cluster) sample() {
 	}
 }
 
-// look asks all members about all roles, each millisecond: the tests take most of their time here.
+// look asks all members about all roles, each millisecond. The tests spend most of their time here.
 func (c *Cluster) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

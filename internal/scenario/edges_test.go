@@ -40,7 +40,7 @@ func TestMembersWithDifferentRoles(t *testing.T) {
 }
 
 // A Transfer to a member that does not want the role is refused, and the leader keeps the role.
-func TestTransferToOneThatDoesNotWantTheRole(t *testing.T) {
+func TestTransferToAMemberThatDoesNotWantTheRole(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
 		a := c.Work("a", many(4, rebalanceOff))
 		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))
@@ -54,7 +54,7 @@ func TestTransferToOneThatDoesNotWantTheRole(t *testing.T) {
 		require.NoError(c, a.Transfer(c.atMost(time.Minute), 1, "b"), "refuses to transfer a role that b wants")
 		c.Eventually(20*time.Millisecond, "it leads", func() bool { return b.IsLeaderOf(1) })
 
-		// It no longer wants the role, and says so while it is asked.
+		// b no longer wants the role, and says so while it is being asked.
 		require.NoError(c, b.SetRoles(4))
 		c.Pass(2 * time.Second)
 		c.Broker.CutOff("b", nelitest.Appends)
@@ -94,8 +94,8 @@ func TestCrashLoopsAreForgotten(t *testing.T) {
 	})
 }
 
-// One partition is offline. The roles of all others have their leaders throughout, and do not
-// move to and fro. When it is back, its roles are led again, and the shares are level.
+// One partition is offline. The roles of all others have leaders throughout, and do not move to and
+// fro. When the partition is back, its roles are led again, and the shares are level.
 func TestRolesOfAnUnreachablePartition(t *testing.T) {
 	const n, m = 24, 4
 	var o outage
@@ -185,9 +185,9 @@ func TestAssignedHungApplication(t *testing.T) {
 	})
 }
 
-// StepDown takes no longer than documented, even when no record arrives and T is long. It waits
-// for a successor, and then for a Release to be acknowledged.
-func TestStepDownOfOneThatIsCutOff(t *testing.T) {
+// StepDown takes no longer than documented, even if no record arrives and T is long. It waits for a
+// successor, and then for the acknowledgement of a Release.
+func TestStepDownOfACutOffMember(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a := c.Work("a", func(cfg *neli.Config) { Open(cfg); cfg.HeartbeatTimeout = time.Minute })
 		c.Leader(0, 3*time.Minute)
@@ -202,8 +202,8 @@ func TestStepDownOfOneThatIsCutOff(t *testing.T) {
 	})
 }
 
-// Many members that start after all have closed in good order know at once that nobody leads, and
-// lead everything within round trips.
+// Many members start after all others have closed in an orderly way. They know at once that nobody
+// leads, and lead everything within round trips.
 func TestStartAfterACleanEnd(t *testing.T) {
 	const n, size = 60, 6
 	for _, m := range []int{1, 4} {
@@ -229,8 +229,8 @@ func TestStartAfterACleanEnd(t *testing.T) {
 	}
 }
 
-// Claims in flight count for nothing in the balance.
-func TestClaimsUnderWayCountForNothing(t *testing.T) {
+// Claims in flight do not count in the balance.
+func TestClaimsInFlightDoNotCountInTheBalance(t *testing.T) {
 	const n, m = 12, 2
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
 		for _, name := range []string{"a", "b", "d"} {
@@ -250,9 +250,9 @@ func TestClaimsUnderWayCountForNothing(t *testing.T) {
 	})
 }
 
-// A late watcher learns of a leader from the leader's next record, even if no other member writes
-// anything.
-func TestALateWatcherIsTold(t *testing.T) {
+// A process that starts to watch late learns the leader from the leader's next record, even if no
+// other member writes anything.
+func TestLateWatcherLearnsTheLeader(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(1), func(c *Cluster) {
 		c.Work("a", many(1))
 		c.Leader(0, 2*silence)

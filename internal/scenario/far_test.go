@@ -19,8 +19,8 @@ type far struct {
 	small     bool // three small logs instead of one
 	lease     time.Duration
 	near, far int
-	appends   time.Duration // how much longer the far members' records take to the log,
-	reads     time.Duration // and the log's to them
+	appends   time.Duration // by how much the far members' records take longer to the log,
+	reads     time.Duration // and the log's records to them
 }
 
 func (f far) String() string {
@@ -83,7 +83,8 @@ func (f far) run(t *testing.T, n int, test func(c *Cluster, near, far []*Member)
 	})
 }
 
-// away makes a member's records take longer to the log, and the log's to it.
+// away makes a member's records take longer to reach the log, and the log's records to reach the
+// member.
 func (c *Cluster) away(name string, appends, reads time.Duration) {
 	if c.Logs != nil {
 		c.Logs.Slow(name, appends, reads)
@@ -93,8 +94,8 @@ func (c *Cluster) away(name string, appends, reads time.Duration) {
 	c.Broker.SlowReads(name, reads)
 }
 
-// Members at mixed distances all lead their shares, balance comes to rest, and a role can be handed
-// to any of them.
+// Members at mixed distances all lead their shares, the balance comes to rest, and a role can be
+// handed to any of them.
 func TestFarMembersLeadTheirShares(t *testing.T) {
 	for _, f := range distances() {
 		if (testing.Short() || seeded.Race) && !f.short() { // make sim runs all of them
@@ -138,9 +139,9 @@ func TestBalanceAwaitsALateAnswer(t *testing.T) {
 	})
 }
 
-// A leader that closes does not leave its role to a member that is too far, though it is preferred: that
-// would cost the others T/2.
-func TestCloseBesideAMemberThatIsTooFar(t *testing.T) {
+// A closing leader does not leave its role to a preferred member that is too far away: the others would
+// wait T/2 for it.
+func TestCloseDoesNotNameAMemberThatIsTooFar(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		short := func(cfg *neli.Config) { Open(cfg); rebalanceOff(cfg); leaseOf(500 * time.Millisecond)(cfg) }
 		a := c.Work("a", short)
@@ -156,9 +157,10 @@ func TestCloseBesideAMemberThatIsTooFar(t *testing.T) {
 	})
 }
 
-// A successor that is lost before it has claimed costs little where all are near. A far one that crashes
-// costs what its answer took, four times, since nobody can know of it. Its goodbye is acted on at once.
-func TestASuccessorIsLostBeforeItClaims(t *testing.T) {
+// A successor that is lost before it has claimed costs little where all are near. If a far one crashes,
+// that costs four times the time of its answer, since nobody can know of the crash. If it says goodbye,
+// the others act on that at once.
+func TestLostSuccessorCostsLittle(t *testing.T) {
 	const near = 100 * time.Millisecond
 	for _, c := range []struct {
 		far     time.Duration
@@ -205,7 +207,8 @@ func loseSuccessor(t *testing.T, far, after time.Duration, crashes bool, limit t
 	})
 }
 
-// A leader that closes beside one far member leaves no Snapshot of nobody before that one has claimed.
+// A leader that closes beside one far member does not write a Snapshot without holders before that
+// member has claimed.
 func TestCloseWaitsForAFarSuccessor(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a := c.Work("a", Open)
@@ -220,9 +223,9 @@ func TestCloseWaitsForAFarSuccessor(t *testing.T) {
 	})
 }
 
-// Nothing is handed to a member whose log is stalled by its own measure: it would not claim in time. No
-// term ends for it, and whoever asks for that learns it at once.
-func TestNothingIsHandedToAMemberThatIsTooFar(t *testing.T) {
+// Nothing is handed to a member whose log is stalled by its own measure, because it would not claim in
+// time. No term ends for that, and a process that asks for such a hand-over gets the error at once.
+func TestMemberThatIsTooFarGetsNothing(t *testing.T) {
 	for _, f := range []far{
 		{lease: 500 * time.Millisecond, near: 1, far: 1, reads: 130 * time.Millisecond},
 		{lease: 500 * time.Millisecond, near: 1, far: 1, appends: 200 * time.Millisecond, reads: 200 * time.Millisecond},

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A member that reports that it is unhealthy gives up in good order, another one leads without
-// waiting for T, and the member takes part again when it is healthy.
+// An unhealthy member gives up its roles in an orderly way, another one leads without waiting for
+// T, and the member takes part again when it is healthy.
 func TestHealthy(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		t.Run(nomination.String(), func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// The barrier of an unhealthy member may take its time: the lease is kept meanwhile.
+// The barrier of an unhealthy member may take long: the lease is kept until it returns.
 func TestSickLeaderDrains(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var health sick
@@ -236,8 +236,8 @@ func TestSharedSickAndAlone(t *testing.T) {
 	})
 }
 
-// Close waits for a check in progress, and makes no other. One of several members would make another if that
-// depended on which of two events a select chooses.
+// Close waits for a health check in progress, and starts no other. The test has several members, because a
+// select might choose the wrong one of two events only now and then.
 func TestCloseWaitsForTheCheck(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		simulate(t, nelitest.Options{}, func(c *Cluster) {
@@ -290,9 +290,9 @@ func TestCheckIsMadeOnceASecond(t *testing.T) {
 	})
 }
 
-// A process whose records take a quarter of T to come back claims nothing. It says so once, with the round trip, and Stats say
-// since when. It leads when its records are fast again.
-func TestTooSlowToClaimIsSaid(t *testing.T) {
+// A process whose records take T/4 to come back claims nothing. It logs that once, with the round trip, and Stats
+// report for how long. It leads when its records are fast again.
+func TestTooSlowToClaimIsLogged(t *testing.T) {
 	for _, lag := range []time.Duration{time.Second, 1500 * time.Millisecond, 3 * time.Second} {
 		Simulate(t, nelitest.Options{}, nil, func(c *Cluster) {
 			lines := &warnings{}

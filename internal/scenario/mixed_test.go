@@ -16,9 +16,9 @@ func lasting(t time.Duration) func(*neli.Config) {
 	return func(cfg *neli.Config) { cfg.HeartbeatTimeout = t }
 }
 
-// Members on one log may differ in T. A holder whose lease is shorter than that of another holder
-// is found to be silent when its own lease is over, not when the other's would be.
-func TestAHolderOfAShortLeaseIsMissedInTime(t *testing.T) {
+// Members on one log may have different T. A holder with a shorter lease than another holder counts
+// as silent when its own lease is over, not when the other's would be.
+func TestHolderOfAShortLeaseIsFoundSilentInTime(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(2), func(c *Cluster) {
 		c.Work("a", many(2, lasting(time.Minute)))
 		c.Eventually(3*time.Minute, "a leads all", c.leadsAll("a", 2))
@@ -29,8 +29,9 @@ func TestAHolderOfAShortLeaseIsMissedInTime(t *testing.T) {
 	})
 }
 
-// The same, for a holder that an observer took for silent, as it was cut off, and has heard again.
-func TestAHolderOfAShortLeaseIsMissedAgain(t *testing.T) {
+// The same, for a holder that an observer took for silent while the observer was cut off, and has
+// heard again.
+func TestHolderOfAShortLeaseIsFoundSilentAgain(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(2), func(c *Cluster) {
 		c.Work("a", many(1, lasting(time.Minute)))
 		c.Eventually(3*time.Minute, "a leads role 0", func() bool { return c.shares(2)["a"] == 1 })

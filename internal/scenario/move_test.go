@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A preferred member announces itself but hears nothing. It is asked once a minute, and costs no
-// term.
+// A preferred member announces itself but hears nothing. Leaders ask it once a minute, and no term
+// ends for it.
 func TestDeafMemberIsLeftAlone(t *testing.T) {
 	const n = 3
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -34,7 +34,7 @@ func TestDeafMemberIsLeftAlone(t *testing.T) {
 	})
 }
 
-// A member that is once too busy to answer, as when many start on few cores, gets its share soon
+// A member that was once too busy to answer, as when many start on few cores, gets its share soon
 // afterwards, not a minute later.
 func TestBusyMemberHasItsShareSoon(t *testing.T) {
 	const n = 4
@@ -52,8 +52,7 @@ func TestBusyMemberHasItsShareSoon(t *testing.T) {
 	})
 }
 
-// A barrier that takes its time delays roles that move for balance. They stay together, and beats
-// go on.
+// A slow barrier delays roles that move for balance. These roles move together, and beats go on.
 func TestRebalanceDrains(t *testing.T) {
 	const n = 6
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -75,8 +74,8 @@ func TestRebalanceDrains(t *testing.T) {
 	})
 }
 
-// A leader that is to give up roles for balance, and then closes or becomes unhealthy, does both
-// in good order.
+// If a leader that has to give up roles for balance closes or becomes unhealthy meanwhile, it does
+// both in an orderly way.
 func TestCloseWhileRolesMove(t *testing.T) {
 	const n = 4
 	for _, how := range []string{"close", "sick"} {
@@ -123,7 +122,7 @@ func TestNewcomerSoonKnowsTheOthers(t *testing.T) {
 
 // A role that was handed over is not handed on for 30 s. A role that was claimed may be moved at
 // once.
-func TestWhatWasHandedStaysForAWhile(t *testing.T) {
+func TestHandedOverRoleStaysForAWhile(t *testing.T) {
 	const n = 4
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
 		c.Work("a", many(n))
@@ -160,9 +159,9 @@ func TestRebalanceKeepsToTheRoles(t *testing.T) {
 	})
 }
 
-// If the member in whose favour a role was released does not claim it, the others claim it one
-// after the other, too, not all at once.
-func TestFewClaimWhatASuccessorLeaves(t *testing.T) {
+// If the successor in whose favour a role was released does not claim it, the others claim it one
+// after the other, not all at once.
+func TestFewClaimRolesThatASuccessorDidNotClaim(t *testing.T) {
 	lost := 0
 	for range 6 {
 		simulate(t, nelitest.Options{}, func(c *Cluster) {

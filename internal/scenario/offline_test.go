@@ -11,7 +11,7 @@ import (
 )
 
 // outage is a set of partitions that are offline. An append to one fails when it times out, and
-// is never in the log. Reading one yields nothing new.
+// never reaches the log. A read returns nothing new.
 type outage struct {
 	mu   sync.Mutex
 	down map[int]bool

@@ -144,7 +144,7 @@ func TestPreferenceByRole(t *testing.T) {
 
 // Preference gets the same arguments for a member at every process, so that all get the same
 // result.
-func TestPreferenceSeesWhatAllSee(t *testing.T) {
+func TestPreferenceGetsTheSameArgumentsEverywhere(t *testing.T) {
 	const n = 3
 	var mu sync.Mutex
 	asked := map[string]map[neli.Member]bool{"a": {}, "b": {}} // by calling process
@@ -166,8 +166,8 @@ func TestPreferenceSeesWhatAllSee(t *testing.T) {
 	require.Equal(t, asked["a"], asked["b"])
 }
 
-// Members whose functions contradict each other move a role at most once in 30 s, always in good
-// order, and it always has a leader.
+// Members whose functions contradict each other move a role at most once in 30 s, always in an
+// orderly way, and the role always has a leader.
 func TestContradictoryPreferences(t *testing.T) {
 	const n = 3
 	members := []string{"a", "b", "d"}

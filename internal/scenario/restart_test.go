@@ -22,7 +22,7 @@ func (c *Cluster) rubbish(n int) {
 
 // A newcomer that finds no Snapshot where it first begins to read looks farther back, before it
 // waits for the longest lease allowed.
-func TestANewcomerLooksFartherBack(t *testing.T) {
+func TestNewcomerLooksFartherBack(t *testing.T) {
 	for _, n := range []int{1_000, 5_000, 30_000, 100_000} {
 		t.Run(fmt.Sprintf("%d records behind the Snapshot", n), func(t *testing.T) {
 			Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
@@ -40,7 +40,7 @@ func TestANewcomerLooksFartherBack(t *testing.T) {
 
 // A newcomer may read a Snapshot that was in flight for long and is older than the beginning of
 // its reading. It cannot use it, and looks farther back.
-func TestASnapshotFromBeforeTheBeginning(t *testing.T) {
+func TestSnapshotOlderThanTheReadingIsNotUsed(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
 		a := c.Work("a", many(4))
 		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))
@@ -55,7 +55,7 @@ func TestASnapshotFromBeforeTheBeginning(t *testing.T) {
 	})
 }
 
-// With many newcomers, the first one that finds a Snapshot writes one for the others.
+// Of many newcomers, the first one that finds a Snapshot writes one for the others.
 func TestOneOfManyNewcomersLooksBack(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
 		a := c.Work("a", many(4))
@@ -75,8 +75,8 @@ func TestOneOfManyNewcomersLooksBack(t *testing.T) {
 	})
 }
 
-// A newcomer looks back only so far. Then it waits, and leads.
-func TestANewcomerLooksBackSoFar(t *testing.T) {
+// A newcomer looks back only a limited distance. Then it waits, and leads.
+func TestNewcomerLooksBackALimitedDistance(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
 		a := c.Work("a", many(4))
 		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))
@@ -89,8 +89,9 @@ func TestANewcomerLooksBackSoFar(t *testing.T) {
 	})
 }
 
-// If a member that knows the fold is up, no newcomer looks back: its Hello brings a Snapshot.
-func TestNobodyLooksBackWhereOneAnswers(t *testing.T) {
+// While a member that knows the fold is up, no newcomer looks back: its Hello is answered by a
+// Snapshot.
+func TestNewcomersDoNotLookBackIfAMemberAnswers(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
 		c.Work("a", many(4))
 		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))

@@ -7,8 +7,8 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// Scenarios on a majority of small logs, from documents that propose elections by quorum,
-// priority or gossip. The names of the tests name the documents.
+// These tests play scenarios of documents that propose elections by quorum, priority or gossip, on
+// a majority of small logs. Each test's name names its document.
 
 const (
 	smallT    = time.Second
@@ -21,7 +21,7 @@ const (
 	smallTakeover = smallSilence + 8*smallTrip
 )
 
-// onSmallLogs prepares an election on that many logs, with n roles that are checked all the time.
+// onSmallLogs prepares an election on a number of logs, with n roles that are checked all the time.
 func onSmallLogs(logs, n int) func(*Cluster) {
 	return func(c *Cluster) {
 		c.Logs = nelitest.NewSmallLogs(logs, smallTrip)
@@ -59,7 +59,7 @@ func (c *Cluster) machines(names []string, parts ...[]int) {
 	}
 }
 
-// reaches leaves a member connected to the given logs only, of n.
+// reaches leaves a member connected only to the given logs, of n.
 func (c *Cluster) reaches(name string, n int, logs ...int) {
 	open := map[int]bool{}
 	for _, log := range logs {

@@ -66,10 +66,9 @@ func TestColdStartSharesAtOnce(t *testing.T) {
 	}
 }
 
-// Whatever a member led when it crashed, all others get their part of it in about T′. Only where
-// all hear everything at the same time is each role claimed by one of them. Where latencies vary
-// by more than the time reserved for a round trip, up to a fifth of the claims may be
-// superfluous.
+// When a member has crashed, all others get their part of its roles in about T′. Only if all hear
+// everything at the same time does exactly one of them claim each role. If latencies vary by more
+// than the time reserved for a round trip, up to a fifth of the claims may be superfluous.
 func TestCrashSpreadsOverAllSurvivors(t *testing.T) {
 	const n = 60
 	for _, m := range []int{1, 5} {
@@ -135,7 +134,7 @@ func TestJoinIsOneOrderlyBatch(t *testing.T) {
 	}
 }
 
-// Without rebalancing a leader stays, whoever joins.
+// Without rebalancing a leader keeps its roles, whoever joins.
 func TestRebalanceOff(t *testing.T) {
 	const n = 6
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -154,8 +153,8 @@ func TestRebalanceOff(t *testing.T) {
 }
 
 // Close, the return of Lead, and StepDown spread the roles over all others within round trips,
-// since the successor of each role was named before.
-func TestWhatIsGivenUpIsSharedOut(t *testing.T) {
+// because successors are named beforehand.
+func TestRolesGivenUpAreSpreadOverAll(t *testing.T) {
 	const n = 30
 	for _, m := range []int{1, 3} {
 		for _, how := range []string{"close", "resign", "step down"} {
@@ -202,8 +201,8 @@ func TestWhatIsGivenUpIsSharedOut(t *testing.T) {
 	}
 }
 
-// Roles that a process leads with Lead move together, however many functions have to end: with
-// one Release and one Claim, and within five round trips of the call of Close.
+// Roles that a process leads with Lead move together, however many functions have to end. They take
+// one Release, one Claim, and no more than five round trips from the call of Close.
 func TestManyRolesMoveTogether(t *testing.T) {
 	const n = 1000
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -279,9 +278,10 @@ func TestFewClaimsOnASlowLog(t *testing.T) {
 	}
 }
 
-// Each member claims the roles that all begin to want at the same instant, since it does not know
-// yet that the others want them, too. The first one gets them, and shares them afterwards.
-func TestRolesThatAllBeginToWant(t *testing.T) {
+// If all begin to want the same new roles at the same instant, each member claims them, since it
+// does not know yet that the others want them, too. The first one gets them, and shares them
+// afterwards.
+func TestRolesThatAllWantAtOnce(t *testing.T) {
 	const n, size = 192, 12
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
 		for i := range size {
@@ -303,7 +303,7 @@ func TestRolesThatAllBeginToWant(t *testing.T) {
 }
 
 // A member claims all roles that were released in its favour at once, however many.
-func TestSuccessorOfMany(t *testing.T) {
+func TestSuccessorClaimsManyRolesAtOnce(t *testing.T) {
 	const n = 25_000 // takes three Claims
 	prepare := func(c *Cluster) { c.Roles, c.Period = n, time.Second }
 	Simulate(t, nelitest.Options{}, prepare, func(c *Cluster) {

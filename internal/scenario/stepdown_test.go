@@ -42,7 +42,7 @@ func TestStepDown(t *testing.T) {
 	}
 }
 
-// A member that is alone leads again when the time is over. Another call starts that time again.
+// A member that is alone leads again after the pause. Another call restarts the pause.
 func TestStepDownAlone(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		for _, timeout := range []time.Duration{time.Second, 5 * time.Second} {
@@ -120,8 +120,8 @@ func TestCloseEndsStepDown(t *testing.T) {
 	})
 }
 
-// A claim in flight may still win. StepDown waits for it, and gives up what it brings. It does
-// not wait for ever for a claim that never arrives.
+// A claim in flight may still win. StepDown waits for it, and gives up the roles that it wins. It
+// does not wait for ever for a claim that never arrives.
 func TestStepDownWaitsForAClaim(t *testing.T) {
 	for _, arrives := range []bool{true, false} {
 		simulate(t, nelitest.Options{}, func(c *Cluster) {
@@ -146,9 +146,9 @@ func TestStepDownWaitsForAClaim(t *testing.T) {
 	}
 }
 
-// However long the application takes to finish one role, the member does not take up another one
-// meanwhile, or StepDown would never return. The same holds if there is another call, which ends
-// with its context.
+// However long the application takes to finish one role, the member takes up no other one
+// meanwhile. Otherwise StepDown would never return. The same holds if there is another call, which
+// ends with its context.
 func TestStepDownOutlastsALongDrain(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		Simulate(t, nelitest.Options{}, Roles(2), func(c *Cluster) {

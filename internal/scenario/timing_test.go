@@ -12,7 +12,7 @@ import (
 
 // A claimant's wait begins when it has received the holder's last record, not when it began to
 // wait for it. So the claim follows the last beat by T′ at least.
-func TestReadingComesBeforeTheClock(t *testing.T) {
+func TestClaimantsWaitBeginsAtTheLastRecord(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		c.Work("a", Open)
 		c.Work("b", Open)
@@ -30,7 +30,7 @@ func TestReadingComesBeforeTheClock(t *testing.T) {
 
 // A process that boots begins to wait after the broker has reported the end of the log, however
 // long that takes.
-func TestBootClockComesAfterTheOffsets(t *testing.T) {
+func TestBootingProcessWaitsFromTheEndOfTheLog(t *testing.T) {
 	simulate(t, nelitest.Options{RequestLatency: 2 * time.Second}, func(c *Cluster) {
 		require.NoError(c, c.Broker.CreateTopic("app.neli", 1))
 		c.Work("a", Open)
@@ -58,9 +58,9 @@ func TestLapseStartsANewTerm(t *testing.T) {
 	})
 }
 
-// A long group session changes nothing for a leader: in exclusive mode T does not depend on the
-// session timeout.
-func TestTIsFreeOfTheSession(t *testing.T) {
+// A long group session does not affect a leader: in exclusive mode T does not depend on the session
+// timeout.
+func TestTDoesNotDependOnTheGroupSession(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		with := func(cfg *neli.Config) {
 			cfg.HeartbeatTimeout = 300 * time.Millisecond
@@ -75,9 +75,9 @@ func TestTIsFreeOfTheSession(t *testing.T) {
 	})
 }
 
-// A nominated process that cannot reach the log makes room for one that can, since the group does
-// not notice. When it reaches the log again, it takes part again.
-func TestNomineeThatCannotClaimGivesWay(t *testing.T) {
+// A nominated process that cannot reach the log makes room for one that can, because the group does
+// not notice by itself. When it reaches the log again, it takes part again.
+func TestNomineeThatCannotClaimMakesRoom(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a := c.Work("a", nil)
 		require.Same(c, a, c.Leader(0, 2*silence))
@@ -96,9 +96,9 @@ func TestNomineeThatCannotClaimGivesWay(t *testing.T) {
 	})
 }
 
-// When no process can reach the log, all leave the group in turn, and come back after a while,
-// since another log may be available. When the log is, a process leads.
-func TestAllThatCouldNotClaimComeBack(t *testing.T) {
+// If no process can reach the log, all leave the group in turn. They come back after a while, since
+// another log may be available. When the log is back, a process leads.
+func TestNomineesThatCouldNotClaimComeBack(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a, b := c.Work("a", nil), c.Work("b", nil)
 		c.Leader(0, 2*silence)

@@ -51,8 +51,8 @@ func TestTransfer(t *testing.T) {
 	})
 }
 
-// The members that rank higher for a role leave it to the one in whose favour it was released.
-func TestHeirClaimsAlone(t *testing.T) {
+// Members that rank higher for a role leave it to the successor in whose favour it was released.
+func TestSuccessorClaimsAlone(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		for _, name := range []string{"a", "b", "d", "e", "f", "g"} {
 			c.Work(name, Open)
@@ -75,8 +75,8 @@ func TestHeirClaimsAlone(t *testing.T) {
 	})
 }
 
-// A member crashes and is started again under its name. Until the former one is overdue, the name means two members, and the
-// error says which ids to choose from. After that it means the one that lives.
+// A member crashes and is restarted under its name. Until the former process is overdue, the name means two members,
+// and the error lists the ids to choose from. After that the name means the one that lives.
 func TestTransferToARestartedMemberByName(t *testing.T) {
 	for _, ask := range []bool{false, true} {
 		Simulate(t, nelitest.Options{}, nil, func(c *Cluster) {
@@ -188,7 +188,7 @@ func TestTransferDrains(t *testing.T) {
 
 // The addressee dies while the application finishes. Another member leads, and Transfer reports
 // it.
-func TestTransferToOneThatDies(t *testing.T) {
+func TestTransferToAMemberThatDies(t *testing.T) {
 	for _, how := range []string{"crash", "close", "sick"} {
 		t.Run(how, func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *Cluster) {
@@ -226,7 +226,7 @@ func TestTransferToOneThatDies(t *testing.T) {
 func (c *Cluster) pings(p int) int { return len(c.Records(p, lease.Ping)) }
 
 // The addressee does not answer. The term goes on, and the application is told of nothing.
-func TestTransferToTheSilent(t *testing.T) {
+func TestTransferToASilentMember(t *testing.T) {
 	for how, links := range map[string]nelitest.Link{"crash": 0, "leaves": nelitest.Reads, "cut off": nelitest.All, "deaf": nelitest.Reads, "mute": nelitest.Appends} {
 		t.Run(how, func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *Cluster) {
@@ -260,9 +260,9 @@ func TestTransferToTheSilent(t *testing.T) {
 	}
 }
 
-// A leader that closes does not release roles in favour of a member that has not answered: the
-// others would give that one a head start.
-func TestCloseBesideTheSilent(t *testing.T) {
+// A closing leader does not release roles in favour of a member that has not answered, since the
+// others would give that member a head start.
+func TestCloseDoesNotNameASilentMember(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a := c.Work("a", Open)
 		c.Leader(0, 2*silence)
@@ -275,8 +275,8 @@ func TestCloseBesideTheSilent(t *testing.T) {
 		require.NoError(c, a.Close())
 		require.InDelta(c, time.Second, time.Since(began), float64(50*time.Millisecond))
 		c.Eventually(time.Second, "the other member leads", d.IsLeader)
-		// Its rank is the second. It waits for at most three round trips, which it takes to be
-		// shorter than 7 ms each, after its two Hellos and two records. A head start would be ten
+		// The second in rank claims. It waits for at most three round trips, which it assumes to be
+		// shorter than 7 ms each, after its two Hellos and two records. A head start would take ten
 		// round trips.
 		require.LessOrEqual(c, c.Gap(), 25*time.Millisecond)
 		require.Equal(c, 1, c.pings(0))
@@ -285,7 +285,7 @@ func TestCloseBesideTheSilent(t *testing.T) {
 
 // The addressee dies while the application finishes, and no other member could lead. Transfer
 // does not wait for ever.
-func TestTransferToNobody(t *testing.T) {
+func TestTransferWithoutAnotherMember(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var health sick
 		a := c.Work("a", func(cfg *neli.Config) { Open(cfg); health.config(cfg) })
@@ -338,8 +338,8 @@ func TestCloseEndsTransfer(t *testing.T) {
 	})
 }
 
-// A process that is cut off during a Transfer is told how it ended.
-func TestTransferOfOneThatIsCutOff(t *testing.T) {
+// A process that is cut off during a Transfer learns how the Transfer ended.
+func TestTransferByACutOffLeader(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		from, others := trio(c, Open)
 		told := from.Hold(time.Second)

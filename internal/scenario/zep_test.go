@@ -12,9 +12,9 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// The requirements of the proposal "Priority based election for uniform distribution of leaders"
-// (Zeebe), on three small logs. It measures the share of runs in which leaders are spread evenly
-// right after the start, and after a node has died.
+// These tests check the requirements of the proposal "Priority based election for uniform
+// distribution of leaders" (Zeebe) on three small logs. They measure the share of runs in which
+// leaders are spread evenly right after the start, and after a node has died.
 
 var zepNodes = []string{"node0", "node1", "node2", "node3"}
 
@@ -125,7 +125,7 @@ func TestPriorityElectionZEPTheNextPriorityFollows(t *testing.T) {
 // In the proposal, an election waits for a timeout of seconds for each dead node with a higher
 // priority. Here it waits for two round trips each. a and b have died just before the leader did,
 // and no member has noticed yet.
-func TestPriorityElectionZEPAnElectionWaitsOneStepForADeadFavourite(t *testing.T) {
+func TestPriorityElectionZEPElectionWaitsTwoRoundTripsForADeadNode(t *testing.T) {
 	const step = 2 * smallTrip
 	for dead := range 3 {
 		t.Run(fmt.Sprint(dead, " dead favourites"), func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestPriorityElectionZEPAnElectionWaitsOneStepForADeadFavourite(t *testing.T
 // The proposal's election loop: nodes of equal rank all start at the same time. Here each member
 // prefers itself, so that all claim at once. The scheduler decides which of them wins which log
 // (package quorum's TestSplitVotesAreDecided draws that). A few round trips later, one of them leads.
-func TestPriorityElectionZEPASplitVoteEndsSoon(t *testing.T) {
+func TestPriorityElectionZEPSplitVoteEndsSoon(t *testing.T) {
 	for _, size := range []struct{ nodes, logs, runs int }{{3, 3, 20}, {5, 3, 10}, {5, 5, 10}} {
 		t.Run(fmt.Sprintf("%d nodes, %d logs", size.nodes, size.logs), func(t *testing.T) {
 			longest := time.Duration(0)
