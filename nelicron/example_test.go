@@ -64,7 +64,7 @@ var customers = []string{"ACME"}
 func send(customer string, token int64) { log.Print(customer, token) }
 
 // The page shows the code that is compiled here.
-func TestThePageShowsThisExample(t *testing.T) {
+func TestPageShowsThisExample(t *testing.T) {
 	page, err := os.ReadFile("../docs/jobs.md")
 	require.NoError(t, err)
 	source, err := os.ReadFile("example_test.go")

@@ -95,7 +95,7 @@ func until(d time.Duration) {
 }
 
 // Close, StepDown and Transfer wait for the present run. Then the other instance runs the job.
-func TestAHandOverWaitsForTheRun(t *testing.T) {
+func TestHandOverWaitsForTheRun(t *testing.T) {
 	for _, kind := range []struct {
 		name string
 		how  way
@@ -145,7 +145,8 @@ func TestAHandOverWaitsForTheRun(t *testing.T) {
 	}
 }
 
-// What the package comment says about ticks across a hand-over, with clocks that differ.
+// This test checks what the package comment says about ticks across a hand-over, with clocks that
+// differ.
 func TestTicksAcrossAHandOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		bobAt string        // noon by his clock
@@ -223,7 +224,7 @@ func TestTicksInDaylightSavingTime(t *testing.T) {
 }
 
 // A tick that comes while the previous run is still running is missed.
-func TestARunThatIsStillAtWork(t *testing.T) {
+func TestTickIsMissedWhileARunIsAtWork(t *testing.T) {
 	for name, how := range map[string]way{"Locker": spread, "Elector": together} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -252,7 +253,7 @@ func TestARunThatIsStillAtWork(t *testing.T) {
 }
 
 // The process is suspended after gocron was told to start the job, and before the task begins.
-func TestAProcessThatWakesBetweenTheLockAndTheTask(t *testing.T) {
+func TestSuspensionBetweenTheLockAndTheTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, d := nelitest.NewBroker(nelitest.Options{}), &diary{}
 		defer b.Close()
@@ -273,9 +274,9 @@ func TestAProcessThatWakesBetweenTheLockAndTheTask(t *testing.T) {
 	})
 }
 
-// Neither the Locker nor the Elector lets a job start after a suspension, even before anything has told the
-// process that its lease is over.
-func TestALockIsNotGivenAfterASuspension(t *testing.T) {
+// Neither the Locker nor the Elector lets a job start after a suspension, even if nothing has told the
+// process yet that its lease is over.
+func TestJobIsNotStartedAfterASuspension(t *testing.T) {
 	for name, how := range map[string]func(*testing.T, *nelicron.Jobs) (ask func() error){
 		"Locker": func(t *testing.T, jobs *nelicron.Jobs) func() error {
 			l, err := jobs.Locker()
@@ -317,7 +318,7 @@ func TestALockIsNotGivenAfterASuspension(t *testing.T) {
 }
 
 // In a term that is about to end no run begins, although the lease is kept for the present runs.
-func TestARunIsNotBegunInATermThatIsOver(t *testing.T) {
+func TestNoRunBeginsInATermThatIsAboutToEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{})
 		defer b.Close()
@@ -364,9 +365,9 @@ type somebody struct{}
 
 func (somebody) IsLeader(context.Context) error { return nil }
 
-// A task that gocron has not locked does not run: the job has another name, or gocron ignores the Locker since
-// there is an Elector.
-func TestATaskWithoutItsLock(t *testing.T) {
+// A task that gocron has not locked does not run: its job has another name, or gocron ignores the Locker
+// because there is an Elector.
+func TestTaskWithoutALockDoesNotRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		name string
 		with []gocron.SchedulerOption
@@ -403,7 +404,7 @@ func TestATaskWithoutItsLock(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidUsesAreRefused(t *testing.T) {
 	_, err := nelicron.New(nil)
 	require.ErrorContains(t, err, "n is nil")
 	b := nelitest.NewBroker(nelitest.Options{})

@@ -218,7 +218,7 @@ func TestProcesses(t *testing.T) {
 		}
 		h.everyJob(t, "")
 	}
-	// Two die, and one is left with all jobs.
+	// Two members die, and the one that is left runs all jobs.
 	h.end(t, "boris", syscall.SIGKILL)
 	h.end(t, "clara", syscall.SIGKILL)
 	h.everyJob(t, "anna")

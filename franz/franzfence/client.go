@@ -56,13 +56,14 @@ func (c *client) Init(ctx context.Context) error {
 
 func (c *client) Begin() error { return c.classify(c.kafka.BeginTransaction()) }
 
-// errParted says that the client has renewed its producer id amid a transaction, which aborts
-// what was written before, and has written the other records to another transaction. It does so
-// if a broker refuses a batch for its epoch, and retention has removed what it wrote before.
+// errParted says that the client has renewed its producer id during a transaction. That aborts the
+// records written before, and the client has written the other records to another transaction. It
+// does so if a broker refuses a batch for its epoch, and retention has removed what the client
+// wrote before.
 var errParted = errors.New("the client has begun another transaction with a part of the records")
 
-// Produce does not wait longer than its context. The client itself does, if it cannot know whether the brokers have a record.
-// It works on copies, since it may go on with them until Close.
+// Produce returns when its context ends. The client itself would wait longer if it cannot know whether the brokers have
+// a record. Produce works on copies, since the client may go on with them until Close.
 func (c *client) Produce(ctx context.Context, records []*kgo.Record) error {
 	began := time.Now()
 	copies, results := make([]kgo.Record, len(records)), make(chan kgo.ProduceResult, len(records))
@@ -98,9 +99,9 @@ func (c *client) Produce(ctx context.Context, records []*kgo.Record) error {
 	return nil
 }
 
-// refused is the error of a record. The client gives a topic up within a second or some
-// (kgo.UnknownTopicRetries). It refuses a record without a topic itself, by an error that it does not export; a record that gets
-// the default topic (kgo.DefaultProduceTopic) has it by now.
+// refused returns the error of a record. The client gives a topic up within about a second (kgo.UnknownTopicRetries).
+// It refuses a record without a topic itself, with an error that it does not export; a record that gets the default
+// topic (kgo.DefaultProduceTopic) has it by now.
 func (c *client) refused(r *kgo.Record, err error, began time.Time) error {
 	if r.Topic == "" {
 		return c.classify(fmt.Errorf("%w: %w", kerr.InvalidTopicException, err))
@@ -123,7 +124,7 @@ func (c *client) Commit(ctx context.Context) error {
 
 func (c *client) Close() { c.kafka.Close() }
 
-// classify marks errors that another producer would meet, too, and says what to do about them.
+// classify marks errors that another producer would get, too, and adds what to do about them.
 func (c *client) classify(err error) error {
 	switch {
 	case err == nil:
@@ -138,8 +139,8 @@ func (c *client) classify(err error) error {
 	return err
 }
 
-// permanent are the errors that another producer would meet, too. An unknown topic is one when
-// it has been unknown for a while: see refused.
+// permanent are the errors that another producer would get, too. An unknown topic becomes one after
+// a while: see refused.
 var permanent = []error{
 	kerr.ClusterAuthorizationFailed, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism,
 	kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp,
@@ -161,8 +162,8 @@ type initCounter struct {
 
 var _ kgo.HookBrokerRead = (*initCounter)(nil)
 
-// OnBrokerRead is called by the client after each answer, before it may repeat the request. So it ends the Init itself: another
-// goroutine that is to do that may run too late.
+// OnBrokerRead is called by the client after each answer, before it may repeat the request. It ends the Init itself,
+// because another goroutine might run too late to do so.
 func (c *initCounter) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	if key == int16(kmsg.InitProducerID) && err == nil && c.read.Add(1) == mostInits {
 		c.enough()

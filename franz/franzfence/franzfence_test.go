@@ -178,7 +178,7 @@ func TestAppendOnlyAdmitsTopicsThatAreNotCompacted(t *testing.T) {
 // franz-go repeats an Init as long as the coordinator is busy, and each repetition may abort an
 // open transaction of the rightful leader. The test repeats it without a pause, many times: the
 // limit must not depend on which goroutine runs next.
-func TestAnInitSendsNoMoreThanFifteenRequests(t *testing.T) {
+func TestInitSendsNoMoreThanFifteenRequests(t *testing.T) {
 	broker := cluster("t", verifies, 0)
 	defer broker.Close()
 	kafkas, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...), kgo.ConcurrentTransactionsBackoff(time.Nanosecond))
@@ -224,8 +224,8 @@ func TestErrorsNameTheRight(t *testing.T) {
 	}
 }
 
-// The client refuses such a record itself, and would refuse it from each producer.
-func TestARecordWithoutATopicIsRefusedForGood(t *testing.T) {
+// The client itself refuses a record without a topic, from each producer.
+func TestRecordWithoutATopicIsAPermanentError(t *testing.T) {
 	broker := cluster("t", verifies, 0)
 	defer broker.Close()
 	commit := func(opts ...kgo.Opt) error {
@@ -245,9 +245,9 @@ func TestARecordWithoutATopicIsRefusedForGood(t *testing.T) {
 	require.NoError(t, commit(kgo.DefaultProduceTopic("t")))
 }
 
-// A broker that was just started, or has just got a partition, may not know of a topic yet. That
-// must not end a term's work.
-func TestATopicThatIsUnknownForAMomentEndsNothing(t *testing.T) {
+// A broker that was just started, or has just got a partition, may not know a topic yet. That must
+// not end a term's work.
+func TestTopicThatIsUnknownForAMomentIsRetried(t *testing.T) {
 	for name, key := range map[string]kmsg.Key{"to metadata": kmsg.Metadata, "to produce": kmsg.Produce} {
 		t.Run(name, func(t *testing.T) {
 			broker := cluster("t", verifies, 0)

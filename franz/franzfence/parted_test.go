@@ -14,11 +14,11 @@ import (
 	"github.com/goneli/neli/franz/franzfence"
 )
 
-// A transaction may be aborted for its age after some of its records were acknowledged. If
+// A transaction may be aborted because of its age after some of its records were acknowledged. If
 // retention has also removed what the producer wrote before, franz-go renews its producer id and
-// writes the other records to a new transaction, as though nothing had happened. That one must
-// not be committed: it has a part of the records.
-func TestATransactionThatTheClientHasBegunAnewIsNotCommitted(t *testing.T) {
+// writes the other records to a new transaction, without an error. That transaction must not be
+// committed, since it has only a part of the records.
+func TestPartedTransactionIsNotCommitted(t *testing.T) {
 	broker := cluster("t", verifies, 0)
 	defer broker.Close()
 	kafkas, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MetadataMinAge(50*time.Millisecond))

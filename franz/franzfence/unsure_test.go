@@ -14,9 +14,9 @@ import (
 	"github.com/goneli/neli/franz/franzfence"
 )
 
-// If franz-go cannot know whether the brokers have a record, it retries for any time. Commit must not wait for that, since
-// the term could not end.
-func TestACommitEndsWithItsContextWhateverTheClientCannotKnow(t *testing.T) {
+// If franz-go cannot know whether the brokers have a record, it retries without limit. Commit must not wait for that,
+// or the term could not end.
+func TestCommitEndsWithItsContextIfTheOutcomeIsUnknown(t *testing.T) {
 	broker := cluster("t", verifies, 0)
 	defer broker.Close()
 	kafkas, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...))
