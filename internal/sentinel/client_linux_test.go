@@ -114,7 +114,7 @@ func TestAKernelWithoutPidfdsIsRefused(t *testing.T) {
 }
 
 // A suspended sentinel delays a member only until answerWithin is over.
-func TestASentinelThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
+func TestSilentSentinelDelaysMembersOnlyBriefly(t *testing.T) {
 	dir := directory(t)
 	l, err := net.ListenUnix(network, &net.UnixAddr{Name: socketIn(dir), Net: network})
 	require.NoError(t, err)
@@ -196,7 +196,7 @@ func TestGuardWaitsForOneAnswerOnly(t *testing.T) {
 }
 
 // A sentinel keeps nothing on disk, so a restarted one knows only the members that connect again.
-func TestARefusedMemberTriesAgain(t *testing.T) {
+func TestRefusedMemberTriesAgain(t *testing.T) {
 	c := NewClient(socketIn(directory(t)), slog.New(slog.DiscardHandler))
 	c.reg = registration(NewSecret())
 	retry := time.NewTimer(time.Hour)
@@ -211,7 +211,7 @@ func TestARefusedMemberTriesAgain(t *testing.T) {
 	require.True(t, retry.Stop(), "it will try again when a sentinel has gone")
 }
 
-func TestASentinelThatComesBackIsSoonNoticed(t *testing.T) {
+func TestRestartedSentinelIsSoonNoticed(t *testing.T) {
 	c := NewClient("/nowhere", slog.New(slog.DiscardHandler))
 	for range 50 { // it was away for long
 		require.LessOrEqual(t, c.pause.NextBackOff(), 15*time.Second)

@@ -46,7 +46,7 @@ func tree(t *testing.T, entries ...string) (base string) {
 }
 
 // A user who can replace a directory above the socket can put a socket there and learn secrets.
-func TestADirectoryAboveTheSocketThatOthersMayReplaceIsRefused(t *testing.T) {
+func TestReplaceableDirectoryAboveTheSocketIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		what    string
 		entries []string
@@ -94,7 +94,7 @@ func as(t *testing.T, user int, f func()) {
 }
 
 // Another user has put a directory of his in the place of the sentinel's, and listens there.
-func TestNoSecretForASocketThatAnotherUserPutThere(t *testing.T) {
+func TestMemberSendsNoSecretToAnotherUsersSocket(t *testing.T) {
 	shared := tree(t, "shared 777 0") + "/shared"
 	p := startPost(t, socketIn(shared+"/own"), nil)
 	var l *net.UnixListener
@@ -121,7 +121,7 @@ func TestNoSecretForASocketThatAnotherUserPutThere(t *testing.T) {
 }
 
 // Members of other users would refuse such a sentinel, as they cannot tell it from another user.
-func TestASentinelBelowADirectoryForAllTakesItsOwnUserOnly(t *testing.T) {
+func TestSentinelBelowADirectoryForAllAcceptsOnlyItsOwnUser(t *testing.T) {
 	shared := tree(t, "shared 777 0") + "/shared"
 	require.NoError(t, os.Mkdir(shared+"/own", 0o755))
 	p := prepare(t, socketIn(shared+"/own"), nil)(func(s *Server) {

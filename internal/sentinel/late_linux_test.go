@@ -16,7 +16,7 @@ import (
 
 // A sentinel is suspended while a member registers. The member gives up, starts a command, and dies. Only then the sentinel
 // reads what it was sent.
-func TestARegistrationThatWasGivenUpIsNotTaken(t *testing.T) {
+func TestRegistrationThatWasGivenUpIsNotAccepted(t *testing.T) {
 	dir := directory(t)
 	start := prepare(t, socketIn(dir), nil)
 	impatient := func(c *exec.Cmd) { c.Env = append(c.Env, "NELI_ANSWER=100ms", "NELI_LASTS="+dir) }
@@ -72,7 +72,7 @@ func pair(t *testing.T) (sentinel, member *net.UnixConn) {
 }
 
 // The sentinel reads the packets that a member sent before it died, even after a suspension: one may be a goodbye.
-func TestTheGoodbyeOfTheDeadIsRead(t *testing.T) {
+func TestGoodbyeOfADeadMemberIsRead(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	own, member := pair(t)
 	require.NoError(t, send(member, request{Goodbye: true}, nil))
@@ -82,7 +82,7 @@ func TestTheGoodbyeOfTheDeadIsRead(t *testing.T) {
 }
 
 // The kernel reports an error if the other side has closed without reading everything.
-func TestAMemberThatHasNotReadEverythingIsKept(t *testing.T) {
+func TestMemberThatHasNotReadEverythingIsKept(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	own, member := pair(t)
 	require.NoError(t, send(own, Answer{State: Watching}, nil))
@@ -119,7 +119,7 @@ func TestAMemberWhoseConnectionTheSentinelEndsIsForgotten(t *testing.T) {
 	require.Zero(t, p.members(), "it may start a command of which the sentinel is not told")
 }
 
-func TestAMemberThatCannotBeToldIsForgotten(t *testing.T) {
+func TestMemberThatReadsNoAnswersIsForgotten(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	reg := registration(NewSecret())
 	registers(t, p, reg)
@@ -134,7 +134,7 @@ func TestAMemberThatCannotBeToldIsForgotten(t *testing.T) {
 
 // When a sentinel ends, so do its connections. A member that has noticed may start a command, and be killed, before the
 // sentinel has come to its own end.
-func TestASentinelThatEndsTellsNoDeath(t *testing.T) {
+func TestClosingSentinelReportsNoDeath(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	m := startChild(t, p.socket, "member")
 	m.says("watching")

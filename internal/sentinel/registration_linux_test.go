@@ -87,7 +87,7 @@ func own(t *testing.T) int {
 	return fd
 }
 
-func TestBadProofsAreRefusedAndSaidOnce(t *testing.T) {
+func TestBadProofsAreRefusedAndLoggedOnce(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	dir, err := os.Open("/proc/self")
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestBadProofsAreRefusedAndSaidOnce(t *testing.T) {
 	require.Equal(t, Answer{Refused, errNotItsSecret.Error()}, tryRegister(t, p, bad, own(t)), "an id that is not of the secret")
 }
 
-func TestWhatIsNoRegistrationIsDropped(t *testing.T) {
+func TestPacketsThatAreNoRegistrationAreDropped(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	for _, text := range []string{"", "{", "[]", "{}", `{"clear":true}`, `{"goodbye":true}`, `{"register":{}}`, string(make([]byte, maxMessage+100))} {
 		c := dialRaw(t, p)
@@ -155,7 +155,7 @@ func TestWhatIsNoRegistrationIsDropped(t *testing.T) {
 	require.Zero(t, p.members())
 }
 
-func TestAMemberThatReconnectsAThousandTimesCostsNothing(t *testing.T) {
+func TestReconnectingAThousandTimesCostsNothing(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	reg := registration(NewSecret())
 	fds := func() int {

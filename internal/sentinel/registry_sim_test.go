@@ -252,7 +252,7 @@ func (s *simulated) quiet(also func()) {
 
 // Whatever was given up, no death is told of a process whose command lives. When all is read, a death is told if and only
 // if the sentinel says so.
-func TestNoDeathIsToldWhileACommandLives(t *testing.T) {
+func TestNoDeathIsReportedWhileACommandRuns(t *testing.T) {
 	told, withheld := 0, 0
 	for seed := range uint64(10_000) {
 		s := &simulated{Rand: rand.New(rand.NewPCG(seed, 1)), t: t, seed: seed, r: NewRegistry(10), secret: "s", alive: true}

@@ -31,7 +31,7 @@ func TestTheProcessIDIsAHashOfTheSecret(t *testing.T) {
 	require.Equal(t, "JFJWCRVUQVJR3VC3XYDXAYXB7J", ProcessID("secret of a member"), "the same in every version")
 }
 
-func TestWhatProvesNothingIsRefused(t *testing.T) {
+func TestFilesThatProveNothingAreRefused(t *testing.T) {
 	for want, p := range map[error]Proof{
 		errFiles:   {Files: 2, Pidfd: true},
 		errNoPidfd: {Files: 1},
@@ -114,7 +114,7 @@ func of(i int) Proof {
 }
 
 // One process must not use up what all on the machine need.
-func TestOneProcessLeavesRoomForOthers(t *testing.T) {
+func TestMembersOfOneProcessAreLimited(t *testing.T) {
 	for what, p := range map[string]Proof{"by its pidfd": sound, "by its id, on older kernels": {Files: 1, Pidfd: true, PID: 7}} {
 		r := NewRegistry(MaxMembers)
 		register := func(secret, group string, p Proof) error {
@@ -164,7 +164,7 @@ func TestTooManyMembersAreRefused(t *testing.T) {
 	require.NoError(t, err, "who has said goodbye has made room")
 }
 
-func TestNobodyDiesAfterAGoodbye(t *testing.T) {
+func TestGoodbyeEndsARegistration(t *testing.T) {
 	r := NewRegistry(10)
 	_, err := r.Register(registration("s"), sound)
 	require.NoError(t, err)
@@ -174,7 +174,7 @@ func TestNobodyDiesAfterAGoodbye(t *testing.T) {
 }
 
 // The command of neli run outlives its elector.
-func TestACommandMustBeOverToo(t *testing.T) {
+func TestDeadMemberIsReleasedOnlyWhenItsCommandIsOver(t *testing.T) {
 	r := NewRegistry(10)
 	id := ProcessID("s")
 	_, err := r.Guard(guardian{id, "s", 0})
@@ -197,7 +197,7 @@ func TestACommandMustBeOverToo(t *testing.T) {
 }
 
 // A restarted sentinel has no connection to the guard. The member tells it that a command runs.
-func TestACommandWhoseGuardIsUnknownIsNeverOver(t *testing.T) {
+func TestCommandWithoutAKnownGuardCountsAsRunning(t *testing.T) {
 	r := NewRegistry(10)
 	id := ProcessID("s")
 	reg := registration("s")
@@ -253,7 +253,7 @@ func TestAGuardOfAFormerRegistrationClearsNothing(t *testing.T) {
 }
 
 // A packet of a former registration may be read when the member has registered again.
-func TestWhatAFormerRegistrationSaysHasNoEffect(t *testing.T) {
+func TestPacketsOfAFormerRegistrationHaveNoEffect(t *testing.T) {
 	id := ProcessID("s")
 	r := NewRegistry(10)
 	running := numbered(2)
@@ -291,7 +291,7 @@ func numbered(i int) Registration {
 	return reg
 }
 
-func TestAMemberHasSoManyCommandsAtMost(t *testing.T) {
+func TestCommandsOfAMemberAreLimited(t *testing.T) {
 	r := NewRegistry(10)
 	_, err := r.Register(registration("s"), sound)
 	require.NoError(t, err)

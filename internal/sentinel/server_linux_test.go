@@ -28,7 +28,7 @@ func TestAKilledMemberIsDead(t *testing.T) {
 }
 
 // A connection can end while its member lives.
-func TestTheEndOfAConnectionIsNoDeath(t *testing.T) {
+func TestEndOfAConnectionIsNoDeath(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	m := startChild(t, p.socket, "member")
 	m.says("watching")
@@ -41,7 +41,7 @@ func TestTheEndOfAConnectionIsNoDeath(t *testing.T) {
 	p.dies(m.id)
 }
 
-func TestNothingButPOLLINIsADeath(t *testing.T) {
+func TestOnlyPOLLINIsADeath(t *testing.T) {
 	require.False(t, readable(own(t)), "a process that runs")
 	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestAMemberWhoseConnectionHasEndedStillDies(t *testing.T) {
 	require.Equal(t, 1, p.members(), "its pidfd was kept")
 }
 
-func TestItSaysHowManyItWatches(t *testing.T) {
+func TestSentinelReportsHowManyMembersItWatches(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	m := startChild(t, p.socket, "member")
 	m.says("watching")
@@ -105,7 +105,7 @@ func TestAStoppedMemberIsNotDead(t *testing.T) {
 	m.says("ended")
 }
 
-func TestWhoSaysGoodbyeIsForgotten(t *testing.T) {
+func TestMemberThatSaysGoodbyeIsForgotten(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	m := startChild(t, p.socket, "member")
 	m.says("watching")
@@ -117,7 +117,7 @@ func TestWhoSaysGoodbyeIsForgotten(t *testing.T) {
 	require.False(t, p.isDead(m.id))
 }
 
-func TestASentinelThatIsRestartedLearnsWhoIsThere(t *testing.T) {
+func TestMembersRegisterAtARestartedSentinel(t *testing.T) {
 	dir := directory(t)
 	p := startPost(t, socketIn(dir), nil)
 	m := startChild(t, p.socket, "member")
@@ -169,7 +169,7 @@ func fired(h *Hub, process string) bool {
 	return m != nil && m.fired
 }
 
-func TestACommandThatEndsInTimeHoldsNothingUp(t *testing.T) {
+func TestCommandThatHasEndedDoesNotDelayARelease(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	m := startChild(t, p.socket, "member")
 	m.says("watching")
@@ -183,7 +183,7 @@ func TestACommandThatEndsInTimeHoldsNothingUp(t *testing.T) {
 
 // A sentinel that starts while a command runs is told of it, and the command's guard gets a connection to it. This holds
 // for the first sentinel as for the third one.
-func TestTheGuardOfARunningCommandFollowsToTheNextSentinel(t *testing.T) {
+func TestGuardOfARunningCommandConnectsToTheNextSentinel(t *testing.T) {
 	dir := directory(t)
 	m := startChild(t, socketIn(dir), "member")
 	m.order("guard")
@@ -245,7 +245,7 @@ func saysGoodbye(t *testing.T, c *net.UnixConn) {
 
 // A member whose sentinel did not answer in time has connected again before the sentinel reads its
 // goodbye on the former connection.
-func TestALateGoodbyeEndsNothing(t *testing.T) {
+func TestLateGoodbyeHasNoEffect(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	reg := registration(NewSecret())
 	former, present := &Teller{Tell: func(Answer) {}}, &Teller{Tell: func(Answer) {}}
@@ -329,7 +329,7 @@ func TestALateGuardClearsNoOtherCommand(t *testing.T) {
 	require.Zero(t, commands())
 }
 
-func TestTheSocketIsTheSentinelsOwn(t *testing.T) {
+func TestListenRefusesUnsafeSockets(t *testing.T) {
 	dir := directory(t)
 	p := startPost(t, socketIn(dir), nil)
 	_, err := Listen(p.socket, p.hub, p.said.logger())
@@ -352,7 +352,7 @@ func TestTheSocketIsTheSentinelsOwn(t *testing.T) {
 }
 
 // Containers share a folder that everybody may write to. The sentinel creates its own directory in it.
-func TestTheSocketsDirectoryIsMade(t *testing.T) {
+func TestSocketsDirectoryIsCreated(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077)) // members are processes of other users
 	shared := directory(t)
 	require.NoError(t, os.Chmod(shared, 0o777)) //nolint:gosec // as an emptyDir is

@@ -73,7 +73,7 @@ func TestASentinelThatEndsRemovesNoOtherSocket(t *testing.T) {
 	require.NoError(t, second.listener.Close())
 }
 
-func TestOneProcessHasSoManyConnectionsAtMost(t *testing.T) {
+func TestConnectionsOfOneProcessAreLimited(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	for range maxOfProcess { // none of them says anything
 		dialRaw(t, p)

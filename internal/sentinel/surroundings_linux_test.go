@@ -124,7 +124,7 @@ func limited(t *testing.T, p *post, dir, limit string) (inside func() *process) 
 // The kernel kills a process that exceeds its cgroup's memory limit, and a sentinel in another cgroup
 // notices the death. The process is alone in its cgroup: the kernel may choose any process there, and
 // more than one.
-func TestMembersThatTheOOMKillerEndsAreDead(t *testing.T) {
+func TestMembersKilledByTheOOMKillerAreDead(t *testing.T) {
 	limit := "memory.max"
 	dir := cgroupWith(t, limit)
 	if dir == "" {
@@ -145,7 +145,7 @@ func TestMembersThatTheOOMKillerEndsAreDead(t *testing.T) {
 // With memory.oom.group, as in Kubernetes, the kernel kills all processes of the cgroup. The sentinel
 // notices each death. Only cgroups of version 2 with the memory controller have this file: make booted
 // runs a machine that has it, and does not accept a skip.
-func TestMembersThatTheOOMKillerEndsTogetherAreDead(t *testing.T) {
+func TestMembersKilledTogetherByTheOOMKillerAreDead(t *testing.T) {
 	dir := cgroupWith(t, "memory.oom.group")
 	if dir == "" {
 		if os.Getenv("NELI_BOOTED") != "" {

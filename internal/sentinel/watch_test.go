@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-func TestAFarewellComesBeforeTheRelease(t *testing.T) {
+func TestGoodbyeComesBeforeTheRelease(t *testing.T) {
 	d := newDesk(t, 2, false)
 	a, b := d.member("a", 0), d.member("b", 1)
 	d.claim(a, 0)
@@ -38,7 +38,7 @@ func TestAFarewellComesBeforeTheRelease(t *testing.T) {
 	}
 }
 
-func TestLeaveIsTakenByWhoHeldNothing(t *testing.T) {
+func TestDeadMemberWithoutRolesSaysGoodbye(t *testing.T) {
 	d := newDesk(t, 1, false)
 	d.claim(d.member("a", 0), 0)
 	d.heard()
@@ -46,7 +46,7 @@ func TestLeaveIsTakenByWhoHeldNothing(t *testing.T) {
 	require.Len(t, d.heard(lease.Hello), 1, "others would leave roles to it")
 }
 
-func TestALeaveThatWasLostIsTakenAgain(t *testing.T) {
+func TestLostGoodbyeIsRepeated(t *testing.T) {
 	d := newDesk(t, 1, false)
 	d.claim(d.member("a", 0), 0)
 	d.heard()
@@ -66,7 +66,7 @@ func TestALeaveThatWasLostIsTakenAgain(t *testing.T) {
 	require.Equal(t, 1, again)
 }
 
-func TestAllSessionsOfTheDeadAreReleased(t *testing.T) {
+func TestAllSessionsOfADeadMemberAreReleased(t *testing.T) {
 	d := newDesk(t, 1, false)
 	a := d.member("a", 0)
 	d.claim(a, 0, 1)
@@ -88,7 +88,7 @@ func TestAllSessionsOfTheDeadAreReleased(t *testing.T) {
 	}
 }
 
-func TestOnlyTheDeadAreReleased(t *testing.T) {
+func TestOnlyDeadMembersAreReleased(t *testing.T) {
 	d := newDesk(t, 1, false)
 	a, b := d.member("a", 0), d.member("b", 0)
 	d.claim(a, 0)
@@ -186,7 +186,7 @@ func TestALostReleaseIsRepeatedInASilentLog(t *testing.T) {
 }
 
 // A Claim of a dead process may have waited in a socket, and take effect after its death.
-func TestALateClaimOfTheDeadIsReleased(t *testing.T) {
+func TestLateClaimOfADeadMemberIsReleased(t *testing.T) {
 	d := newDesk(t, 1, false)
 	a := d.member("a", 0)
 	d.claim(a, 0)
@@ -248,7 +248,7 @@ func TestNothingIsDoneWhileTheFoldIsUnknown(t *testing.T) {
 	require.Contains(t, left, "a", "and what was put off is done")
 }
 
-func TestItAsksForASnapshot(t *testing.T) {
+func TestSentinelAsksForASnapshot(t *testing.T) {
 	d := newDesk(t, 1, false)
 	hello := d.heard(lease.Hello)
 	require.Len(t, hello, 1, "it asks at the beginning")
@@ -258,7 +258,7 @@ func TestItAsksForASnapshot(t *testing.T) {
 	require.Len(t, d.heard(lease.Hello), 1, "and again")
 }
 
-func TestItAnswersWhoKnowsNothing(t *testing.T) {
+func TestSentinelAnswersMembersThatAskForASnapshot(t *testing.T) {
 	d := newDesk(t, 1, false)
 	d.claim(d.member("a", 0), 0)
 	stranger := lease.New(lease.Rules{Process: "new", T: testT, History: 1000})
@@ -277,7 +277,7 @@ func TestItAnswersWhoKnowsNothing(t *testing.T) {
 	require.Empty(t, d.heard(lease.Snapshot), "one is enough")
 }
 
-func TestASnapshotIsLeftBehindWhereNobodyClaims(t *testing.T) {
+func TestSnapshotIsLeftIfNobodyClaims(t *testing.T) {
 	d := newDesk(t, 1, false)
 	a, b := d.member("a", 0), d.member("b", 0)
 	d.claim(a, 0)
@@ -345,7 +345,7 @@ func TestASmallLogIsReleasedUnderItsOwnID(t *testing.T) {
 }
 
 // A log that has lost its memory has a new id. Late entries of the former incarnation do not count.
-func TestALogThatForgetsIsReadAnew(t *testing.T) {
+func TestLogThatForgetsIsReadAnew(t *testing.T) {
 	d := newDesk(t, 1, true)
 	d.claim(d.member("a", 0), 0)
 	d.pass(testT)
