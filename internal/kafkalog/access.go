@@ -9,15 +9,15 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// AccessGuard decides when refused access is fatal: before access has worked for the first time.
-// Then the cause is a wrong password or a missing ACL, and the person who starts the process is
-// there to see the error. Later causes are an expired certificate, a broker that has not read its
-// users yet, or a password that is being changed. Ending every member would turn minutes of that
-// into an outage until somebody restarts them, so it is retried without end. The caller logs it.
+// AccessGuard decides when refused access is fatal: only before access has worked for the first
+// time. Then the cause is a wrong password or a missing ACL, and the person who starts the process
+// sees the error. Later causes are an expired certificate, a broker that has not read its users
+// yet, or a password that is being changed. If that ended every member, minutes would become an
+// outage that lasts until somebody restarts them. So it is retried without end, and the caller logs
+// it.
 type AccessGuard struct {
-	// SignedIn is a guard for the credentials, which all clients share: once they have worked for
-	// one client, a broker that refuses them to another is an exception. Nil: this guard stands
-	// for itself.
+	// SignedIn is a guard for the credentials, which all clients share. Once they have worked for
+	// one client, a later refusal is an exception. If it is nil, this guard stands alone.
 	SignedIn *AccessGuard
 
 	worked atomic.Bool

@@ -35,8 +35,8 @@ func TestAccessRefusedOnceItHasWorked(t *testing.T) {
 	require.NoError(t, g.Check("READ topic t", kafka.ErrAuthorization))
 }
 
-// Credentials that one client was let in with are not wrong; a right that one
-// client used is not another's.
+// Credentials that have worked for one client are not wrong. But a right that one client has used
+// need not be another one's.
 func TestAccessOfAnotherClient(t *testing.T) {
 	var first AccessGuard
 	g := AccessGuard{SignedIn: &first}

@@ -9,13 +9,13 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// reaches says how many records before a log's end reading begins: the first number after a start,
-// the next one each time that the records read so far do not show the holders. Most groups have a
-// Snapshot among the newest 200 records, and a member that is up writes one for a newcomer, so
-// 2K records are rarely needed: a hundred members that start at once would read 200,000 of them
-// before the first one leads. The end of a topic can have many records that do not help a newcomer,
-// for example after a large group was closed in disorder. 128K records take a second or two; without
-// a limit a topic full of rubbish would be read from its start.
+// reaches are the numbers of records before a log's end at which reading begins: the first one after
+// a start, the next one whenever the records read so far do not show the holders. Most groups have a
+// Snapshot among the newest 200 records, and a member that is up writes one for a newcomer, so 2K
+// records are rarely needed: a hundred members that start at once would read 200,000 of them before
+// the first one leads. The end of a topic can have many records that do not help a newcomer, for
+// example after a large group has ended without saying goodbye. 128K records take a second or two.
+// Without a limit a topic full of rubbish would be read from its start.
 var reaches = [...]int64{200, history, 8 * history, 64 * history}
 
 // history is 2K: enough to find a Snapshot and the records written while that was on its way.

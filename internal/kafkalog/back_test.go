@@ -37,8 +37,9 @@ func TestReadingBeginsFartherBack(t *testing.T) {
 	})
 }
 
-// What was asked for while nothing was known is not done if it is known when it is time.
-func TestReadingDoesNotBeginAgainWhereThatIsNotWantedAnyMore(t *testing.T) {
+// A request to read again from farther back is dropped if the holders are known by the time it
+// would be carried out.
+func TestRequestToReadAgainIsDroppedIfNoLongerWanted(t *testing.T) {
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 500_000}, {Start: 0, End: 500_000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 2)
 		known := false

@@ -15,7 +15,7 @@ const barrenAfter = 10 * time.Second
 // errBarren is the reason to replace a producer that has not failed permanently.
 var errBarren = errors.New("nothing was acknowledged or answered for some time")
 
-// barren decides when a client gets nothing acknowledged, or no question answered, any more.
+// barren decides when a client no longer gets anything acknowledged, or any question answered.
 // Brokers that are down cause that, and so does a client that has forgotten all brokers, as
 // librdkafka does when a broker that shuts down lists none. A new client is harmless in the first
 // case and the only remedy in the second. All times are passed in. The methods may be called

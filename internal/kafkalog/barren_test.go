@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A producer is barren when reports of failures have come for ten seconds, and nothing else.
+// A producer is barren if for ten seconds all reports were failures.
 func TestBarren(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
 	gone := errors.New("message timed out")

@@ -30,7 +30,7 @@ type GroupMember struct {
 	consumer  kafka.GroupConsumer // used by Run's goroutine until Run returns
 	log       *slog.Logger
 	OnRecord  func(kafka.Record)
-	OnUnknown func() // the broker does not know the topic
+	OnUnknown func() // called when the broker does not know the topic
 
 	newConsumer func() (kafka.GroupConsumer, error)
 	admin       kafka.Admin    // on other connections than the consumer's
@@ -79,7 +79,7 @@ func (g *GroupMember) Run(ctx context.Context, nominate func([]int, bool)) error
 // take is a member of the group until ctx is done.
 func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) error {
 	joined, left := false, false
-	var back time.Time       // not in the group until then
+	var back time.Time       // stay out of the group until then
 	var unassigned time.Time // since when the group has assigned nothing; zero: it has
 	for ctx.Err() == nil {
 		if want := g.wanted.Load() && !time.Now().Before(back); want != joined {
@@ -167,7 +167,7 @@ func (g *GroupMember) handle(ev kafka.GroupEvent, nominate func([]int, bool)) {
 		g.joining.OK()
 		g.trouble.Over(g.log, "group membership is undisturbed again")
 		if !g.read {
-			g.reading.OK() // all of it that such a member needs
+			g.reading.OK() // such a member needs no other access
 		}
 		g.log.Debug("the group assigned", "partitions", ev.Partitions)
 		nominate(ev.Partitions, false)

@@ -13,8 +13,8 @@ const (
 	// reachEvery is the longest interval between these questions. The interval is a quarter of T,
 	// but not less than reachAgain.
 	reachEvery = 5 * time.Second
-	// reachAgain is the interval while the client reaches no broker. It does not grow with T: who is
-	// not in the group leads nothing, however long others wait for him.
+	// reachAgain is the interval while the client reaches no broker. It does not grow with T: a
+	// process that is not in the group leads nothing, however long the others wait for it.
 	reachAgain = stillAfter / reachVain
 	reachVain  = 4 // failures in a row after which a client is replaced first
 )
@@ -68,7 +68,7 @@ func (g *GroupMember) watch(ctx context.Context, reach *reachability) {
 	for asked := time.Now(); pause(ctx, reach.every()-time.Since(asked)); {
 		asked = time.Now()
 		if !g.wanted.Load() && reach.vain == 0 {
-			continue // nothing is amiss, and nobody needs it
+			continue // the client works, or no process needs it
 		}
 		err := within(ctx, bound, func(ctx context.Context) error { return g.consumer.Reach(ctx, g.topic) })
 		if err == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// A client of a group is replaced when it has reached nobody four times in a row while another
+// A client of a group is replaced when it has reached no broker four times in a row while another
 // client has.
 func TestReachability(t *testing.T) {
 	r := newReachability(time.Second)
@@ -43,7 +43,7 @@ func TestReachability(t *testing.T) {
 	require.Equal(t, 5*time.Minute, time.Duration(r.most)*r.every(), "five minutes at most")
 }
 
-// unreached is a group's client that reaches no broker from an instant on.
+// unreached is a group's client that reaches no broker from a given instant on.
 type unreached struct {
 	kafka.GroupConsumer
 	since time.Time
@@ -64,7 +64,7 @@ func (u *unreached) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 	return kafka.GroupEvent{}, nil
 }
 
-// absentUntil answers as brokers do that are down until an instant.
+// absentUntil answers like brokers that are down until a given instant.
 type absentUntil struct {
 	fakeAdmin
 	up time.Time
@@ -77,8 +77,8 @@ func (a absentUntil) Log(context.Context, string, int) (kafka.LogInfo, error) {
 	return kafka.LogInfo{}, nil
 }
 
-// How soon a group's client that stands still after an outage is replaced does not grow with T.
-func TestAGroupsClientIsReplacedSoonAfterAnOutage(t *testing.T) {
+// A group's client that stands still after an outage is replaced equally soon for any T.
+func TestGroupClientIsReplacedSoonAfterAnOutage(t *testing.T) {
 	for lease, within := range map[time.Duration]time.Duration{
 		100 * time.Millisecond: 6500 * time.Millisecond,
 		5 * time.Second:        6500 * time.Millisecond,
@@ -113,8 +113,9 @@ func (d distant) Log(ctx context.Context, _ string, _ int) (kafka.LogInfo, error
 	}
 }
 
-// A broker that is just near enough for a client to reach it in time shows that one which does not stands still.
-func TestAGroupsClientIsReplacedFarFromItsBrokers(t *testing.T) {
+// If brokers are so far away that a client only just reaches them in time, a client that does not
+// reach them is still found to stand still.
+func TestGroupClientIsReplacedFarFromItsBrokers(t *testing.T) {
 	for _, lease := range []time.Duration{100 * time.Millisecond, 5 * time.Second, 20 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			reach := newReachability(lease)
@@ -128,9 +129,9 @@ func TestAGroupsClientIsReplacedFarFromItsBrokers(t *testing.T) {
 	}
 }
 
-// Replacements that do not help are at most five minutes apart, for any T: a question to a client that stands
-// still takes its time, too.
-func TestAGroupsClientIsReplacedAgainAfterFiveMinutes(t *testing.T) {
+// Replacements that do not help are at most five minutes apart, for any T: the questions to a client that
+// stands still count in that time.
+func TestGroupClientIsReplacedAgainWithinFiveMinutes(t *testing.T) {
 	for _, lease := range []time.Duration{100 * time.Millisecond, 10 * time.Second, 20 * time.Second, 60 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			g := &GroupMember{consumer: &unreached{since: time.Now()}, admin: fakeAdmin{}}
@@ -146,8 +147,8 @@ func TestAGroupsClientIsReplacedAgainAfterFiveMinutes(t *testing.T) {
 	}
 }
 
-// A client that nothing is known against is asked no more often than that.
-func TestAGroupsClientIsAskedSeldom(t *testing.T) {
+// A client that works is asked only once in each long interval.
+func TestWorkingGroupClientIsAskedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -167,7 +168,7 @@ type counted struct {
 
 func (c *counted) Reach(context.Context, string) error { c.asked++; return nil }
 
-// leaderless answers as a cluster does whose first partition has no leader within reach.
+// leaderless answers like a cluster whose first partition has no leader within reach.
 type leaderless struct{ fakeAdmin }
 
 func (leaderless) Topic(context.Context, string) (kafka.TopicInfo, error) {
@@ -180,9 +181,9 @@ func (leaderless) Log(ctx context.Context, _ string, _ int) (kafka.LogInfo, erro
 	return kafka.LogInfo{}, ctx.Err()
 }
 
-// A question about the group's client has little time. That it gets no answer costs no producer: that one has
-// acknowledged and answered everything else.
-func TestAQuestionAboutAGroupsClientCostsNoProducer(t *testing.T) {
+// A question about the group's client has a short time limit. If it gets no answer, the producer is not
+// replaced, since everything else was acknowledged and answered.
+func TestQuestionAboutAGroupClientDoesNotReplaceTheProducer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -205,8 +206,9 @@ func TestAQuestionAboutAGroupsClientCostsNoProducer(t *testing.T) {
 	})
 }
 
-// The roles of a client that stands still are others' by then, and stay so even if no other client can be made.
-func TestAGroupsClientThatStandsStillIsNoLongerNominated(t *testing.T) {
+// If a client stands still, other members have its roles by then. This process is no longer
+// nominated for them, even if no other client can be made.
+func TestGroupClientThatStandsStillLosesItsNomination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -239,8 +241,9 @@ func (e *eventful) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 	return e.unreached.Poll(timeout)
 }
 
-// The clients report no error while a group has no coordinator: such a member would lead nothing, without a word.
-func TestAGroupThatAssignsNothingIsLogged(t *testing.T) {
+// The clients report no error while a group has no coordinator. Without a log line such a member
+// would lead nothing, without any explanation.
+func TestGroupThatAssignsNothingIsLogged(t *testing.T) {
 	assigned, lost := kafka.GroupEvent{Kind: kafka.GroupAssigned}, kafka.GroupEvent{Kind: kafka.GroupLost}
 	for name, c := range map[string]struct {
 		events []kafka.GroupEvent

@@ -39,13 +39,13 @@ func (e *extents) set(logs ...kafka.OffsetRange) {
 	e.logs = logs
 }
 
-// polled is what one Poll returns.
+// polled is the result of one Poll.
 type polled struct {
 	rec kafka.Record
 	err error
 }
 
-// scriptedReader returns from Poll what it is told to, and then nothing.
+// scriptedReader returns scripted results from Poll, and then nothing.
 type scriptedReader struct {
 	polls    []polled
 	assigned []int64 // by the last Assign
@@ -74,8 +74,7 @@ func (r *scriptedReader) Close() error {
 	return nil
 }
 
-// scriptedLog opens a log over extents and a reader, in a bubble, with the topic's
-// watch at work.
+// scriptedLog opens a log on extents and a reader, in a bubble, while the topic is watched.
 func scriptedLog(t *testing.T, logs []kafka.OffsetRange, test func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +85,7 @@ func scriptedLog(t *testing.T, logs []kafka.OffsetRange, test func(t *testing.T,
 		leader.Admin = e
 		producer := &fakeProducer{}
 		k := newKafkaLog(leader, producer, func() (kafka.LogReader, error) { return r, nil }, slog.New(slog.DiscardHandler))
-		k.lease = time.Hour // the reader returns what it is told to, whatever the extents are
+		k.lease = time.Hour // the reader returns its script, whatever the extents are
 		ctx, stop := context.WithCancel(t.Context())
 		m, id, err := k.Open(ctx)
 		require.NoError(t, err)
@@ -113,8 +112,8 @@ func entries(t *testing.T, k *kafkaLog, d time.Duration) (out []elector.Entry) {
 	return out
 }
 
-// Reading begins 200 records before the end, but not before the beginning; and what nobody has ever
-// written to is told from what has been deleted.
+// Reading begins 200 records before the end, but not before the log's start. A log that was never
+// written to is distinguished from one whose records were deleted.
 func TestReadingBeginsBeforeTheEnd(t *testing.T) {
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 0}, {Start: 0, End: 7}, {Start: 0, End: 5000}, {Start: 4900, End: 5000}, {Start: 5000, End: 5000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
 		k.untouched = untouched{}
@@ -127,9 +126,9 @@ func TestReadingBeginsBeforeTheEnd(t *testing.T) {
 	})
 }
 
-// Truncation voids what was read, even where the log has grown past the position
-// again: reading begins again, as at boot, in every log.
-func TestTruncationIsAJump(t *testing.T) {
+// Truncation makes everything that was read void, even if the log has grown past the position
+// again. Reading begins again in every log, as at boot.
+func TestTruncationVoidsTheState(t *testing.T) {
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 3000}, {Start: 0, End: 10}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 2)
 		e.set([]kafka.OffsetRange{{Start: 0, End: 3020}, {Start: 0, End: 12}}...)
@@ -141,7 +140,8 @@ func TestTruncationIsAJump(t *testing.T) {
 			{Partition: 0, Offset: 2820, Reset: true, End: 3020}, {Partition: 1, Offset: 0, Reset: true, End: 12, Whole: true}}, got)
 		require.Equal(t, []int64{2820, 0}, r.assigned)
 	})
-	// One below what was read is another log in all but name.
+	// If the log ends one record below the position, it has lost records, and reading begins again
+	// as well.
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 3000}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 1)
 		e.set([]kafka.OffsetRange{{Start: 0, End: 2990}}...)
@@ -154,10 +154,9 @@ func TestTruncationIsAJump(t *testing.T) {
 	})
 }
 
-// A log that nobody has ever written to, beside logs in use, may be that of a
-// partition that was just added: members that were there before have until their
-// next look at the topic to find out.
-func TestUntouchedLogBesideUsedOnes(t *testing.T) {
+// Beside logs in use, a log that was never written to may belong to a partition that was just
+// added. Members that were there before may take until their next look at the topic to find it.
+func TestUntouchedLogBesideUsedOnesIsDelayed(t *testing.T) {
 	logs := []kafka.OffsetRange{{Start: 0, End: 5000}, {Start: 0, End: 0}, {Start: 0, End: 0}}
 	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
 		opened := time.Now()
@@ -172,17 +171,18 @@ func TestUntouchedLogBesideUsedOnes(t *testing.T) {
 	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
 		require.Len(t, entries(t, k, 9900*time.Millisecond), 1, "not before everybody has looked")
 	})
-	// If the topic has changed in the meantime the log is not begun with at all.
+	// If the topic has changed meanwhile, reading of the log does not begin at all.
 	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, e *extents, _ *scriptedReader) {
 		e.set(append(e.get(), kafka.OffsetRange{})...)
 		require.Len(t, entries(t, k, time.Minute), 1)
 		require.True(t, k.sealed.Load())
 	})
-	// With all logs new it is a first start, which waits for nobody.
+	// If all logs are new, it is a first start, and nothing is delayed.
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 20}, {Start: 0, End: 0}}, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 2)
 	})
-	// A new beginning releases nothing that is still untouched, and all that is not.
+	// When reading begins again, logs that are still untouched stay delayed, and all others are
+	// released.
 	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 1)
 		e.set([]kafka.OffsetRange{{Start: 0, End: 5000}, {Start: 0, End: 0}, {Start: 0, End: 3}}...)
@@ -199,9 +199,9 @@ type dyingReader struct{ scriptedReader }
 
 func (*dyingReader) Assign(string, []int64) error { return kafka.ErrClientFatal }
 
-// A client that has failed for good says so at every call: if an assignment is the first one, another
-// client takes its place.
-func TestAReaderThatFailsForGoodWhenItIsAssignedIsReplaced(t *testing.T) {
+// A client that has failed permanently returns that error from every call. If an assignment is the
+// first such call, another client replaces it.
+func TestReaderThatFailsPermanentlyIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, _, _ := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: "id", Partitions: 1}, nil })
 		first, second := &dyingReader{}, &scriptedReader{}

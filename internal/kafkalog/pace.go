@@ -13,20 +13,21 @@ type Timeouts struct {
 	Question   time.Duration // of a later question, for which the client may have to connect
 }
 
-// timeoutsFor returns the time-outs for T and a round trip, which is 0 until one was measured. late
+// timeoutsFor returns the timeouts for T and a round trip, which is 0 until one was measured. late
 // is how many questions have timed out before the first answer.
 //
 // A request gets 2/5 of T: a longer T means that brokers are further away, or that there is time.
-// It gets 2 s at least, instead of librdkafka's minute: with 2 s a stopped broker was replaced
-// after 9–14 s, with a minute after 61 s. It gets 6 s at most, since a cluster has replaced a
+// It gets at least 2 s, instead of librdkafka's minute: with 2 s a stopped broker was replaced
+// after 9–14 s, with a minute after 61 s. It gets at most 6 s, since a cluster has replaced a
 // silent broker after 9 s. A connection takes half as long again.
 //
-// A measured round trip only raises these: a near broker may be slow, too. A request takes one
-// round trip, or two if a packet is lost; a connection with TLS and a login takes up to eight.
+// A measured round trip only raises these values, because a near broker may be slow, too. A request
+// takes one round trip, or two if a packet is lost; a connection with TLS and a login takes up to
+// eight.
 //
-// Before the first answer, a time-out is how a wrong address shows, so the first question has three
-// seconds. The brokers may also be far away, so each question that is late doubles that, and the
-// time for connections of the clients that are made after it.
+// Before the first answer, a timeout may mean a wrong address, so the first question has three
+// seconds. But the brokers may also be far away. So each late question doubles the time of the next
+// one, and the time for connections of clients that are made after it.
 func timeoutsFor(t, trip time.Duration, late int) Timeouts {
 	request := min(max(2*time.Second, 2*t/5), 6*time.Second)
 	connection := request * 3 / 2

@@ -22,11 +22,11 @@ func TestTimeoutsFollowTAndRoundTrips(t *testing.T) {
 		{5000 * ms, 0, 0, 2000 * ms, 3000 * ms, 3000 * ms, 10_000 * ms},
 		{10_000 * ms, 0, 0, 4000 * ms, 6000 * ms, 3000 * ms, 10_000 * ms},
 		{60_000 * ms, 0, 0, 6000 * ms, 9000 * ms, 3000 * ms, 10_000 * ms},
-		// Nothing has answered.
+		// No broker has answered.
 		{5000 * ms, 0, 1, 2000 * ms, 6000 * ms, 6000 * ms, 10_000 * ms},
 		{5000 * ms, 0, 2, 2000 * ms, 12_000 * ms, 10_000 * ms, 10_000 * ms},
 		{60_000 * ms, 0, 3, 6000 * ms, 15_000 * ms, 10_000 * ms, 10_000 * ms},
-		// Near brokers shorten nothing.
+		// Near brokers do not shorten any timeout.
 		{5000 * ms, 2 * ms, 0, 2000 * ms, 3000 * ms, 3000 * ms, 10_000 * ms},
 		{5000 * ms, 200 * ms, 3, 2000 * ms, 3000 * ms, 10_000 * ms, 10_000 * ms},
 		// Far brokers.
@@ -40,9 +40,9 @@ func TestTimeoutsFollowTAndRoundTrips(t *testing.T) {
 	}
 }
 
-// The shortest round trip of the last minute counts: neither a broker's crash nor a slow start
-// changes the time-outs, and brokers that have become far do.
-func TestTheShortestRoundTripCounts(t *testing.T) {
+// The shortest round trip of the last minute counts. So neither a broker's crash nor a slow start
+// changes the timeouts, but brokers that have become far away do.
+func TestShortestRoundTripCounts(t *testing.T) {
 	var p Pace
 	at := time.Unix(1000, 0)
 	far := func() time.Duration { return p.Timeouts(5*time.Second).Request / 4 }
@@ -95,8 +95,8 @@ func (f *farProvider) Producer(props map[string]string, log *slog.Logger) (kafka
 
 func (f *farProvider) Admin(kafka.Producer) (kafka.Admin, error) { return farAdmin{}, nil }
 
-// Answers and acknowledgements are measured. The next questions and the next client get time-outs
-// by that.
+// Answers and acknowledgements are measured, and determine the timeouts of the next questions and
+// the next client.
 func TestAnswersAreMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, pace := &farProvider{}, &Pace{}

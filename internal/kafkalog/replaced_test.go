@@ -10,9 +10,9 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// A read position that lies outside its log makes the reader look at the topic.
-// When that is another one, nothing more is appended: the producer writes by name.
-func TestNothingIsAppendedToAReplacedTopic(t *testing.T) {
+// If a read position lies outside its log, the reader checks the topic. If it is another topic,
+// nothing more is appended, because the producer addresses a topic by name.
+func TestReplacedTopicGetsNoAppends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id := "id"
 		leader, _, _ := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: id, Partitions: 1}, nil })
@@ -43,8 +43,8 @@ func TestNothingIsAppendedToAReplacedTopic(t *testing.T) {
 	})
 }
 
-// A record that the producer gets just after the topic turned out to be another is purged, too.
-func TestNothingStaysQueuedForAReplacedTopic(t *testing.T) {
+// A record that the producer gets just after the topic was found replaced is purged, too.
+func TestLateRecordForAReplacedTopicIsPurged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, _, _ := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: "id", Partitions: 1}, nil })
 		producer, reader := &sealedProducer{}, &scriptedReader{}

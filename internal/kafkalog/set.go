@@ -28,8 +28,9 @@ func FromSet(set kafka.LogSet, log *slog.Logger, c *Contact) elector.Log {
 
 func (l *smallLog) Open(context.Context) (int, string, error) { return l.set.Logs(), "", nil }
 
-// Identity waits for the identity of opened small logs: the id of their topic, or what a Provider's
-// own logs say. It is empty if they say nothing, if the topic cannot be found, and if ctx ends.
+// Identity waits for the identity of opened small logs: the id of their topic, or the identity that
+// a Provider's own logs report. It is empty if they report none, if the topic cannot be found, or
+// if ctx ends.
 func Identity(ctx context.Context, log elector.Log) string {
 	if l, small := log.(*smallLog); small {
 		if v, ok := l.set.(kafka.Identified); ok {

@@ -70,8 +70,8 @@ func (v *smallTopic) start() {
 }
 
 // checkEpochs returns ErrEpochsNotKept unless the brokers are known to keep leader epochs. With
-// ZooKeeper a single broker that was away, and three that were killed together, came back in the epoch
-// that they had before: such a log would keep its id although it may have lost records.
+// ZooKeeper a single broker that was away, and three brokers that were killed together, came back with
+// the epoch that they had before. Such a log would keep its id although it may have lost records.
 func (v *smallTopic) checkEpochs(ctx context.Context) error {
 	return v.topic.retry(ctx, "ask whether brokers keep leader epochs", func(ctx context.Context) error {
 		keeper, can := v.topic.Admin.(kafka.EpochKeeper)

@@ -26,7 +26,7 @@ type smallPartition struct {
 	refused   func(error) // ends all logs
 	log       *slog.Logger
 
-	// Used by follow's goroutine.
+	// The following fields are used by follow's goroutine.
 	reader     kafka.LogReader // nil: another one is needed
 	position   int64           // the next offset to read
 	unreadable unreadable
@@ -185,7 +185,7 @@ func (l *smallPartition) begin(ctx context.Context) error {
 		return err
 	}
 	if !l.at.begin(info.Epoch) {
-		pause(ctx, 10*time.Millisecond) // the broker that answered is behind
+		pause(ctx, 10*time.Millisecond) // the broker that answered lags behind
 		return nil
 	}
 	l.emit(ctx, kafka.LogEntry{Log: l.index, Kind: kafka.LogReset, ID: l.id(info.Epoch), Offset: l.position, First: info.Start, End: info.End})
@@ -221,8 +221,8 @@ func (l *smallPartition) dismiss() {
 	l.reader = nil
 }
 
-// ofNobody replaces a record that does not belong to the incarnation: the record has an offset in
-// the log, and means nothing.
+// ofNobody replaces a record that does not belong to the incarnation: such a record takes up an
+// offset in the log, but has no effect.
 var ofNobody = []byte(`{"neli":1}`)
 
 // take passes on a record of the incarnation being read. A record of an earlier epoch belongs to

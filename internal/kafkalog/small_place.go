@@ -40,7 +40,7 @@ func placeApart(brokers []kafka.BrokerInfo, n int, topic string) ([][]int, error
 			rest = append(rest, b)
 			continue
 		}
-		racks[b.Rack] = b.Rack != "" // a broker without a rack shares one with nobody
+		racks[b.Rack] = b.Rack != "" // a broker without a rack counts as having one of its own
 		chosen = append(chosen, []int{b.ID})
 	}
 	for _, b := range rest[:n-len(chosen)] {

@@ -29,7 +29,7 @@ func TestPlaceApart(t *testing.T) {
 	for _, c := range []struct {
 		brokers []kafka.BrokerInfo
 		n       int
-		racks   int // that must be among those chosen
+		racks   int // number of racks that the chosen brokers must cover
 	}{
 		{racked("", "", ""), 3, 1},
 		{racked("a", "b", "c"), 3, 3},
@@ -93,8 +93,8 @@ func TestLogsTopicIsMade(t *testing.T) {
 	require.ErrorContains(t, leader.make(t.Context()), "2 brokers are up")
 }
 
-// Too few brokers are not taken for an unreachable cluster.
-func TestTooFewBrokersAreReached(t *testing.T) {
+// A cluster with too few brokers is reported as that, not as unreachable.
+func TestTooFewBrokersAreReportedAsThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, admin, out := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{}, kafka.ErrUnknownTopic })
 		leader.apart, leader.create, leader.contact = 3, &kafka.TopicSpec{Name: "t", Partitions: 3}, new(Contact)
@@ -109,7 +109,7 @@ func TestTooFewBrokersAreReached(t *testing.T) {
 	})
 }
 
-// logAdmin describes one log as it is told to.
+// logAdmin describes one log as the test sets it.
 type logAdmin struct {
 	fakeAdmin
 	mu   sync.Mutex
@@ -129,7 +129,7 @@ func (a *logAdmin) tell(start, end int64, epoch int, err error) {
 	a.info, a.err = kafka.LogInfo{OffsetRange: kafka.OffsetRange{Start: start, End: end}, Epoch: epoch}, err
 }
 
-// smallBed is one log of Config.Logs, T = 1 s, that is followed.
+// smallBed follows one log of Config.Logs, with T = 1 s.
 type smallBed struct {
 	*testing.T
 	*smallPartition
@@ -139,7 +139,7 @@ type smallBed struct {
 	failed chan error
 }
 
-// chanReader is a scriptedReader that is told while it is read from.
+// chanReader is a scriptedReader that gets new results while it is read from.
 type chanReader struct {
 	scriptedReader
 	polls chan polled
@@ -183,7 +183,7 @@ func onSmallLog(t *testing.T, test func(b *smallBed)) {
 	})
 }
 
-// next is the next entry that tells more than that the log is there.
+// next returns the next entry that is not merely a sign of life.
 func (b *smallBed) next() kafka.LogEntry {
 	b.Helper()
 	for {
@@ -209,8 +209,8 @@ func (b *smallBed) resets(offset, end int64, epoch int) {
 	require.Equal(b, end, e.End)
 }
 
-// What an earlier epoch left in the log is none of the incarnation's, whatever it says.
-func TestLogsPassOverEarlierEpochs(t *testing.T) {
+// Records of an earlier epoch do not belong to the incarnation, whatever they contain.
+func TestRecordsOfEarlierEpochsAreSkipped(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
 		b.resets(5000-history, 5000, 5)
 		b.reads(5000-history, 3, "claims to be of this one")
@@ -224,9 +224,9 @@ func TestLogsPassOverEarlierEpochs(t *testing.T) {
 	})
 }
 
-// A record of a later epoch is of another incarnation: reading begins again, once whoever
-// is asked knows of it, too.
-func TestLogsBeginAnewWithAnotherEpoch(t *testing.T) {
+// A record of a later epoch belongs to another incarnation. Reading begins again once the broker
+// that is asked knows that epoch, too.
+func TestLogBeginsAgainWithAnotherEpoch(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
 		b.resets(5000-history, 5000, 5)
 		b.reads(5000, 7, "of another one")
@@ -240,11 +240,11 @@ func TestLogsBeginAnewWithAnotherEpoch(t *testing.T) {
 	})
 }
 
-// A log that nobody writes to says that it is there, and what epoch it has.
+// A log to which nobody writes reports regularly that it can be reached, and in which epoch.
 func TestSilentLogsAreAsked(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
 		b.resets(5000-history, 5000, 5)
-		b.reads(4999, 5, "last") // nothing is left, for which a reader that is silent would be replaced
+		b.reads(4999, 5, "last") // nothing is left to read, so a silent reader is not replaced
 		require.Equal(b, "last", string(b.next().Value))
 		heard := time.Now()
 		for range 20 {
@@ -258,14 +258,14 @@ func TestSilentLogsAreAsked(t *testing.T) {
 		b.admin.tell(0, 0, 7, errors.New("no leader"))
 		time.Sleep(3 * time.Second)
 		require.Empty(b, b.set.entries)
-		b.admin.tell(0, 0, 7, nil) // it is back, and empty
+		b.admin.tell(0, 0, 7, nil) // the broker is back, and its log is empty
 		b.resets(0, 0, 7)
 		b.reads(0, 7, "first")
 		require.Equal(b, "first", string(b.next().Value))
 	})
 }
 
-func TestLogsBeginAnewWhenRecordsAreLost(t *testing.T) {
+func TestLogBeginsAgainWhenRecordsAreLost(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
 		b.resets(5000-history, 5000, 5)
 		for i, err := range []error{kafka.ErrOutOfRange, kafka.ErrTruncated, kafka.ErrClientFatal} {
@@ -281,7 +281,7 @@ func TestLogsBeginAnewWhenRecordsAreLost(t *testing.T) {
 	})
 }
 
-// A small log's reader that stands still is replaced, and its log begun again.
+// A small log's reader that stands still is replaced, and reading of its log begins again.
 func TestLogReaderThatStandsStillIsReplaced(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
 		b.resets(5000-history, 5000, 5)
@@ -322,9 +322,9 @@ func (*readingProvider) LogReader(map[string]string, *slog.Logger) (kafka.LogRea
 	return &scriptedReader{}, nil
 }
 
-// Rights are the topic's. Where one broker has granted them another one that refuses them has not read
-// them yet, perhaps; that ends no process.
-func TestOneLogThatRefusesEndsNothing(t *testing.T) {
+// Rights apply to the topic. If one broker grants them and another one refuses, the latter may not
+// have read the ACLs yet. That ends no process.
+func TestRefusalByOneOfSeveralLogsIsRetried(t *testing.T) {
 	w := &Clients{Provider: &readingProvider{}, Topic: "t", Apart: 3, Lease: time.Second, Producing: noProperties, Reading: noProperties, Logger: slog.New(slog.DiscardHandler), Throttling: &Throttling{}}
 	set, err := w.smallTopic()
 	require.NoError(t, err)
@@ -354,9 +354,9 @@ func (p *sealedProducer) Append(topic string, partition int, value []byte, repor
 	return p.fakeProducer.Append(topic, partition, value, report)
 }
 
-// A record that the producer gets just after its log was sealed is purged, too: it would go into a new
-// topic of the same name.
-func TestNothingStaysQueuedInASealedLog(t *testing.T) {
+// A record that the producer gets just after its log was sealed is purged: otherwise it would go into
+// a new topic of the same name.
+func TestSealedLogIsPurged(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
 		b.resets(5000-history, 5000, 5)
 		producer := &sealedProducer{seal: b.smallPartition.seal}
@@ -367,10 +367,10 @@ func TestNothingStaysQueuedInASealedLog(t *testing.T) {
 	})
 }
 
-// epochAdmin is an admin that says what becomes of leader epochs, or that it cannot know.
+// epochAdmin is an admin that reports whether brokers keep leader epochs, or that it cannot know.
 type epochAdmin struct {
 	fakeAdmin
-	answers []error // before the last one, which is the answer of a broker that keeps them or not
+	answers []error // of earlier calls; the last one is the answer of a broker that keeps them or not
 	keeps   bool
 }
 
@@ -383,7 +383,8 @@ func (a *epochAdmin) KeepsEpochs(context.Context) (bool, error) {
 	return a.keeps, nil
 }
 
-// Small logs in Kafka need brokers that are known to keep leader epochs. Who cannot know it is told why.
+// Small logs in Kafka need brokers that are known to keep leader epochs. If a process cannot know
+// that, the error says why.
 func TestLogsNeedEpochsThatAreKept(t *testing.T) {
 	for _, c := range []struct {
 		name  string

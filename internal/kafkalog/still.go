@@ -33,7 +33,7 @@ type silence struct {
 	ends     bool          // the log was found to end after next
 	waited   time.Duration // how long Poll has waited since proved or ends was set
 	patience time.Duration // the limit of waited
-	anew     bool          // assigned again because it stood still; no record was read since
+	anew     bool          // it stood still and was assigned again; no record was read since
 }
 
 // limit is how long Poll may wait. A record found by asking may have been there for up to five

@@ -11,8 +11,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// A reader stands still when an acknowledged record of this process, handed over after the
-// last one was read, does not come for as long as Poll is asked.
+// A reader stands still if Poll has been asked for long and has not returned an acknowledged record
+// of this process that was handed over after the last one was read.
 func TestStillness(t *testing.T) {
 	const lease = 10 * time.Second
 	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
@@ -51,7 +51,7 @@ func TestStillness(t *testing.T) {
 	require.Equal(t, []int{0}, s.waited(1))
 }
 
-// Ends are asked for where nothing at all is read.
+// Where logs end is asked only if nothing at all is read.
 func TestStillnessIsSilent(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
 	s := newStillness(2, time.Second)
@@ -63,8 +63,8 @@ func TestStillnessIsSilent(t *testing.T) {
 	require.False(t, s.silent(5*time.Second, at(7)), "one of them is read")
 }
 
-// A partition that stands still while others are read is assigned anew, once. After that, or
-// where nothing is read, the client is replaced.
+// A partition that stands still while others are read is assigned again, once. After that, or if
+// nothing is read at all, the client is replaced.
 func TestStillnessOfOnePartition(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
 	s := newStillness(3, time.Second)
@@ -84,8 +84,8 @@ func TestStillnessOfOnePartition(t *testing.T) {
 	require.False(t, s.assignAnew([]int{1}, at(5)), "the other one is not read either")
 }
 
-// One partition that is not read, while another one is, costs the other one nothing.
-func TestOnePartitionThatStandsStillIsAssignedAnew(t *testing.T) {
+// If one partition is not read while another one is, the other one is not disturbed.
+func TestPartitionThatStandsStillIsAssignedAgain(t *testing.T) {
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 10}, {Start: 0, End: 10}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
 		k.still = newStillness(2, time.Second)
 		require.Len(t, entries(t, k, time.Second), 2)
@@ -126,9 +126,9 @@ func (r *busyReader) Poll(time.Duration) (kafka.Record, bool, error) {
 	return kafka.Record{Partition: 0, Offset: r.next}, true, nil
 }
 
-// A partition that stands still is found although the records of another one leave no Poll without
-// a result.
-func TestAStillPartitionIsFoundBesideABusyOne(t *testing.T) {
+// A partition that stands still is noticed even if records of another partition make every Poll
+// return something.
+func TestStillPartitionIsFoundBesideABusyOne(t *testing.T) {
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 10}, {Start: 0, End: 10}}, func(t *testing.T, k *kafkaLog, e *extents, _ *scriptedReader) {
 		k.still = newStillness(2, time.Second)
 		busy := &busyReader{next: 9}

@@ -12,8 +12,8 @@ import (
 // throttled is any client.
 type throttled interface{ Throttled() time.Duration }
 
-// Throttling adds up how long the brokers have made the clients of one Neli wait, and logs it: a
-// quota delays beats and claims as a slow network does, and terms would lapse without a visible
+// Throttling adds up how long the brokers have made the clients of one Neli wait, and logs it. A
+// quota delays beats and claims like a slow network, and terms would lapse without a visible
 // reason.
 type Throttling struct {
 	mu      sync.Mutex

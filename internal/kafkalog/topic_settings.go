@@ -32,7 +32,8 @@ func topicSettings(replicas int) []topicSetting {
 			"an acknowledged record may be lost with one broker, unless the cluster's default is " + strconv.Itoa(max(1, replicas-1))})
 	}
 	return append(all,
-		// Otherwise clients unpack what others write: some KiB may be hundreds of MiB.
+		// Otherwise clients unpack compressed batches of other processes: some KiB may become
+		// hundreds of MiB.
 		topicSetting{"compression.type", []string{"uncompressed"},
 			"a record that somebody writes may take much more memory at all members than at the brokers"},
 		topicSetting{"max.message.bytes", []string{strconv.Itoa(LargestBatch)},
@@ -144,7 +145,7 @@ func unsafeSettings(s map[string]string, replicas int) []string {
 	if w := growing(s); w != "" {
 		out = append(out, w)
 	}
-	if s["write.caching"] == "true" { // Redpanda's
+	if s["write.caching"] == "true" { // a setting of Redpanda
 		out = append(out, "write.caching=true: brokers acknowledge a record before it is on a disk, so a power cut may take back a claim; set it to false")
 	}
 	if s["warpstream.topic.type"] == "lightning" {
@@ -158,8 +159,8 @@ func unsafeSettings(s map[string]string, replicas int) []string {
 	return out
 }
 
-// growing describes settings by which whoever may write to the topic can make its readers use very much
-// memory. It is one sentence for both.
+// growing describes settings by which any principal that may write to the topic can make its readers
+// use very much memory. One sentence covers both settings.
 func growing(s map[string]string) string {
 	var set []string
 	if c := s["compression.type"]; c != "" && c != "uncompressed" {

@@ -14,8 +14,8 @@ func TestUnsafeSettings(t *testing.T) {
 	for _, c := range []struct {
 		name, setting, value string
 		replicas             int
-		want                 string // begins the warning; empty: none
-		advice               string // ends it
+		want                 string // the beginning of the warning; empty: none
+		advice               string // the end of the warning
 	}{
 		{"as created", "", "", 3, "", ""},
 		{"unclean election", "unclean.leader.election.enable", "true", 3, "unclean.leader.election.enable=true:", "set it to false"},
@@ -64,9 +64,9 @@ func TestUnsafeSettings(t *testing.T) {
 		"min.insync.replicas": "1", "retention.ms": "1"}, 3), 4, "all that is wrong")
 }
 
-// The library does not complain of a topic as it creates it, but for two brokers,
-// with which nothing is right.
-func TestCreatedTopicIsNotComplainedOf(t *testing.T) {
+// The library does not warn of a topic as it creates it, except with two brokers, where no number
+// of replicas is right.
+func TestCreatedTopicCausesNoWarning(t *testing.T) {
 	for brokers := 1; brokers <= 7; brokers++ {
 		leader, admin, _ := missingTopic(brokers, func(s kafka.TopicSpec) error {
 			if s.Replicas > brokers {
@@ -87,7 +87,7 @@ func TestCreatedTopicIsNotComplainedOf(t *testing.T) {
 		}
 		require.Empty(t, got, "%d brokers", brokers)
 	}
-	// Nor does what it advises lead to the next complaint.
+	// A topic that follows a warning's advice must not cause the next warning.
 	for replicas := 3; replicas <= 7; replicas++ {
 		advised := map[string]string{"min.insync.replicas": string(rune('0' + replicas - 1))}
 		require.Empty(t, unsafeSettings(advised, replicas), "%d replicas", replicas)

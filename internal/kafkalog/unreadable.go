@@ -8,8 +8,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// unreadable finds where reading of partitions goes on behind records that the client cannot read. Such
-// a record may be a Claim, so that going on is a jump: the state is void.
+// unreadable finds where reading of partitions goes on after records that the client cannot read. Such
+// a record may be a Claim, so going on counts as a jump: the state is void.
 type unreadable struct {
 	parts map[int]*unreadablePart
 	told  Limiter
@@ -21,7 +21,7 @@ type unreadablePart struct {
 }
 
 // after returns where p is read next. position is the first offset that was not read, e the error about
-// it, end the end of the log. Clients read whole batches, and may not say how large one is, so that steps
+// it, end the end of the log. Clients read whole batches, and may not know how large one is, so the steps
 // double until a record is read.
 func (u *unreadable) after(p int, position int64, e *kafka.UnreadableError, end int64) int64 {
 	if u.parts == nil {
@@ -58,7 +58,7 @@ func (u *unreadable) say(log *slog.Logger, topic string, p int, next int64, err 
 	}
 }
 
-// skip continues behind what the client cannot read.
+// skip goes on after a record that the client cannot read.
 func (k *kafkaLog) skip(ctx context.Context, err *kafka.UnreadableError) error {
 	ends, failed := k.ends(ctx, len(k.position))
 	if failed != nil {
@@ -75,8 +75,8 @@ func (k *kafkaLog) skip(ctx context.Context, err *kafka.UnreadableError) error {
 	return k.unlessDone(ctx, k.assign(ctx))
 }
 
-// stuck returns the partitions that an error may be about. If the client does not name one, it is the
-// one that is read up to the record, or else any that has more to read: a jump costs terms, and is always
+// stuck returns the partitions that an error may be about. If the client names none, it is the partition
+// that was read up to the record, or else any that has more to read: a jump costs terms, but is always
 // safe.
 func (k *kafkaLog) stuck(err *kafka.UnreadableError, ends []kafka.OffsetRange) (at []int) {
 	if err.Partition >= 0 {

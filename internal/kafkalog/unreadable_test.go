@@ -11,11 +11,12 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// brokenReader reads the offsets of one partition, but for a batch from first to last that it can only read as a whole.
+// brokenReader reads the offsets of one partition, but cannot read a batch from first to last, nor
+// any part of it.
 type brokenReader struct {
 	scriptedReader
 	first, last, end int64
-	says             int64 // what its error gives as Next
+	says             int64 // what its error reports as Next
 	at               int64
 	failed           int
 }
@@ -38,13 +39,13 @@ func (r *brokenReader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	return kafka.Record{}, false, nil
 }
 
-// A record that cannot be read voids the state, and reading goes on behind its batch, whether or not the client knows where that
-// ends. Nothing leads back before it.
-func TestReadingGoesOnBehindAnUnreadableRecord(t *testing.T) {
+// A record that cannot be read makes the state void, and reading goes on after its batch, whether or not the client
+// knows where that ends. Reading never returns to before it.
+func TestReadingGoesOnAfterAnUnreadableRecord(t *testing.T) {
 	for _, c := range []struct {
 		name                   string
 		first, last, end, says int64
-		goesOn                 int64 // the first offset that is read behind the batch; end: none
+		goesOn                 int64 // the first offset that is read after the batch; end: none
 		failed                 int
 	}{
 		{"one record", 4900, 4900, 5000, 0, 4901, 1},
@@ -90,7 +91,8 @@ func TestReadingGoesOnBehindAnUnreadableRecord(t *testing.T) {
 	}
 }
 
-// If the client does not name the partition, reading goes on behind the record where it may be, and nowhere else.
+// If the client does not name the partition, reading goes on after the record in each partition in
+// which it may be, and in no other.
 func TestUnreadableRecordOfSomePartition(t *testing.T) {
 	logs := []kafka.OffsetRange{{End: 100}, {End: 10}, {End: 10}, {End: 20}}
 	for _, c := range []struct {
@@ -121,7 +123,7 @@ func TestUnreadableRecordOfSomePartition(t *testing.T) {
 	}
 }
 
-func TestSmallLogGoesOnBehindAnUnreadableRecord(t *testing.T) {
+func TestSmallLogGoesOnAfterAnUnreadableRecord(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
 		b.resets(5000-history, 5000, 5)
 		for _, next := range []int64{5000 - history + 1, 5000 - history + 3, 5000 - history + 7} {
@@ -138,8 +140,8 @@ func TestSmallLogGoesOnBehindAnUnreadableRecord(t *testing.T) {
 	})
 }
 
-// Settings that let a record grow are one warning.
-func TestSettingsThatLetRecordsGrow(t *testing.T) {
+// Several settings that let a record grow cause only one warning.
+func TestSettingsThatLetRecordsGrowCauseOneWarning(t *testing.T) {
 	for _, c := range []struct{ compression, size, want string }{
 		{"uncompressed", "131072", ""},
 		{"uncompressed", "1048588", ""},
