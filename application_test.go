@@ -87,7 +87,7 @@ var applicationRows = []row{
 		config: func(c *cell, cfg *neli.Config) {
 			cfg.Healthy = func() error {
 				var a *member
-				c.set(func() { a = c.a }) // under the lock: New has called Healthy before it returned
+				c.set(func() { a = c.a }) // still nil if New calls Healthy before it returns
 				if a != nil && a.Stats().Barrier > time.Minute {
 					return errors.New("it hangs")
 				}
