@@ -54,7 +54,7 @@ func exitCode(t *testing.T, err error) int {
 	return 0
 }
 
-func TestWhatIsMissingIsSaid(t *testing.T) {
+func TestMissingProgramsAreNamed(t *testing.T) {
 	exe, err := os.Open(os.Args[0]) // nobody may not pass the directories to it
 	require.NoError(t, err)
 	defer exe.Close()

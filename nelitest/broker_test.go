@@ -41,7 +41,7 @@ func TestRealTime(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestCloseFreesEveryone(t *testing.T) {
+func TestCloseEndsAllCalls(t *testing.T) {
 	b := nelitest.NewBroker(nelitest.Options{AppendLatency: time.Hour})
 	require.NoError(t, b.CreateTopic("c", 1))
 	w := b.Provider("a")
@@ -67,7 +67,7 @@ func TestCloseFreesEveryone(t *testing.T) {
 }
 
 // A broker from outside a bubble has another clock: nothing would ever arrive.
-func TestABrokerFromOutsideTheBubble(t *testing.T) {
+func TestBrokerFromOutsideTheBubbleIsRefused(t *testing.T) {
 	b := nelitest.NewBroker(nelitest.Options{})
 	defer b.Close()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // A record that is on its way when the link is restored does not overtake those that waited for the link.
-func TestARecordUnderWayDoesNotOvertakeQueuedOnes(t *testing.T) {
+func TestRecordInFlightDoesNotOvertakeQueuedOnes(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		s.b.CutOff("a", nelitest.Appends)
 		s.send(t, "0")
@@ -28,7 +28,7 @@ func TestARecordUnderWayDoesNotOvertakeQueuedOnes(t *testing.T) {
 }
 
 // The same if the member is suspended while the link is restored.
-func TestARecordUnderWayDoesNotOvertakeThoseOfASuspendedMember(t *testing.T) {
+func TestRecordInFlightDoesNotOvertakeThoseOfASuspendedMember(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		s.b.CutOff("a", nelitest.Appends)
 		s.send(t, "0")
@@ -77,7 +77,7 @@ func TestALostPartitionDoesNotStopTheOthers(t *testing.T) {
 }
 
 // A refusal is told once for each Assign, however many partitions have news.
-func TestARefusalIsToldOnce(t *testing.T) {
+func TestRefusalIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{})
 		require.NoError(t, b.CreateTopic("c", 3))

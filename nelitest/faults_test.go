@@ -180,7 +180,7 @@ func TestDuplicate(t *testing.T) {
 	})
 }
 
-func TestPurgeDropsWhatIsQueuedNotWhatIsUnderWay(t *testing.T) {
+func TestPurgeDropsQueuedRecordsNotThoseInFlight(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		s.b.CutOff("a", nelitest.Appends)
 		queued := s.send(t, "queued")

@@ -14,7 +14,7 @@ import (
 
 // On small logs, too, a leader knows how long its term lasts, and Stats knows how old the evidence is. At
 // each instant the two add up to 0.9 T, whichever logs sustain the term.
-func TestSmallLogsTellHowLongATermLasts(t *testing.T) {
+func TestSmallLogsReportHowLongATermLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := nelitest.NewSmallLogs(3, smallTrip)
 		n, err := neli.New(neli.Config{Provider: logs.Provider("a"), LeaderGroupID: "g", Name: "a", HeartbeatTimeout: smallT})

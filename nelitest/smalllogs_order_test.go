@@ -51,7 +51,7 @@ func TestSmallLogsShareNoValues(t *testing.T) {
 
 // After Slow ends, a log that was not slow for a member does not wait for one that was, and each log's
 // entries stay in order.
-func TestSlowLogsHoldUpNoOthers(t *testing.T) {
+func TestSlowLogsDelayNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := nelitest.NewSmallLogs(3, smallTrip)
 		a := openSmall(t, logs, "a")

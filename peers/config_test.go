@@ -80,7 +80,7 @@ func TestNewNamesTheFaultsOfBothConfigurations(t *testing.T) {
 	require.ErrorContains(t, err, "Roles: ")
 }
 
-func TestAHostOfItsOwnNeedsMore(t *testing.T) {
+func TestSeparateHostNeedsMoreConfiguration(t *testing.T) {
 	err := ListenAndServe(t.Context(), Config{Hosts: three()[:2], HeartbeatTimeout: time.Hour, MaxClockDrift: 1})
 	for _, says := range []string{`Self: "" is needed`, `Group: "" must be 1 to 255 bytes`, `HeartbeatTimeout: "1h0m0s" must be between 100ms and 1m0s`,
 		`MaxClockDrift: "1" must be a fraction`, `Hosts: "2" log hosts`} {
@@ -91,7 +91,7 @@ func TestAHostOfItsOwnNeedsMore(t *testing.T) {
 }
 
 // The end of the context is no error, whatever a host waits for by then.
-func TestAHostThatIsToldToEndEarlyEnds(t *testing.T) {
+func TestHostThatIsToldToEndEarlyEnds(t *testing.T) {
 	t.Run("waiting for the list", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := Config{Discover: "neli.default.svc.cluster.local", Size: 3, Insecure: true, Self: "neli-0", Group: "test"}

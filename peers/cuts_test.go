@@ -29,7 +29,7 @@ func crossed(t *testing.T, timeout time.Duration) (Config, []*crossing) {
 	return c, ways
 }
 
-func TestReadingGoesOnWhereItWas(t *testing.T) {
+func TestReadingContinuesAfterACut(t *testing.T) {
 	t.Parallel()
 	for _, cut := range []struct {
 		name  string
@@ -68,7 +68,7 @@ func TestReadingGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentIntoACutOneWayIsGivenUp(t *testing.T) {
+func TestRecordsSentIntoAOneWayCutAreGivenUp(t *testing.T) {
 	c, ways := crossed(t, testTimeout) // a busy machine must not lose the connection before the cut does
 	m := join(t, c)
 	m.begun(t)
@@ -82,7 +82,7 @@ func TestWhatIsSentIntoACutOneWayIsGivenUp(t *testing.T) {
 	m.mustAppend(t, 2, "the others work")
 }
 
-func TestASlowWayIsNoCut(t *testing.T) {
+func TestSlowLinkDoesNotCountAsCut(t *testing.T) {
 	t.Parallel()
 	const timeout = 20 * time.Second // a stall of a busy machine for so long would be a cut
 	c, ways := crossed(t, timeout)

@@ -231,7 +231,7 @@ func TestAnObserverHostsNothingAndSees(t *testing.T) {
 	}, within, 10*time.Millisecond)
 }
 
-func TestNewNamesWhatIsWrong(t *testing.T) {
+func TestNewNamesEveryFault(t *testing.T) {
 	three := peers.Hosts(t, 3)
 	_, err := neli.New(config(peers.Config{Hosts: three[:2], Self: "z"}, "m"))
 	require.ErrorContains(t, err, `Hosts: "2" log hosts: must be 3 or 5`)
@@ -253,7 +253,7 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, err, "one address has one log host")
 }
 
-func TestWhoHasAnotherTEndsWithTheReason(t *testing.T) {
+func TestMemberWithAnotherTEndsWithTheReason(t *testing.T) {
 	c := peers.Config{Hosts: peers.Hosts(t, 3)}
 	for _, h := range c.Hosts {
 		serve(t, c, h.ID)
@@ -270,7 +270,7 @@ func TestWhoHasAnotherTEndsWithTheReason(t *testing.T) {
 	require.ErrorContains(t, err, "HeartbeatTimeout: 1s here, 3s there")
 }
 
-func TestThereIsNoKafka(t *testing.T) {
+func TestProviderHasNoKafkaClients(t *testing.T) {
 	p := peers.Provider(peers.Config{})
 	_, err := p.Producer(nil, nil)
 	require.ErrorContains(t, err, "there is no Kafka here")

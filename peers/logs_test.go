@@ -86,7 +86,7 @@ func TestMembersThatHostTheLogs(t *testing.T) {
 
 // Accept may fail for good, say because the system has no memory for another connection. Members that are
 // connected notice nothing, and nobody else can connect any more.
-func TestAMemberSaysThatItsHostListensNoMore(t *testing.T) {
+func TestMemberLogsThatItsHostStoppedListening(t *testing.T) {
 	c := Config{Hosts: Hosts(t, 1), Self: "a", HeartbeatTimeout: testTimeout}
 	j, logger := newJournal()
 	set, err := newLogSet(t.Context(), c, kafka.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift, Logger: logger})
@@ -169,7 +169,7 @@ func TestASlowSubscriberIsCutOffAndBeginsAnew(t *testing.T) {
 	assert.Equal(t, 1, m.view(0).resets, "a reader that keeps up began again")
 }
 
-func TestRecordsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidAppendsAreRefused(t *testing.T) {
 	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
 	m := join(t, c)
@@ -180,7 +180,7 @@ func TestRecordsThatAreNoneAreRefused(t *testing.T) {
 	assert.Equal(t, 1, m.view(0).resets)
 }
 
-func TestNobodyToAppendTo(t *testing.T) {
+func TestAppendFailsWithoutAConnection(t *testing.T) {
 	m := join(t, Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout})
 	_, err := m.append(0, "x")
 	require.ErrorIs(t, err, errDown)
@@ -217,7 +217,7 @@ func TestMembersTakeTheListFromDNS(t *testing.T) {
 	crowd(t, members)
 }
 
-func TestAListFromDNSThatIsWrongEndsNext(t *testing.T) {
+func TestWrongListFromDNSEndsNext(t *testing.T) {
 	c := Config{Discover: "neli.test", Size: 3, Insecure: true, Self: "neli-7", HeartbeatTimeout: testTimeout,
 		dns: fakeDNS{answers: &[][]*net.SRV{pods("neli-0", "neli-1", "neli-2")}}}
 	m := join(t, c)
@@ -226,7 +226,7 @@ func TestAListFromDNSThatIsWrongEndsNext(t *testing.T) {
 	require.ErrorIs(t, err, errDown)
 }
 
-func TestClosingWhileTheListIsWaitedFor(t *testing.T) {
+func TestCloseWhileWaitingForTheList(t *testing.T) {
 	m := join(t, Config{Discover: "neli.test", Size: 3, Insecure: true, HeartbeatTimeout: testTimeout,
 		dns: fakeDNS{answers: &[][]*net.SRV{nil}}})
 	m.journal.await(t, "waiting for the list of log hosts")

@@ -76,7 +76,7 @@ func (s *deafStream) Recv() (*wire.FromHost, error) {
 }
 
 // A host that is alive but takes no records must be left, since another connection may do better.
-func TestAHostThatAnswersNothingIsLeft(t *testing.T) {
+func TestSilentHostIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id, none := smalllog.ID{1}, 0
 		l, v := wokenLink(&id, &none)
@@ -106,9 +106,9 @@ func wokenLink(id *smalllog.ID, wakes *int) (*link, *logSet) {
 		}}, v
 }
 
-// TestAProcessThatWakesLosesNoRecord lets a process wake again and again when it has just
+// TestWokenProcessLosesNoRecord lets a process wake again and again when it has just
 // received a record and its watchdog is due.
-func TestAProcessThatWakesLosesNoRecord(t *testing.T) {
+func TestWokenProcessLosesNoRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id, wakes := smalllog.ID{1}, 2
 		l, v := wokenLink(&id, &wakes)
@@ -133,9 +133,9 @@ func TestAProcessThatWakesLosesNoRecord(t *testing.T) {
 	})
 }
 
-// TestAProcessThatWakesLosesNoReset lets a process wake when it has just learnt of another
+// TestWokenProcessLosesNoReset lets a process wake when it has just learnt of another
 // incarnation.
-func TestAProcessThatWakesLosesNoReset(t *testing.T) {
+func TestWokenProcessLosesNoReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var id smalllog.ID
 		wakes, lost := 1, 0

@@ -35,7 +35,7 @@ func TestEveryDifferenceIsNamed(t *testing.T) {
 	assert.Equal(t, []string{"protocol version: 1 here, 2 there"}, here.differences(everything))
 }
 
-func TestAHostAnswersToItsOwnNameOnly(t *testing.T) {
+func TestHostAnswersOnlyToItsOwnName(t *testing.T) {
 	h := testHost()
 	require.NoError(t, h.agrees(h.agreed.message("a"), "m"))
 	err := h.agrees(h.agreed.message("b"), "m")
@@ -43,7 +43,7 @@ func TestAHostAnswersToItsOwnNameOnly(t *testing.T) {
 	require.ErrorContains(t, err, `log host: "a" here, "b" wanted`)
 }
 
-func TestWhoMayConnect(t *testing.T) {
+func TestCertificatesThatMayConnect(t *testing.T) {
 	ca := newAuthority(t)
 	own := ca.issue(t, "127.0.0.1")
 	own.Members = []string{"invoicing"}
@@ -67,7 +67,7 @@ func TestWhoMayConnect(t *testing.T) {
 }
 
 // A handshake may still use a certificate when another one reads newer files.
-func TestACertificateInUseStaysAsItIs(t *testing.T) {
+func TestCertificateInUseIsNotChanged(t *testing.T) {
 	ca := newAuthority(t)
 	files := ca.issue(t, "before")
 	k, err := newKeys(*files)
@@ -113,7 +113,7 @@ func (s sender) Send(m *wire.ToHost) error {
 
 func (s sender) Recv() (*wire.FromHost, error) { select {} }
 
-func TestWhatHasWaitedTooLongIsNotSent(t *testing.T) {
+func TestRecordThatWaitedTooLongIsNotSent(t *testing.T) {
 	c := newConnection(&wire.Begin{Incarnation: make([]byte, 16)}, time.Minute)
 	reports := make(chan error, 2)
 	old := &outgoing{value: []byte("old"), at: time.Now().Add(-time.Second), report: func(err error) { reports <- err }}
@@ -136,7 +136,7 @@ func TestWhatHasWaitedTooLongIsNotSent(t *testing.T) {
 	require.ErrorIs(t, c.enqueue(young), errDown)
 }
 
-func TestAFullQueueIsSaid(t *testing.T) {
+func TestFullQueueIsReported(t *testing.T) {
 	c := newConnection(&wire.Begin{Incarnation: make([]byte, 16)}, time.Minute)
 	for range maxQueue {
 		require.NoError(t, c.enqueue(&outgoing{report: func(error) {}}))

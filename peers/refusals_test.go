@@ -25,7 +25,7 @@ import (
 	"github.com/goneli/neli/peers/internal/wire"
 )
 
-func TestWhoDisagreesIsRefusedWithBothValues(t *testing.T) {
+func TestMemberThatDisagreesIsRefusedWithBothValues(t *testing.T) {
 	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout}
 	hosts := startHosts(t, c)
 	right := kafka.LogSettings{Group: "test", Name: "tester", T: testTimeout, Rho: defaultDrift}
@@ -98,7 +98,7 @@ func TestARefusalByAMinorityIsNotTheEnd(t *testing.T) {
 	require.ErrorIs(t, err, errDown)
 }
 
-func TestWhoWasTakenOnceIsNotEndedByRefusals(t *testing.T) {
+func TestLaterRefusalsDoNotEndAMember(t *testing.T) {
 	t.Parallel()
 	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	hosts := startHosts(t, c)
@@ -147,7 +147,7 @@ func TestANewerVersionIsRefused(t *testing.T) {
 	require.NotContains(t, err.Error(), "HeartbeatTimeout")
 }
 
-func TestRubbishOnThePort(t *testing.T) {
+func TestRubbishOnThePortIsRefused(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 		if secure {
@@ -249,7 +249,7 @@ func TestAMessageOfOneGigabyte(t *testing.T) {
 	m.mustAppend(t, 0, "still there")
 }
 
-func TestACertificateOfSomebodyElse(t *testing.T) {
+func TestForeignCertificateIsRefused(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout, TLS: ours.issue(t, "127.0.0.1")}
 	c.TLS.Members = []string{"invoicing"}

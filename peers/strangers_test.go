@@ -31,7 +31,7 @@ func TestListenBeyondLoopbackNeedsTLS(t *testing.T) {
 }
 
 // A client opens the call Check and sends nothing. The host ends the call.
-func TestACheckWithoutAMessageEnds(t *testing.T) {
+func TestCheckWithoutAMessageEnds(t *testing.T) {
 	t.Parallel()
 	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)

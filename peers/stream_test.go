@@ -51,7 +51,7 @@ func hello(h *host) *wire.ToHost {
 	return &wire.ToHost{Kind: &wire.ToHost_Hello{Hello: &wire.Hello{Agreement: h.agreed.message("a")}}}
 }
 
-func TestAClientThatSaysNothingIsNotWaitedForForEver(t *testing.T) {
+func TestSilentClientIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -80,8 +80,8 @@ func streaming(t *testing.T, h *host, do func(c *client)) *client {
 	return c
 }
 
-// TestAliveIsSaidWhenNothingElseIs lets records come every T/8 for a while, and then none.
-func TestAliveIsSaidWhenNothingElseIs(t *testing.T) {
+// TestSignOfLifeIsSentWhenNothingElseIs lets records come every T/8 for a while, and then none.
+func TestSignOfLifeIsSentWhenNothingElseIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost()
 		id := h.store.ID()
@@ -146,7 +146,7 @@ func (l *lyingHost) Recv() (*wire.FromHost, error) {
 	return m, nil
 }
 
-func TestAHostThatLiesIsLeft(t *testing.T) {
+func TestHostThatLiesIsLeft(t *testing.T) {
 	id := smalllog.ID{1}
 	begin := func(b *wire.Begin) *wire.FromHost { return &wire.FromHost{Kind: &wire.FromHost_Begin{Begin: b}} }
 	record := func(o int64) *wire.FromHost {

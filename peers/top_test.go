@@ -59,7 +59,7 @@ func TestBallotsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestATopFileThatIsOfNoUse(t *testing.T) {
+func TestUnusableTopFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	write := func(text string) string {
 		file := filepath.Join(dir, "top")
@@ -121,14 +121,14 @@ func TestTheFileBelongsToTheProcessThatListens(t *testing.T) {
 	require.NoFileExists(t, own.TopFile)
 }
 
-func TestAHostThatCannotUseItsFileListensNoMore(t *testing.T) {
+func TestHostThatCannotUseItsFileStopsListening(t *testing.T) {
 	own := Config{Hosts: Hosts(t, 1), Self: "a", Group: "test", TopFile: t.TempDir()}
 	require.ErrorContains(t, ListenAndServe(t.Context(), own), "TopFile")
 	own.TopFile = ""
 	startHost(t, own)
 }
 
-func TestWhatCannotBeWrittenDownIsRefused(t *testing.T) {
+func TestRecordIsRefusedIfItsBallotCannotBeStored(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}

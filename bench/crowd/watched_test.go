@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-func TestWhatEndedMembersShowedCounts(t *testing.T) {
+func TestFiguresOfEndedMembersCount(t *testing.T) {
 	l := newLedger(1)
 	ends, lives := l.open(1), l.open(1)
 	for n := range uint64(3) { // each report has all steps so far

@@ -28,7 +28,7 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 }
 
-func TestWhoStartedFirstIsPreferred(t *testing.T) {
+func TestFirstMemberIsPreferred(t *testing.T) {
 	g := manyRoles("1 broker", 5*time.Second).Members(Kafka{new(kafkatest.Cluster)}, "g")
 	before, err := g.Params(2, 1)
 	require.NoError(t, err)

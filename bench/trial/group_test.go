@@ -58,7 +58,7 @@ func TestAwaitLeader(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-func TestNewsWakeWhoWaits(t *testing.T) {
+func TestNewsWakeWaiters(t *testing.T) {
 	g := of(led())
 	go g.note(func() { g.present[0].track.Add(measure.Sample{Asked: 4, At: 5, Leads: true}) })
 	found, s, err := g.awaitLeader(t.Context(), 0, nil)

@@ -105,7 +105,7 @@ func TestTransfersNeedOpenNomination(t *testing.T) {
 
 // The target that is killed or cut off is still the one that was named when it
 // comes to the transfer: its successor on the host is another member.
-func TestWhoIsKilledIsNotBackBeforeTheTransfer(t *testing.T) {
+func TestKilledMemberReturnsAfterTransfer(t *testing.T) {
 	for _, s := range take(Only(Steps(5, size), []string{"transfer to the dead"}), 50) {
 		transfer, kill := s.Parts[0], s.Parts[1]
 		assert.Equal(t, transfer.To, kill.Member)

@@ -28,7 +28,7 @@ func TestEveryKindOfSentinels(t *testing.T) {
 
 // The member that has lost its files lives with that before it is killed, and the others of a step that
 // are killed twice are back before the second time.
-func TestWhatIsKilledWasDisturbedBefore(t *testing.T) {
+func TestKilledMemberWasDisturbedBefore(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, s := range take(steps(seed, size, sentinelKinds), 2*len(sentinelKinds)) {
 			for i, p := range s.Parts[1:] {

@@ -437,7 +437,7 @@ var mutants = []mutation.Mutant{
 		Package: "../../nelitest", Guard: "TestSmallLogsMayFailOneAtATime", Want: "should not contain"},
 	{Rule: "evidence on small logs is that of the lines that terms follow", File: "holds.go",
 		Old: "	for line := range hs.lease.InUse() {\n		if v, ok", New: "	for line := range 1 {\n		if v, ok",
-		Package: "../../nelitest", Guard: "TestSmallLogsTellHowLongATermLasts", Want: "is not positive"},
+		Package: "../../nelitest", Guard: "TestSmallLogsReportHowLongATermLasts", Want: "is not positive"},
 	{Rule: "a handover on small logs is over when enough of them say so", File: "holdings.go",
 		Old: "_ int64) bool { return g.Session == m.Session() }", New: "token int64) bool { return g.Token == token }",
 		Package: "../../nelitest", Guard: "TestSmallLogsTransferARole", Want: "another member claimed first"},

@@ -32,7 +32,7 @@ var mutants = []mutation.Mutant{
 		Guard: "TestEndedTermDoesNotComeBack", Want: "Acquired|Kind:"},
 	{Rule: "how long a term lasts depends on the V that was looked at", File: "published.go",
 		Old: "	return of.id, *by, at, true\n", New: "	_ = by\n	v, _ = t.V(0)\n	return of.id, v, at, true\n",
-		Package: "../../nelitest", Guard: "TestSmallLogsTellHowLongATermLasts", Want: "is not positive"},
+		Package: "../../nelitest", Guard: "TestSmallLogsReportHowLongATermLasts", Want: "is not positive"},
 	{Rule: "an end withdraws the unit", File: "table.go",
 		Old: "	t.withdraw(e)\n	if e.delivered == e.held {\n", New: "	if e.delivered == e.held {\n",
 		Guard: "TestLeadsBesideTheArbiter", Want: `led term \d+, token \d+, and \d+ was over`},

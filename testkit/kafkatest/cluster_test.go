@@ -141,7 +141,7 @@ func TestThreeBrokers(t *testing.T) {
 	assert.FileExists(t, filepath.Join(dir, "broker-1", "broker.log"))
 }
 
-func TestStartTellsWhyItFailed(t *testing.T) {
+func TestStartReportsWhyItFailed(t *testing.T) {
 	requireOwn(t, KafkaVersion)
 	_, err := Start(t.Context(), Options{BrokerProps: map[string]string{"num.io.threads": "many"}})
 	require.ErrorContains(t, err, "num.io.threads")

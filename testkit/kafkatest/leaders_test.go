@@ -14,7 +14,7 @@ func TestPreferredReplicaComesFirst(t *testing.T) {
 	assert.Equal(t, []int32{1, 2, 3}, ids, "they are left as they are")
 }
 
-func TestLeadsOnlyWhatPrefersIt(t *testing.T) {
+func TestBrokerLeadsOnlyPartitionsThatPreferIt(t *testing.T) {
 	of := func(leader int32, replicas ...int32) kmsg.MetadataResponseTopicPartition {
 		return kmsg.MetadataResponseTopicPartition{Leader: leader, Replicas: replicas}
 	}
