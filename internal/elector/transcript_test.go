@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,10 +21,17 @@ var update = flag.Bool("update", false, "write the transcripts anew: look at wha
 // with what stands there below each command. A command is a line; what it brought about
 // follows after "----", up to an empty line.
 //
-//	world [partitions]             begins again
+//	world [partitions [nominated] [small]]   begins again
 //	start NAME... [roles=N] [priority=N]
 //	pass DURATION
 //	crash | cut | heal | deaf | close | stepdown | hang | wake NAME
+//	hang | wake NAME later         its Node sees it with its next step
+//	cut NAME LOG                   what it appends to this log does not arrive
+//	reread NAME LOG                its reader of a log is replaced
+//	lose LOG                       a small log loses its records
+//	nominate NAME [LOG...]         the partitions on which it may claim
+//	unnominate NAME                it has lost the group's session
+//	joins                          who takes part in the nominator's group
 //	work NAME DURATION             how long its application takes to finish
 //	roles NAME N                   SetRoles
 //	transfer NAME ROLE TO
@@ -66,6 +74,7 @@ func runScript(t *testing.T, text string) string {
 		words := strings.Fields(line)
 		if words[0] == "world" {
 			w = newWorld(number(t, append(words, "1")[1]))
+			w.nominated, w.small = slices.Contains(words, "nominated"), slices.Contains(words, "small")
 			continue
 		}
 		roles = command(t, w, words, roles)
@@ -104,6 +113,17 @@ func command(t *testing.T, w *world, words []string, roles int) int {
 			}
 		}
 		return roles
+	case "joins":
+		w.flush()
+		for _, a := range w.actors {
+			if !a.dead {
+				w.lines = append(w.lines, fmt.Sprintf("        %s takes part: %v", a.set.Name, a.last.Join))
+			}
+		}
+		return roles
+	case "lose":
+		w.lose(number(t, words[1]))
+		return roles
 	}
 	a := w.actor(words[1])
 	d := a.desired
@@ -111,14 +131,29 @@ func command(t *testing.T, w *world, words []string, roles int) int {
 	case "crash":
 		a.dead = true
 	case "cut":
+		if len(words) > 2 {
+			a.cutFrom = map[int]bool{number(t, words[2]): true}
+			break
+		}
 		a.cut = true
 	case "deaf":
 		a.deaf, a.cut = true, true
 	case "heal":
-		a.cut = false
+		a.cut, a.cutFrom = false, nil
+	case "reread":
+		a.begin(number(t, words[2]))
+	case "nominate":
+		var logs []int
+		for _, word := range words[2:] {
+			logs = append(logs, number(t, word))
+		}
+		a.nominate(false, logs...)
+	case "unnominate":
+		a.nominate(true)
 	case "hang", "wake":
-		a.alive = words[0] == "wake"
-		a.do(a.Tick)
+		if a.alive = words[0] == "wake"; len(words) == 2 {
+			a.do(a.Tick)
+		}
 	case "work":
 		a.work = duration(t, words[2])
 	case "close":
@@ -161,7 +196,7 @@ func startAll(t *testing.T, w *world, words []string, roles int) int {
 		}
 	}
 	for _, name := range names {
-		w.start(name, roles, func(s *Settings) { s.Priority = priority })
+		w.start(name, roles, func(s *Settings) { s.Priority, s.Majority, s.Nominated = priority, w.small, w.nominated })
 	}
 	return roles
 }

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,19 +18,22 @@ import (
 // millisecond after it was appended, and is read by all a millisecond later. Nothing is
 // random, so that a transcript is the same each time.
 type world struct {
-	now     time.Duration
-	queue   []event
-	order   int
-	logs    [][]lease.Record
-	head    int64 // what is before was deleted: who starts reads from here
-	actors  []*actor
-	lines   []string
-	quiet   map[string]int // Beats and Hellos since the last line
-	lag     time.Duration  // that appends take longer
-	drop    func(*lease.Record) bool
-	mute    bool                // no lines are kept: with a million roles they would cost more than the Nodes
-	step    func(func())        // carries out a step of a Node
-	stepped func(*actor, Ready) // is called after each step of a Node; may be nil
+	now       time.Duration
+	queue     []event
+	order     int
+	logs      [][]lease.Record
+	small     bool        // these are small logs: each has all roles
+	nominated bool        // a nominator says which processes may claim
+	lost      map[int]int // how often a small log has lost its records
+	head      int64       // what is before was deleted: who starts reads from here
+	actors    []*actor
+	lines     []string
+	quiet     map[string]int // Beats and Hellos since the last line
+	lag       time.Duration  // that appends take longer
+	drop      func(*lease.Record) bool
+	mute      bool                // no lines are kept: with a million roles they would cost more than the Nodes
+	step      func(func())        // carries out a step of a Node
+	stepped   func(*actor, Ready) // is called after each step of a Node; may be nil
 }
 
 type event struct {
@@ -72,7 +76,7 @@ type said struct {
 }
 
 func newWorld(partitions int) *world {
-	return &world{logs: make([][]lease.Record, partitions), quiet: map[string]int{}, step: func(do func()) { do() }}
+	return &world{logs: make([][]lease.Record, partitions), lost: map[int]int{}, quiet: map[string]int{}, step: func(do func()) { do() }}
 }
 
 func (w *world) instant() clock.Instant {
@@ -120,16 +124,55 @@ func (w *world) start(name string, roles int, change func(*Settings)) *actor {
 	a.Set(a.desired, w.instant())
 	a.do(func(now clock.Instant) { a.Open(len(w.logs), "log", now) })
 	for p := range w.logs {
-		end := int64(len(w.logs[p]))
-		a.do(func(now clock.Instant) {
-			a.Read(Entry{Partition: p, Reset: true, Offset: w.head, End: end, Whole: w.head == 0}, nil, nil, now)
-		})
-		for o := w.head; o < end; o++ {
-			a.read(p, o)
-		}
+		a.begin(p)
 	}
 	a.do(a.Tick)
+	if w.small {
+		a.reach()
+	}
 	return a
+}
+
+// reach lets the small logs show a process every T/8 that it can reach them.
+func (a *actor) reach() {
+	if a.dead {
+		return
+	}
+	for p := range a.w.logs {
+		if !a.deaf {
+			a.do(func(now clock.Instant) { a.Read(Entry{Partition: p, ID: a.w.id(p), Alive: true}, nil, nil, now) })
+		}
+	}
+	a.w.after(a.set.T/8, a.reach)
+}
+
+// begin gives a process a new reader of a log, which reads all records that are there.
+func (a *actor) begin(p int) {
+	w := a.w
+	end := int64(len(w.logs[p]))
+	a.do(func(now clock.Instant) {
+		a.Read(Entry{Partition: p, ID: w.id(p), Reset: true, Offset: w.head, End: end, Whole: w.head == 0}, nil, nil, now)
+	})
+	for o := w.head; o < end; o++ {
+		a.read(p, o)
+	}
+}
+
+// id returns the id of a log's incarnation. It is empty until the log has lost its records.
+func (w *world) id(p int) string {
+	if n := w.lost[p]; n > 0 {
+		return fmt.Sprint(n)
+	}
+	return ""
+}
+
+// lose makes a small log lose its records: it has another id, and all processes read it anew.
+func (w *world) lose(p int) {
+	w.logs[p] = nil
+	w.lost[p]++
+	for _, a := range w.actors {
+		a.begin(p)
+	}
 }
 
 // want is Set.
@@ -146,16 +189,17 @@ func (a *actor) read(p int, o int64) {
 	if a.older {
 		r.Request, r.Answer = nil, nil
 	}
+	e := Entry{Partition: p, ID: a.w.id(p), Offset: o}
 	if r.Kind == newer {
-		a.do(func(now clock.Instant) { a.Read(Entry{Partition: p, Offset: o}, &lease.Record{}, lease.ErrNewer, now) })
+		a.do(func(now clock.Instant) { a.Read(e, &lease.Record{}, lease.ErrNewer, now) })
 		return
 	}
 	if m := a.misread; m != nil && m.Kind == r.Kind && m.Name == r.Name {
 		a.misread = nil
-		a.do(func(now clock.Instant) { a.Read(Entry{Partition: p, Offset: o}, nil, lease.ErrForeign, now) })
+		a.do(func(now clock.Instant) { a.Read(e, nil, lease.ErrForeign, now) })
 		return
 	}
-	a.do(func(now clock.Instant) { a.Read(Entry{Partition: p, Offset: o}, &r, nil, now) })
+	a.do(func(now clock.Instant) { a.Read(e, &r, nil, now) })
 }
 
 // do gives the Node an input, and does what it says.
@@ -215,10 +259,18 @@ func (w *world) append(a *actor, x Append) {
 		return
 	}
 	w.after(time.Millisecond+w.lag, func() {
+		if x.ID != w.id(p) {
+			a.do(func(now clock.Instant) { a.Acked(x, errors.New("not for this incarnation"), now) })
+			return
+		}
 		o := int64(len(w.logs[p]))
 		w.logs[p] = append(w.logs[p], r)
 		for _, to := range w.actors {
-			w.after(time.Millisecond, func() { to.read(p, o) })
+			w.after(time.Millisecond, func() {
+				if x.ID == w.id(p) {
+					to.read(p, o)
+				}
+			})
 		}
 		w.after(2*time.Millisecond, func() { a.do(func(now clock.Instant) { a.Acked(x, nil, now) }) })
 	})
@@ -249,7 +301,11 @@ func (w *world) describe(p int, r *lease.Record) string {
 	global := func(local []int32) string {
 		var roles []int
 		for _, u := range local {
-			roles = append(roles, p+len(w.logs)*int(u))
+			if w.small {
+				roles = append(roles, int(u))
+			} else {
+				roles = append(roles, p+len(w.logs)*int(u))
+			}
 		}
 		return list(roles)
 	}
