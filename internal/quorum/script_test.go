@@ -359,3 +359,42 @@ func TestALogThatAnswersWithARecordIsClaimed(t *testing.T) {
 		})
 	}
 }
+
+// Tick must do everything for which Due asked. Otherwise the caller would call it again and again, without
+// a pause.
+func TestTickDoesWhatIsDue(t *testing.T) {
+	claimed := func(s *script, a, _ *actor) { s.silence(); a.contest() } // and the Claims are lost
+	for name, before := range map[string]func(s *script, a, b *actor){
+		"an unknown log":          func(*script, *actor, *actor) {},
+		"a lost Claim":            claimed,
+		"a lost Claim and a lead": func(s *script, a, b *actor) { claimed(s, a, b); b.win(); a.read() },
+		"a failed Claim": func(s *script, a, _ *actor) {
+			s.silence()
+			for _, o := range a.contest() {
+				a.Failed(o.Log, &o.Record, s.at())
+			}
+		},
+		"an own lease":           func(s *script, a, _ *actor) { s.silence(); a.win() },
+		"another's lease":        func(s *script, a, b *actor) { s.silence(); b.win(); a.read() },
+		"a role held on one log": func(s *script, a, _ *actor) { s.silence(); s.append(a.contest()[0]); a.read() },
+		"a newer version": func(s *script, a, _ *actor) {
+			s.silence()
+			a.win()
+			s.append(Out{0, lease.Record{}}) // its offset
+			a.ReadNewer(0, a.next[0], 5, s.at())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t, 3)
+			a, b := s.start("a"), s.start("b")
+			before(s, a, b)
+			for end := s.now + 5*simT; s.now < end; {
+				for i := 0; a.Due(s.at()) <= s.at().Mono; i++ {
+					require.Less(t, i, 10, "what was due is still due after Tick")
+					a.Tick(s.at())
+				}
+				s.wait(min(a.Due(s.at()).Sub(s.at().Mono), simT))
+			}
+		})
+	}
+}
