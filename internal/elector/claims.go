@@ -348,16 +348,21 @@ func (c *claims) take(now clock.Instant, limit int32) []int32 { return c.due(toC
 // headStart is how long others leave a role at least to the process in whose favour it was released.
 func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
 
-// answeredIn returns the Wait of a Release in favour of a process that has answered a Ping after
-// took, read by read. Its Claim comes as long after the Release, by the clock of every reader, since
-// a reader's own distance delays both records. A process that does not trust its log sends a Hello
-// first, which takes as long again. Twice that allows for delays that vary. It is at most T/2, as
-// every wait for others.
-func answeredIn(took, t time.Duration) time.Duration {
+// answeredIn returns the Wait of a Release in favour of a process that answered a Ping after took, read
+// by read, some time ago. Its Claim comes as long after the Release, by the clock of every reader, since a
+// reader's own distance delays both records. The rest is for delays that vary: as long again, and 100 ms
+// where that is less, but no more than three times as long. A process that answered T/4 ago or earlier may
+// no longer trust its log. It sends a Hello first, which takes as long again, so it gets four times as long.
+// The wait is at most T/2, as every wait for others.
+func answeredIn(took, ago, t time.Duration) time.Duration {
 	if took <= 0 {
 		return 0
 	}
-	return min(4*took+10*time.Millisecond, clock.Patience(t))
+	wait := 4 * took
+	if ago < clock.Stalled(t) {
+		wait = min(wait, took+max(took, 100*time.Millisecond))
+	}
+	return min(wait+10*time.Millisecond, clock.Patience(t))
 }
 
 // settleFor is how long a starting process waits for Hellos before it claims its share of several

@@ -217,7 +217,7 @@ func (s *shard) giveBack(roles []int32, h *handover, why term.Reason, now clock.
 	for _, log := range s.logs {
 		out := s.lease.ReleaseOn(log.index, roles, now)
 		if h != nil && s.members.takes(h.to) {
-			wait := answeredIn(h.took, s.set.T)
+			wait := answeredIn(h.took, now.Mono.Sub(h.pingAt.Add(h.took)), s.set.T)
 			s.timing.heirs = max(s.timing.heirs, wait)
 			for i := range out {
 				out[i].To, out[i].Wait, out[i].Pinned, out[i].Moved = h.to, wait, h.pinned, h.why == term.Rebalanced

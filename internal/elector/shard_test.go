@@ -211,7 +211,7 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 			require.Len(t, releases, 1)
 			require.Equal(t, answers, releases[0].To == "b")
 			wait := map[bool]time.Duration{true: 130 * time.Millisecond}[answers]
-			require.Equal(t, wait, releases[0].Wait, "four times the answer's time, and 10 ms")
+			require.Equal(t, wait, releases[0].Wait, "by the answer's time")
 			k.timing.freeAt = k.now.Mono
 			require.Equal(t, k.now.Mono.Add(max(wait, headStart(2*k.timing.roundTrip()))), (&Node{common: k.common}).succeedBy(),
 				"nor is a Snapshot written before that")
