@@ -10,29 +10,33 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shown is a block of code below the name of its file.
-var shown = regexp.MustCompile("(?ms)^\\[[a-z]+/\\w+\\.\\w+\\]\\(\\.\\./examples/migration/([a-z]+/\\w+\\.\\w+)\\):\n\n```(?:go|sh)\n(.*?)^```$")
+var (
+	linked = regexp.MustCompile(`\]\(\.\./examples/migration/([a-z]+/\w+\.\w+)\)`)
+	// shown is a block of code below the name of its file.
+	shown = regexp.MustCompile("(?ms)\\[[a-z]+/\\w+\\.\\w+\\]\\(\\.\\./examples/migration/([a-z]+/\\w+\\.go)\\):\n\n```go\n(.*?)^```$")
+)
 
-// The page shows the code that is compiled and run here; for Go, everything after the imports.
+// TestThePageShowsTheseFiles: the page links to each program, and shows two as they are compiled and run here, without
+// their imports.
 func TestThePageShowsTheseFiles(t *testing.T) {
 	page, err := os.ReadFile("../../docs/migration.md")
 	require.NoError(t, err)
-	var got []string
-	for _, m := range shown.FindAllStringSubmatch(string(page), -1) {
-		file, err := os.ReadFile(m[1])
-		require.NoError(t, err)
-		text := string(file)
-		if filepath.Ext(m[1]) == ".go" {
-			_, text, _ = strings.Cut(text, "\n)\n\n")
-		}
-		require.Equal(t, text, m[2], m[1])
-		got = append(got, m[1])
-	}
-	var want []string
+	var want, got []string
 	for _, pattern := range []string{"*/before.*", "*/after.*", "*/lock.go"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		want = append(want, files...)
 	}
+	for _, m := range linked.FindAllStringSubmatch(string(page), -1) {
+		got = append(got, m[1])
+	}
 	require.ElementsMatch(t, want, got)
+	blocks := shown.FindAllStringSubmatch(string(page), -1)
+	require.Len(t, blocks, 2)
+	for _, m := range blocks {
+		file, err := os.ReadFile(m[1])
+		require.NoError(t, err)
+		_, text, _ := strings.Cut(string(file), "\n)\n\n")
+		require.Equal(t, text, m[2], m[1])
+	}
 }
