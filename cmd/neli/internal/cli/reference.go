@@ -66,7 +66,7 @@ One property per line, ` + "`name=value`" + ` or ` + "`name: value`" + `, in UTF
 escape as in Java's properties: ` + "`\\\\`" + ` is one backslash, ` + "`\\=`, `\\:`, `\\#`, `\\\"`" + ` that character, ` + "`\\u00e9`" + ` a character by its number. A
 backslash at the end of a line continues it. A certificate or key in PEM format may take several lines, or one with ` + "`\\n`" + ` between its lines.
 What Java, librdkafka and people read differently is refused with its line's number: other escapes, quotes around a value, a comment
-behind it, ` + "`${…}`" + `. [Clients](clients.md#properties-with-franz-go) lists the properties, with what to write instead of Java's.
+behind it, ` + "`${…}`" + `. [Clients](clients.md#properties-with-franz-go) lists the properties. One of Java's is refused, with what to write instead.
 
 ## Flags of all subcommands
 
