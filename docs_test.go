@@ -3,6 +3,7 @@ package neli_test
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,6 +160,39 @@ func TestDocumentsNameTestsAndTargetsThatExist(t *testing.T) {
 		}
 	}
 	require.Greater(t, looked, 60, "of those that there are")
+}
+
+const (
+	run   = 12            // words in a row that may not stand twice
+	verbs = "docs/cli.md" // has no other text than the command's help, where a flag of two verbs stands with each
+)
+
+var (
+	target    = regexp.MustCompile(`\]\([^)\s]*\)`)
+	tableHead = regexp.MustCompile(`(?m)^\|.*\n\|[-:| ]+\|$`)
+	noWord    = regexp.MustCompile(`[^\pL\pN%µ]+`)
+)
+
+// TestNothingStandsTwice looks for runs of words that stand twice in the README, the pages and the results, outside
+// blocks of code and heads of tables. Whatever stands in two places is soon changed in one.
+func TestNothingStandsTwice(t *testing.T) {
+	documents, stands := markdown(t), map[string]string{}
+	for _, file := range slices.Sorted(maps.Keys(documents)) {
+		if file == verbs {
+			continue
+		}
+		text := tableHead.ReplaceAllString(target.ReplaceAllString(documents[file], "]"), "")
+		words := strings.Fields(noWord.ReplaceAllString(strings.ToLower(text), " "))
+		for i := 0; i+run <= len(words); i++ {
+			words := strings.Join(words[i:i+run], " ")
+			if other, twice := stands[words]; twice {
+				assert.Fail(t, words, "stands in %s and %s", other, file)
+				i += run
+			}
+			stands[words] = file
+		}
+	}
+	require.Greater(t, len(stands), 40_000, "of those that there are")
 }
 
 // Each page has a title and, below it, says for whom it is.

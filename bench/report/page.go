@@ -34,7 +34,7 @@ func (r *Results) Page(name string) (string, error) {
 // functions are what templates may call.
 func (r *Results) functions() template.FuncMap {
 	return template.FuncMap{
-		"cell": cell, "counted": counted, "join": strings.Join,
+		"cell": cell, "counted": counted,
 		"seconds": func(ms float64) string { return fmt.Sprintf("%.1f s", ms/1000) },
 		"shown":   r.shown, "trials": r.trials, "overlaps": r.overlaps, "machine": r.machines, "runs": r.commits, "restarted": r.restarted, "check": r.check,
 		"far": r.far, "faults": r.struck, "steady": r.steady, "scale": r.crowded, "misses": r.Misses, "missed": r.missed, "safe": r.safe, "aims": r.Aims,
