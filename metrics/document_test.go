@@ -56,11 +56,10 @@ func kindOf(m metric) string {
 }
 
 func labelsOf(m metric) string {
-	out := "–"
-	if len(m.labels) > 0 {
-		out = "`" + strings.Join(m.labels, "`, `") + "`"
+	if len(m.labels) == 0 {
+		return ""
 	}
-	return out
+	return ", `" + strings.Join(m.labels, "`, `") + "`"
 }
 
 // The runbook has a section for each alert, named after it, and no other sections of that kind.

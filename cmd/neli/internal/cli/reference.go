@@ -13,9 +13,12 @@ func Reference(w io.Writer) error {
 	root := newRoot()
 	var b strings.Builder
 	b.WriteString(preface)
-	table(&b, root.PersistentFlags())
+	list(&b, root.PersistentFlags())
 	for _, cmd := range root.Commands() {
-		fmt.Fprintf(&b, "\n## neli %s\n\n%s.\n\n```\nneli %s\n```\n", cmd.Name(), cmd.Short, cmd.Use)
+		fmt.Fprintf(&b, "\n## neli %s\n\n%s.\n", cmd.Name(), cmd.Short)
+		if cmd.Use != cmd.Name() {
+			fmt.Fprintf(&b, "\n```\nneli %s\n```\n", cmd.Use)
+		}
 		if cmd.Long != "" {
 			fmt.Fprintf(&b, "\n```text\n%s\n```\n", cmd.Long)
 		}
@@ -24,7 +27,7 @@ func Reference(w io.Writer) error {
 		}
 		if own := cmd.LocalNonPersistentFlags(); own.HasAvailableFlags() {
 			b.WriteString("\n")
-			table(&b, own)
+			list(&b, own)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -78,14 +81,16 @@ if you have set them yourself. Pass them as arguments: ` + "`neli status --group
 
 `
 
-// table writes a table of flags, sorted by name.
-func table(b *strings.Builder, flags *pflag.FlagSet) {
-	b.WriteString("| flag | default | |\n|---|---|---|\n")
+// list writes flags, sorted by name, each with its default.
+func list(b *strings.Builder, flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "--" + f.Name
 		if f.Shorthand != "" {
 			name += ", -" + f.Shorthand
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", name, strings.Trim(f.DefValue, "[]"), f.Usage)
+		if value := strings.Trim(f.DefValue, "[]"); value != "" && value != "false" {
+			name += "=" + value
+		}
+		fmt.Fprintf(b, "- `%s`: %s\n", name, f.Usage)
 	})
 }
