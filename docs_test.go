@@ -163,14 +163,14 @@ func TestDocumentsNameTestsAndTargetsThatExist(t *testing.T) {
 }
 
 const (
-	run   = 12            // words in a row that may not stand twice
+	inRow = 12            // words in a row that may not stand twice
 	verbs = "docs/cli.md" // has no other text than the command's help, where a flag of two verbs stands with each
 )
 
 var (
 	target    = regexp.MustCompile(`\]\([^)\s]*\)`)
 	tableHead = regexp.MustCompile(`(?m)^\|.*\n\|[-:| ]+\|$`)
-	noWord    = regexp.MustCompile(`[^\pL\pN%µ]+`)
+	between   = regexp.MustCompile(`[^\pL\pN]*\s[^\pL\pN]*`) // words
 )
 
 // TestNothingStandsTwice looks for runs of words that stand twice in the README, the pages and the results, outside
@@ -182,12 +182,12 @@ func TestNothingStandsTwice(t *testing.T) {
 			continue
 		}
 		text := tableHead.ReplaceAllString(target.ReplaceAllString(documents[file], "]"), "")
-		words := strings.Fields(noWord.ReplaceAllString(strings.ToLower(text), " "))
-		for i := 0; i+run <= len(words); i++ {
-			words := strings.Join(words[i:i+run], " ")
+		words := strings.Fields(between.ReplaceAllString(strings.ToLower(text), " "))
+		for i := 0; i+inRow <= len(words); i++ {
+			words := strings.Join(words[i:i+inRow], " ")
 			if other, twice := stands[words]; twice {
 				assert.Fail(t, words, "stands in %s and %s", other, file)
-				i += run
+				i += inRow
 			}
 			stands[words] = file
 		}
