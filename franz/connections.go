@@ -55,7 +55,7 @@ func (c *connections) OnBrokerThrottle(_ kgo.BrokerMetadata, interval time.Durat
 // successful connection proves nothing yet.
 func (c *connections) OnBrokerConnect(to kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
 	if err != nil {
-		c.note(advertised(to, err))
+		c.note(unserved(advertised(to, err)))
 	}
 }
 
@@ -66,6 +66,16 @@ func advertised(to kgo.BrokerMetadata, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: broker %d at %s: %w", kafka.ErrAdvertised, to.NodeID, net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))), err)
+}
+
+// unserved adds to an error of connecting that the broker could be reached, if it has closed the connection or
+// has not answered.
+func unserved(err error) error {
+	_, closed := errors.AsType[*kgo.ErrFirstReadEOF](err)
+	if op, ok := errors.AsType[*net.OpError](err); !closed && (!ok || op.Op != "read") {
+		return err
+	}
+	return fmt.Errorf("%w: %w", kafka.ErrUnserved, err)
 }
 
 // OnBrokerRead is a hook of franz-go. An answer while a connection is being set up proves
@@ -105,6 +115,8 @@ func (c *connections) outcome(doing string, err error) error {
 		return out
 	case kindOf(failure) == kafka.ErrAuthentication:
 		return fmt.Errorf("%w (%w)", classify(doing, failure), err)
+	case strings.Contains(failure.Error(), err.Error()):
+		return classify(doing, failure) // it says more
 	}
 	return fmt.Errorf("%w (%w)", out, failure)
 }

@@ -49,7 +49,7 @@ func (l *link) probe(ctx context.Context, brokers []kmsg.MetadataResponseBroker,
 		asking.Go(func() {
 			outcomes[i] = kafka.BrokerProbe{ID: int(b.NodeID), Address: net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))), Tried: 1}
 			if _, err := l.Broker(int(b.NodeID)).Request(ctx, noTopics()); err != nil {
-				outcomes[i].Err, outcomes[i].Failed = classify("ask a broker", err), 1
+				outcomes[i].Err, outcomes[i].Failed = classify("ask a broker", unserved(err)), 1
 			}
 		})
 	}

@@ -31,7 +31,7 @@ import (
 // text has the operation and the client's own message. All other errors are temporary: they are
 // logged, and the operation is tried again. Package nelitest/providertest tests what is said
 // here and below, except EpochKeeper, Identifier, LoginProvider, Prober, ErrAdvertised, ErrClientFatal,
-// ErrTimestamp and ErrUnreadable.
+// ErrTimestamp, ErrUnreadable and ErrUnserved.
 type Provider interface {
 	Producer(props map[string]string, log *slog.Logger) (Producer, error)
 	LogReader(props map[string]string, log *slog.Logger) (LogReader, error)
@@ -309,6 +309,10 @@ var (
 	// ErrAdvertised: a broker answered, and sent the client to an address at which it reaches no
 	// broker. It is temporary. A client that cannot tell never returns it.
 	ErrAdvertised = errors.New("no broker can be reached at an address that the brokers advertise (advertised.listeners)")
+	// ErrUnserved: a broker accepted a connection and did not answer on it, or closed it at once. It is
+	// temporary. The clients themselves suspect TLS or an old version.
+	ErrUnserved = errors.New("a broker that can be reached does not serve this client: it may have reached max.connections or max.connections.per.ip, " +
+		"expect another security.protocol, or stand still")
 	// ErrInstanceFenced: another process joined with the same group.instance.id
 	// (FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID). It ends the Neli. A client must not join
 	// again by itself, or the two processes would fence each other for ever.

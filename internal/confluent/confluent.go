@@ -125,6 +125,9 @@ func (l *confluentLogs) explain(err error) error {
 		if confluentAdvertised.MatchString(*why) {
 			return fmt.Errorf("%w (%w: %s)", err, kafka.ErrAdvertised, *why)
 		}
+		if strings.Contains(*why, confluentGreeting) {
+			return fmt.Errorf("%w (%w: %s)", err, kafka.ErrUnserved, *why)
+		}
 		return fmt.Errorf("%w (%s)", err, *why)
 	}
 	return l.login.explain(err)
@@ -133,6 +136,10 @@ func (l *confluentLogs) explain(err error) error {
 // confluentAdvertised finds a failure to connect to a broker that was learned of from another one: its
 // name ends with its id. That of a server which the user has given ends with "bootstrap".
 var confluentAdvertised = regexp.MustCompile(`^\S+/\d+: (Failed to resolve|Connect to )`)
+
+// confluentGreeting is in the failure of a connection that a broker has accepted, if it closes it or does
+// not answer the client's first request.
+const confluentGreeting = "in state APIVERSION_QUERY"
 
 // close returns when the last line has been written. The client must be closed.
 func (l *confluentLogs) close() {

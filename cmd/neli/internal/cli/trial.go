@@ -58,6 +58,8 @@ func unreachable(b kafka.BrokerProbe, cfg neli.Config) string {
 	case b.Failed < b.Tried: // it is none of the login's
 		return fmt.Sprintf("broker %d, %s, served only %d of the %d connections that a member opens: look at the broker's max.connections and max.connections.per.ip",
 			b.ID, printable(b.Address), b.Tried-b.Failed, b.Tried)
+	case errors.Is(b.Err, kafka.ErrUnserved):
+		return fmt.Sprintf("broker %d at %s: %s", b.ID, printable(b.Address), why)
 	case errors.As(b.Err, &dial) && dial.Op == "dial" || errors.Is(b.Err, context.DeadlineExceeded):
 		return fmt.Sprintf("broker %d cannot be reached at %s, which it advertises: %s; look at the broker's advertised.listeners, and at this host's name service and firewall",
 			b.ID, printable(b.Address), why)
