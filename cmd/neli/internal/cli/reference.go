@@ -51,9 +51,8 @@ Use one group for each kind of job: all processes with the same group contend fo
 
 ## Once per period
 
-` + "`neli run`" + ` is for a command that runs all the time: when it ends, leadership is handed over, and the next waiting ` + "`neli run`" + ` starts
-the command again. Three machines whose cron starts the same short job at the same minute therefore run it three times, one after
-the other. To run a job once per period:
+` + "`neli run`" + ` is for a command that runs all the time. When it ends, the next waiting ` + "`neli run`" + ` starts the command again: if cron starts
+the same short job on three machines at once, it runs three times, one after the other. To run a job once per period:
 
 - Run the scheduler under ` + "`neli run`" + `, not the job: ` + "`neli run --group cron -- supercronic /etc/jobs`" + `, or a loop that sleeps. It runs on
   one machine at a time, and on another one when that fails. A run may be missed or repeated when leadership moves.
