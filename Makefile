@@ -8,7 +8,8 @@ GO ?= go
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . franz franz/iam peers metrics nelicron testkit integration examples examples/migration cmd/neli chaos bench release # chaos, bench: Linux
+MODULES := . franz franz/iam peers metrics nelicron examples examples/migration cmd/neli lab # lab/chaos, lab/bench: Linux
+LAB := ./cmd/... ./dbtest ./kafkatest ./nursery ./pause ./proxy ./witness # what the machines of lab share
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -91,9 +92,11 @@ lanes: $(foreach t,$(TESTS),$(if $(filter $t %:$t,$(LANES)),,$(error no lane has
 
 # A compiler beside tests that measure time would starve them. With Go's caches filled this takes seconds.
 built: # compiles what CI's lanes test, without linking
-	for m in . franz franz/iam peers metrics nelicron testkit integration examples chaos; do (cd $$m && $(GO) list -export -test -race ./... >/dev/null) || exit 1; done
+	for m in . franz franz/iam peers metrics nelicron examples; do (cd $$m && $(GO) list -export -test -race ./... >/dev/null) || exit 1; done
+	cd lab && $(GO) list -export -test -race $(LAB) ./integration/... ./chaos/... >/dev/null
 	for m in . franz peers nelicron examples cmd/neli; do (cd $$m && CGO_ENABLED=0 $(GO) list -export -test ./... >/dev/null) || exit 1; done
-	for m in examples/migration cmd/neli bench release; do (cd $$m && $(GO) list -export -test ./... >/dev/null) || exit 1; done
+	for m in examples/migration cmd/neli; do (cd $$m && $(GO) list -export -test ./... >/dev/null) || exit 1; done
+	cd lab && $(GO) list -export -test ./bench/... ./release/... >/dev/null
 
 # These are long, and run in synctest bubbles, in which hardly two goroutines run at once: a second processor only costs
 # the time to wake it, a fifth of all. The race detector needs none, since it looks at what is ordered, not at what coincides.
@@ -159,7 +162,7 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	$(MAKE) fences FOR=1h
 	$(MAKE) outbox-brokers FOR=15m
 	$(MAKE) suspend-peers
-	cd integration && NELI_FIGURES=20 $(GO) test -count=1 -timeout 60m -run TestFigures -v . | grep -v '^=== '
+	cd lab/integration && NELI_FIGURES=20 $(GO) test -count=1 -timeout 60m -run TestFigures -v . | grep -v '^=== '
 	$(MAKE) versions VERSIONS=all
 	$(MAKE) integration-franz FRANZ=.
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=open
@@ -173,15 +176,15 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 integration: integration-timed integration-patient integration-examples fenced ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
 
 integration-timed:
-	cd integration && $(GO) test -count=1 -race -timeout 40m -run '$(TIMED)' .
+	cd lab/integration && $(GO) test -count=1 -race -timeout 40m -run '$(TIMED)' .
 
 # Its tests wait for brokers to start, sessions to end, tokens to be renewed: four at a time.
 integration-patient:
-	cd testkit && $(GO) test -count=1 -race -p 1 -timeout 15m ./...
-	cd integration && $(GO) test -count=1 -race -parallel 3 -timeout 40m -skip '$(TIMED)' . ./cost
+	cd lab && $(GO) test -count=1 -race -p 1 -timeout 15m $(LAB)
+	cd lab/integration && $(GO) test -count=1 -race -parallel 3 -timeout 40m -skip '$(TIMED)' . ./cost
 
 fenced:
-	cd integration && $(GO) test -count=1 -race -timeout 40m ./fenced
+	cd lab/integration && $(GO) test -count=1 -race -timeout 40m ./fenced
 
 integration-examples:
 	cd examples && $(GO) test -count=1 -race -p 1 -parallel 8 -timeout 15m -skip '$(MUTANTS)' ./...
@@ -192,25 +195,25 @@ integration-franz-timed: FRANZ := ^Test($(FRANZ_TIMED))$$
 integration-franz-patient: FRANZ := ^Test($(FRANZ_PATIENT))$$
 integration-franz: ## likewise with the client without cgo, FRANZ=^TestSecured$$$$ for some of it
 integration-franz integration-franz-timed integration-franz-patient:
-	cd integration && NELI_PROVIDER=franz $(GO) test -count=1 -race -timeout 40m -run '$(FRANZ)' .
+	cd lab/integration && NELI_PROVIDER=franz $(GO) test -count=1 -race -timeout 40m -run '$(FRANZ)' .
 
 versions: ## the oldest version of Kafka, one in the middle and the newest; VERSIONS=all for all of them
-	cd integration && NELI_VERSIONS=$(VERSIONS) $(GO) test -count=1 -race -timeout 40m -run '^TestVersions$$' -v . | grep -v '^=== '
+	cd lab/integration && NELI_VERSIONS=$(VERSIONS) $(GO) test -count=1 -race -timeout 40m -run '^TestVersions$$' -v . | grep -v '^=== '
 
 outages: ## OUTAGES=200 of half a minute, of one broker and of three, three clusters of each in parallel; ten members on either client must go on by themselves; about an hour on two cores that do nothing else
-	cd integration && NELI_OUTAGES=$(OUTAGES) $(GO) test -count=1 -parallel 6 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '
+	cd lab/integration && NELI_OUTAGES=$(OUTAGES) $(GO) test -count=1 -parallel 6 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '
 
 outbox-brokers: ## the outbox's relays for FOR=3m on three brokers that crash or restart in turn; relays and the database fail, too
 	cd examples && NELI_OUTBOX_FOR=$(FOR) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '^TestNothingIsLostOnThreeBrokers$$' -v ./outbox
 
 fences: ## FOR=3m of suspended leaders on a real broker, with both clients
-	cd integration && NELI_FENCE=$(FOR) $(GO) test -count=1 -timeout 0 -run '^TestSuspendedLeaders$$' -v ./fenced
+	cd lab/integration && NELI_FENCE=$(FOR) $(GO) test -count=1 -timeout 0 -run '^TestSuspendedLeaders$$' -v ./fenced
 
 browser: ## the page of nelihttp in a real Chromium (Debian's, or what NELI_CHROMIUM names)
-	cd integration && CGO_ENABLED=0 $(GO) test -count=1 -timeout 10m ./browser
+	cd lab/integration && CGO_ENABLED=0 $(GO) test -count=1 -timeout 10m ./browser
 
 picture: ## docs/pages.png and docs/pages-crash.png
-	cd integration && NELI_PICTURE=$(CURDIR)/docs/pages.png CGO_ENABLED=0 $(GO) test -count=1 -run '/picture' ./browser
+	cd lab/integration && NELI_PICTURE=$(CURDIR)/docs/pages.png CGO_ENABLED=0 $(GO) test -count=1 -run '/picture' ./browser
 
 cli: ## the command neli, on a Kafka in memory; NELI_ROUNDS=200 for more of what is killed and stopped; Linux
 	cd cmd/neli && $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./...
@@ -224,31 +227,31 @@ suspend-peers: ## three members without a broker, each of them suspended in turn
 cli-reference: ## docs/cli.md
 	cd cmd/neli && NELI_UPDATE=1 $(GO) test -count=1 -run TestReference ./internal/cli
 
-chaos: ## a real cluster disturbed for FOR=3m from SEED=1, NOMINATION=open or assigned, with the further flags CHAOS=-sentinels; root, Linux; writes chaos/chaos-report (docs/correctness.md)
-	cd chaos && $(GO) run . -for $(FOR) -seed $(SEED) -nomination $(NOMINATION) $(CHAOS) -out chaos-report/$(NOMINATION)
+chaos: ## a real cluster disturbed for FOR=3m from SEED=1, NOMINATION=open or assigned, with the further flags CHAOS=-sentinels; root, Linux; writes lab/chaos/chaos-report (docs/correctness.md)
+	cd lab/chaos && $(GO) run . -for $(FOR) -seed $(SEED) -nomination $(NOMINATION) $(CHAOS) -out chaos-report/$(NOMINATION)
 
 # What takes Kafka's own patience comes first, for it might not come at all.
 chaos-peers: ## five members with a log host each, no broker, disturbed for FOR=3m from SEED=1; root, Linux
-	cd chaos && $(GO) run . -peers -for $(FOR) -seed $(SEED) $(CHAOS) -out chaos-report/peers
+	cd lab/chaos && $(GO) run . -peers -for $(FOR) -seed $(SEED) $(CHAOS) -out chaos-report/peers
 
 chaos-ci: chaos-brokers chaos-members ## short runs, one for each nomination, one with the client without cgo, two without a broker, of which one has sentinels; a violation fails
 
 chaos-brokers:
-	cd chaos && $(GO) run . -for 90s -seed 2 -nomination open -first 'broker frozen past its session' -out chaos-report/open
-	cd chaos && $(GO) run . -for 90s -seed 3 -nomination assigned -first 'link between brokers cut for long' -out chaos-report/assigned
-	cd chaos && NELI_PROVIDER=franz $(GO) run . -for 90s -seed 4 -nomination assigned -first 'broker frozen past its session' -out chaos-report/franz
+	cd lab/chaos && $(GO) run . -for 90s -seed 2 -nomination open -first 'broker frozen past its session' -out chaos-report/open
+	cd lab/chaos && $(GO) run . -for 90s -seed 3 -nomination assigned -first 'link between brokers cut for long' -out chaos-report/assigned
+	cd lab/chaos && NELI_PROVIDER=franz $(GO) run . -for 90s -seed 4 -nomination assigned -first 'broker frozen past its session' -out chaos-report/franz
 
 chaos-members:
-	cd chaos && $(GO) run . -peers -for 150s -seed 5 -out chaos-report/peers
-	cd chaos && $(GO) run . -peers -sentinels -for 60s -seed 3 -only 'sentinel alive, member killed; sentinel killed; sentinel stopped, member killed; false members at the sentinel; member frozen; member executes another program; files closed, member killed; a stranger'\''s socket' -out chaos-report/sentinels
+	cd lab/chaos && $(GO) run . -peers -for 150s -seed 5 -out chaos-report/peers
+	cd lab/chaos && $(GO) run . -peers -sentinels -for 60s -seed 3 -only 'sentinel alive, member killed; sentinel killed; sentinel stopped, member killed; false members at the sentinel; member frozen; member executes another program; files closed, member killed; a stranger'\''s socket' -out chaos-report/sentinels
 
 chaos-test: ## the chaos machine itself; root, Linux
-	cd chaos && $(GO) test -count=1 -race -p 1 -timeout 20m ./...
+	cd lab/chaos && $(GO) test -count=1 -race -p 1 -timeout 20m ./...
 
 lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
 	@$(MAKE) --no-print-directory -j 2 -O $(MODULES:%=lint-%) cross
-	cd release && $(GO) run ./tidy -check
+	cd lab/release && $(GO) run ./tidy -check
 	$(GO) run $(ACTIONLINT) -shellcheck= .github/workflows/*.yml
 	CGO_ENABLED=0 $(GO) vet .
 	$(GO) vet -tags neli_nolibrdkafka .
@@ -270,14 +273,14 @@ command: ## OUT=dist/neli, static, VERSION=vX.Y.Z in it; GOOS, GOARCH as for go 
 
 extras: ## completions and manual pages of the command, and the licences of what builds contain, in dist-extras
 	rm -rf dist-extras && mkdir -p dist-extras/completions
-	cd release && $(GO) run ./notice >../dist-extras/NOTICE
+	cd lab/release && $(GO) run ./notice >../../dist-extras/NOTICE
 	$(MAKE) --no-print-directory command GOOS= GOARCH= OUT=$(CURDIR)/dist-extras/neli
 	dist-extras/neli man dist-extras/man
 	for shell in bash zsh fish powershell; do dist-extras/neli completion $$shell >dist-extras/completions/neli.$$shell || exit 1; done
 	rm dist-extras/neli
 
 tidy: ## each module's go.mod and go.sum, released or not
-	cd release && $(GO) run ./tidy
+	cd lab/release && $(GO) run ./tidy
 
 VULNDB ?= https://vuln.go.dev
 vulnerabilities: ## known ones in what we require; asks a public database, or VULNDB=file:///dir with a copy of it
@@ -290,11 +293,11 @@ systemd: # Debian's, for systemd-analyze
 # Rehearsed in a clone first: what cannot be installed is not tagged.
 release: ## VERSION=vX.Y.Z: writes it, commits, tags all modules, says what to push; pushes nothing
 	$(if $(VERSION),,$(error VERSION is missing: make release VERSION=vX.Y.Z))
-	cd release && $(GO) run ./check -version $(VERSION) && $(GO) run ./cut $(VERSION)
+	cd lab/release && $(GO) run ./check -version $(VERSION) && $(GO) run ./cut $(VERSION)
 
 release-check: systemd ## can users get, build, install and run what is committed; is each break of the API in the changelog; image, units, manifests
-	cd release && $(GO) test -count=1 -timeout 10m ./...
-	cd release && $(GO) run ./check
+	cd lab/release && $(GO) test -count=1 -timeout 10m ./...
+	cd lab/release && $(GO) run ./check
 
 cover:
 	$(GO) test -coverprofile=cover.out -coverpkg=.,./nelitest ./...
@@ -309,11 +312,11 @@ fuzz: ## FUZZTIME=20s each
 
 bench: ## in memory, then CPU on a real broker, then fail-over times beside the prototype's
 	$(GO) test -run '^$$' -bench . -benchmem .
-	cd integration && $(GO) test -run '^$$' -bench . ./cost
-	cd integration && NELI_FIGURES=10 $(GO) test -count=1 -run TestFigures -v . | grep -v '^=== '
+	cd lab/integration && $(GO) test -run '^$$' -bench . ./cost
+	cd lab/integration && NELI_FIGURES=10 $(GO) test -count=1 -run TestFigures -v . | grep -v '^=== '
 
 # Built first: a compiler beside the brokers would be measured, too.
-BENCH = cd bench && $(GO) build -o bench . && ./bench
+BENCH = cd lab/bench && $(GO) build -o bench . && ./bench
 
 bench-peers: ## beside etcd and raft, N=20 trials each, CLIENT=franz too; about an hour; writes docs/benchmarks.md
 	$(BENCH) run -n $(N) -client "$(CLIENT)" -command "make bench-peers N=$(N) CLIENT=$(CLIENT)"
@@ -345,8 +348,8 @@ migration: ## programs before and after they moved here from other systems; Linu
 
 # etcd takes minutes to build with the race detector, which is for our own code.
 bench-test: ## the pure parts of bench, and each trial beside a sentinel once
-	cd bench && $(GO) test -race ./clients ./idle ./measure ./probe
-	cd bench && $(GO) test ./...
+	cd lab/bench && $(GO) test -race ./clients ./idle ./measure ./probe
+	cd lab/bench && $(GO) test ./...
 
 clean:
-	rm -rf cover.out dist dist-extras integration/logs testkit/*/logs examples/logs examples/*/logs chaos/chaos-report bench/bench
+	rm -rf cover.out dist dist-extras lab/*/logs examples/logs examples/*/logs lab/chaos/chaos-report lab/bench/bench

@@ -73,7 +73,7 @@ var (
 	// here is where a link that is not relative leads into this repository all the same.
 	here = regexp.MustCompile(`^https://github\.com/goneli/neli/(?:blob|tree)/main/`)
 	// named is a document, as comments, rules and recipes name it.
-	named   = regexp.MustCompile(`(?:^|[\s("\x60]|blob/main/)((?:docs|bench/results)/[a-z-]+\.md)(#[a-z0-9-]+)?`)
+	named   = regexp.MustCompile(`(?:^|[\s("\x60]|blob/main/)((?:docs|lab/bench/results)/[a-z-]+\.md)(#[a-z0-9-]+)?`)
 	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
 )
 
@@ -205,7 +205,7 @@ func TestPagesSayWhoTheyAreFor(t *testing.T) {
 }
 
 // notInRunbook are programs for tests and examples, and peers, whose page has its own table.
-var notInRunbook = regexp.MustCompile(`^(bench|chaos|examples|integration|nelitest|peers|testkit|\w+/internal/compare)/`)
+var notInRunbook = regexp.MustCompile(`^(examples|lab|nelitest|peers|\w+/internal/compare)/`)
 
 // TestRunbookNamesEveryWarning looks up in the runbook every line that the library and neli run log
 // as a warning or an error. People search for such lines there during an incident.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/lab/kafkatest"
 )
 
 // TestExamples runs each program against a real Kafka.

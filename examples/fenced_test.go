@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/goneli/neli/testkit/dbtest"
+	"github.com/goneli/neli/lab/dbtest"
 )
 
 // report is a report of the programs: its number, and the token of the leader that wrote it.

@@ -9,7 +9,6 @@ require (
 	github.com/goneli/neli/franz v0.1.0
 	github.com/goneli/neli/metrics v0.1.0
 	github.com/goneli/neli/peers v0.1.0
-	github.com/goneli/neli/testkit v0.1.0
 	github.com/hibiken/asynq v0.26.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/prometheus/client_golang v1.25.0

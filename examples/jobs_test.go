@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/goneli/neli/testkit/pause"
+	"github.com/goneli/neli/lab/pause"
 )
 
 func testCron(t *testing.T, f flags) {

@@ -10,7 +10,7 @@ import (
 )
 
 // fakeDB is a table neli_fence in memory. It knows only the statements of this package. The module
-// integration tests on real servers what locks and isolation levels do to them.
+// lab/integration tests on real servers what locks and isolation levels do to them.
 type fakeDB struct {
 	mu     sync.Mutex
 	tokens map[string]int64

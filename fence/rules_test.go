@@ -7,7 +7,7 @@ import (
 )
 
 // rules are the rules that keep former leaders out. Those that depend on servers are in the module
-// integration: locks, isolation levels, and a real broker without the second question.
+// lab/integration: locks, isolation levels, and a real broker without the second question.
 var rules = []mutation.Mutant{
 	// The order of the steps.
 	{Rule: "a term asks whether it lasts before its first attempt to initialise", File: "rule.go",

@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli/nelitest/providertest"
 )
 
-// The provider keeps the contract that the library depends on. The module integration runs the
+// The provider keeps the contract that the library depends on. The suite in lab/integration runs the
 // same tests with a real broker, including those that this one cannot run.
 func TestContract(t *testing.T) {
 	t.Parallel()

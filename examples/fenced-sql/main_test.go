@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli/testkit/dbtest"
+	"github.com/goneli/neli/lab/dbtest"
 )
 
 // All processes may start for the first time at once.

@@ -7,7 +7,6 @@ require (
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/goneli/neli v0.1.0
 	github.com/goneli/neli/nelicron v0.1.0
-	github.com/goneli/neli/testkit v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/stretchr/testify v1.12.1
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c

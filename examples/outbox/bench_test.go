@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/goneli/neli/testkit/kafkatest"
-	"github.com/goneli/neli/testkit/pause"
+	"github.com/goneli/neli/lab/kafkatest"
+	"github.com/goneli/neli/lab/pause"
 )
 
 // benchRows is the number of rows that are published at a time.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli/testkit/kafkatest"
-	"github.com/goneli/neli/testkit/pause"
+	"github.com/goneli/neli/lab/kafkatest"
+	"github.com/goneli/neli/lab/pause"
 )
 
 // On three brokers, with three replicas of which two must be in sync, partitions always have a leader, as transactions

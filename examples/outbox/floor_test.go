@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli/testkit/dbtest"
+	"github.com/goneli/neli/lab/dbtest"
 )
 
 // eager is a floor that rises at each look.

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/goneli/neli/testkit/kafkatest"
-	"github.com/goneli/neli/testkit/pause"
+	"github.com/goneli/neli/lab/kafkatest"
+	"github.com/goneli/neli/lab/pause"
 )
 
 // Relays are killed and suspended, the broker hangs, and the database crashes, while sessions insert rows. Each row whose

@@ -19,7 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/goneli/neli/fence"
-	"github.com/goneli/neli/testkit/dbtest"
+	"github.com/goneli/neli/lab/dbtest"
 )
 
 func (s *store) exec(t *testing.T, statement string, args ...any) {

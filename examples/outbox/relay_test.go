@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/goneli/neli/fence"
-	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/lab/kafkatest"
 )
 
 // Tests of whole relays share a database server and a broker.

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli/testkit/dbtest"
+	"github.com/goneli/neli/lab/dbtest"
 )
 
 // A pooler that keeps a session for each client is used like the database. One that shares sessions is refused, by name, before

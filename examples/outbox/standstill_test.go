@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli/testkit/pause"
+	"github.com/goneli/neli/lab/pause"
 )
 
 // standstills watches the slots of a table. A slot stands still while its first row stays the same.

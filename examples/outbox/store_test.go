@@ -19,7 +19,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/fence"
-	"github.com/goneli/neli/testkit/dbtest"
+	"github.com/goneli/neli/lab/dbtest"
 )
 
 // plenty are limits above all rows of the tests.

@@ -22,9 +22,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/goneli/neli/fence"
-	"github.com/goneli/neli/testkit/dbtest"
-	"github.com/goneli/neli/testkit/kafkatest"
-	"github.com/goneli/neli/testkit/nursery"
+	"github.com/goneli/neli/lab/dbtest"
+	"github.com/goneli/neli/lab/kafkatest"
+	"github.com/goneli/neli/lab/nursery"
 )
 
 // stepLimit is how long a step may take on a busy machine.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/fence"
+	"github.com/goneli/neli/lab/dbtest"
 	"github.com/goneli/neli/nelitest"
-	"github.com/goneli/neli/testkit/dbtest"
 )
 
 func database(t *testing.T) *sql.DB {

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli/lab/bench/clients"
+	"github.com/goneli/neli/lab/bench/crowd"
+	"github.com/goneli/neli/lab/bench/member"
+	"github.com/goneli/neli/lab/bench/peers"
+	"github.com/goneli/neli/lab/bench/report"
+	"github.com/goneli/neli/lab/bench/steady"
+	"github.com/goneli/neli/lab/bench/trial"
+	"github.com/goneli/neli/lab/kafkatest"
+	"github.com/goneli/neli/lab/nursery"
+)
+
+const usage = `usage: bench COMMAND [flags]
+
+  run      compare all systems; writes the results and all pages
+  quiet    count terms lost while nothing happens
+  rolling  count terms lost while brokers are restarted in turn
+  logs     one replicated log, and three logs on a broker each, while brokers fail
+  scale    many members and many roles
+  report   write the summary, the picture and the tables from results
+
+bench COMMAND -h tells the flags.
+`
+
+func main() {
+	if err := command(os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func command(args []string) error {
+	commands := map[string]func([]string) error{"run": run, "quiet": quiet, "rolling": rolling, "logs": logs, "scale": scale, "report": rewrite,
+		// Hidden: what this program is to itself.
+		crowd.Command:       func([]string) error { return crowd.Main() },
+		trial.MemberCommand: func([]string) error { return member.Main() }, peers.ServerCommand: func([]string) error { return peers.ServerMain() },
+		peers.HostCommand:     peers.HostMain,
+		peers.SentinelCommand: func([]string) error { return peers.SentinelMain() }, peers.CrowdCommand: func([]string) error { return peers.CrowdMain() }}
+	if len(args) == 0 || commands[args[0]] == nil {
+		fmt.Fprint(os.Stderr, usage)
+		return errors.New("no such command")
+	}
+	return commands[args[0]](args[1:])
+}
+
+// files are where results and pages are.
+type files struct{ results, docs string }
+
+func (f *files) flags(set *flag.FlagSet) {
+	set.StringVar(&f.results, "results", "results/results.json", "file of the results; the tables are written beside it")
+	set.StringVar(&f.docs, "docs", "../../docs", "directory of the summary and the picture")
+}
+
+// update changes the results and writes everything that is made of them.
+func (f *files) update(change func(*report.Results)) error {
+	r, err := report.Load(f.results)
+	if err != nil {
+		return err
+	}
+	change(r)
+	if err := r.Save(f.results); err != nil {
+		return err
+	}
+	return r.Write(f.docs, filepath.Dir(f.results))
+}
+
+func rewrite(args []string) error {
+	var f files
+	set := flag.NewFlagSet("report", flag.ContinueOnError)
+	f.flags(set)
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	return f.update(func(*report.Results) {})
+}
+
+// keep runs a command that measures, and adds its results. about describes the run, apart from its date, its sources and
+// the machine.
+func (f *files) keep(about *report.Run, do func(context.Context, peers.Place) (*report.Results, error)) error {
+	return inPlace(func(ctx context.Context, place peers.Place) error {
+		began := time.Now()
+		about.ID, about.Date = began.UTC().Format(time.RFC3339), began.UTC().Format(time.DateOnly)
+		about.Commit, about.Machine = commit(ctx), machine()
+		about.Versions = versions()
+		if about.Command == "" {
+			about.Command = "bench " + strings.Join(os.Args[1:], " ")
+		}
+		fresh, err := do(ctx, place)
+		if err != nil {
+			return err
+		}
+		about.Took = time.Since(began).Round(time.Second).String()
+		return f.update(func(r *report.Results) { r.Take(*about, fresh) })
+	})
+}
+
+func run(args []string) error {
+	var f files
+	var o comparison
+	var about report.Run
+	var only string
+	set := flag.NewFlagSet("run", flag.ContinueOnError)
+	f.flags(set)
+	set.IntVar(&o.n, "n", 20, "trials of each kind")
+	set.IntVar(&o.few, "few", 5, "trials of each kind for leases of a minute")
+	set.IntVar(&o.lanes, "lanes", 0, "groups side by side, at most; 0: by the lease")
+	set.DurationVar(&o.window, "idle", 15*time.Second, "how long idle groups are measured; 0: not at all")
+	set.DurationVar(&o.settle, "settle", time.Minute, "how long servers are left alone before they are measured")
+	set.StringVar(&only, "only", "", "regular expression for the systems that are measured, such as 'neli, 3 brokers|raft'; the figures of others stay")
+	set.StringVar(&o.client, "client", "", "'franz': measure this library with that Kafka client, too, beside the default")
+	set.StringVar(&about.Command, "command", "", "how the page says that it was made; default: this command line")
+	err := set.Parse(args)
+	if err == nil {
+		o.only, err = regexp.Compile(only)
+	}
+	if err == nil {
+		err = o.possible()
+	}
+	if err != nil {
+		return err
+	}
+	return f.keep(&about, func(ctx context.Context, place peers.Place) (*report.Results, error) {
+		fresh, servers, err := o.compare(ctx, place)
+		about.N, about.Few, about.Window = o.n, min(o.few, o.n), o.window.String()
+		about.Versions = append(about.Versions, servers...)
+		return fresh, err
+	})
+}
+
+func quiet(args []string) error {
+	var f files
+	set := flag.NewFlagSet("quiet", flag.ContinueOnError)
+	f.flags(set)
+	length := set.Duration("for", 30*time.Minute, "how long")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
+		outcomes, err := steady.Quiet(ctx, place, *length, logf)
+		return &report.Results{Quiet: outcomes}, err
+	})
+}
+
+func rolling(args []string) error {
+	var f files
+	set := flag.NewFlagSet("rolling", flag.ContinueOnError)
+	f.flags(set)
+	rounds := set.Int("rounds", 2, "how often each broker is restarted")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
+		outcomes, err := steady.Rolling(ctx, place, *rounds, logf)
+		return &report.Results{Rolling: outcomes}, err
+	})
+}
+
+func logs(args []string) error {
+	var f files
+	set := flag.NewFlagSet("logs", flag.ContinueOnError)
+	f.flags(set)
+	n := set.Int("n", 3, "faults of each kind")
+	away := set.Duration("away", 15*time.Second, "how long a broker is gone; Kafka misses one that fell silent after 9 s")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if *n < 1 || *away < 0 {
+		return fmt.Errorf("-n is %d, must be positive; -away is %v, must not be negative", *n, *away)
+	}
+	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
+		rows, err := steady.Faults(ctx, place, *n, *away, logf)
+		return &report.Results{Faults: rows}, err
+	})
+}
+
+func scale(args []string) error {
+	var f files
+	size := crowd.Size{Processes: 1, Each: 10, Partitions: 1, Roles: 1000, T: 5 * time.Second}
+	set := flag.NewFlagSet("scale", flag.ContinueOnError)
+	f.flags(set)
+	set.IntVar(&size.Processes, "processes", 0, "processes; 0: all sizes that there are aims for, whatever the other flags of size say")
+	set.IntVar(&size.Each, "each", size.Each, "members in each; so many die, and join")
+	set.IntVar(&size.Partitions, "partitions", size.Partitions, "partitions")
+	set.IntVar(&size.Roles, "roles", size.Roles, "roles")
+	set.DurationVar(&size.T, "t", size.T, "T")
+	set.BoolVar(&size.One, "one", false, "one member leads everything, and nobody dies")
+	client := set.String("client", "", "'franz': with that Kafka client, too, beside the default")
+	window := set.Duration("quiet", 5*time.Minute, "how long nothing happens, and the cost is measured")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if _, err := clients.Named(*client); err != nil {
+		return fmt.Errorf("-client: %w", err)
+	}
+	sizes := []crowd.Size{size}
+	switch {
+	case size.Processes == 0:
+		sizes = crowd.Sizes()
+	case size.Processes == 1 && !size.One:
+		return errors.New("-processes is 1, must be more: one is killed")
+	}
+	if *client != "" {
+		for i, size := range slices.Backward(sizes) {
+			size.Client = *client
+			sizes = slices.Insert(sizes, i+1, size)
+		}
+	}
+	var long error // what was measured is kept nevertheless
+	err := f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
+		fresh := &report.Results{}
+		for _, size := range sizes {
+			logf("%v", size)
+			outcome, err := crowd.Run(ctx, place, size, *window, logf)
+			if err != nil {
+				return nil, fmt.Errorf("%v: %w", size, err)
+			}
+			fresh.Scale = append(fresh.Scale, outcome)
+			long = errors.Join(long, outcome.Check())
+		}
+		return fresh, nil
+	})
+	return errors.Join(err, long)
+}
+
+// inPlace calls a function with a directory and processes of its own. Nothing of these is left, however it ends, but after
+// an error the directory is kept.
+func inPlace(do func(context.Context, peers.Place) error) (err error) {
+	if err := kafkatest.Find(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	dir, err := os.MkdirTemp("", "neli-bench-")
+	if err != nil {
+		return err
+	}
+	processes, err := nursery.New("")
+	if err != nil {
+		return err
+	}
+	place := peers.Place{Nursery: processes, Dir: dir}
+	defer func() {
+		place.Close()
+		if err != nil && ctx.Err() == nil {
+			logf("logs are in %s", filepath.Clean(dir))
+			return
+		}
+		_ = os.RemoveAll(dir)
+	}()
+	return do(ctx, place)
+}
+
+func logf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
+}

@@ -1,0 +1,74 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/goneli/neli/lab/bench/member"
+	"github.com/goneli/neli/lab/kafkatest"
+	"github.com/goneli/neli/lab/proxy"
+)
+
+// Far is how much longer a round trip takes for a far member.
+const Far = 40 * time.Millisecond
+
+// farSeat is the far member's.
+const farSeat = 2
+
+// Distant is a cluster to which there is a longer way, too.
+type Distant struct {
+	Kafka
+	detour *proxy.Proxy
+}
+
+// Stop stops both.
+func (d Distant) Stop() {
+	d.detour.Close()
+	d.Kafka.Stop()
+}
+
+func startDistant(ctx context.Context, place Place) (Servers, error) {
+	near, err := StartKafkaWith(ctx, place, kafkatest.Options{Brokers: 1, ProxiedListeners: 1})
+	if err != nil {
+		return nil, err
+	}
+	d := Distant{Kafka: near}
+	if d.detour, err = proxy.New(near.Cluster, 0); err != nil {
+		near.Stop()
+		return nil, err
+	}
+	if err := d.detour.Latency(Far); err != nil {
+		d.Stop()
+		return nil, err
+	}
+	return d, nil
+}
+
+// farBed has groups of which one member is far from the broker. The member that started first is
+// preferred: so roles go round, and each third hand-over is one to the far member.
+func farBed() Bed {
+	s := NeliSystem("1 broker", false, 5*time.Second)
+	s.Bed, s.Setting = "1 broker, a far member", fmt.Sprintf("%s, one member %v away", s.Setting, Far)
+	s.Far, s.Kinds = farSeat, []Kind{Kill, Hand}
+	members := s.Members
+	s.Members = func(servers Servers, group string) Group {
+		d := servers.(Distant)
+		return mixed{ranked{members(d.Kafka, group).(plain)}, d.detour.Bootstrap()}
+	}
+	return Bed{Name: s.Bed, Family: s.Family, Start: startDistant, Systems: []System{s}}
+}
+
+// mixed is a ranked group with a far member.
+type mixed struct {
+	ranked
+	far string // the address for that one
+}
+
+func (g mixed) Params(seat, incarnation int) (member.Params, error) {
+	p, err := g.ranked.Params(seat, incarnation)
+	if seat == farSeat {
+		p.Servers = []string{g.far}
+	}
+	return p, err
+}

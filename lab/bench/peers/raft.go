@@ -1,0 +1,80 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/goneli/neli/lab/bench/member"
+	"github.com/goneli/neli/lab/kafkatest"
+)
+
+// raftBed has no servers: the candidates are the consensus group.
+func raftBed() Bed {
+	bed := Bed{Name: "3 nodes", Family: "raft", Start: func(_ context.Context, p Place) (Servers, error) { return noServers{p}, nil }}
+	system := func(setting string, lease, nominal time.Duration) System {
+		return System{Family: bed.Family, Bed: bed.Name, Setting: setting, Lease: nominal, Beat: nominal / 5, Settle: 300 * time.Millisecond,
+			Inside: true, Idle: []int{Size}, Kinds: common, Members: func(s Servers, group string) Group {
+				return &nodes{place: s.(noServers).place, group: group, lease: lease}
+			}}
+	}
+	// ValidateConfig accepts 5 ms; 50 ms is what the library's own tests use.
+	const fastest = 50 * time.Millisecond
+	bed.Systems = []System{
+		system("default: timeouts 1 s, lease 500 ms", 0, time.Second),
+		system("fastest: timeouts 50 ms", fastest, fastest),
+	}
+	return bed
+}
+
+type noServers struct{ place Place }
+
+func (noServers) Pids() []int     { return nil }
+func (noServers) Version() string { return "" }
+func (noServers) Stop()           {}
+
+// nodes is a consensus group. A seat keeps its address and its log when its process
+// is killed and started again.
+type nodes struct {
+	place Place
+	group string
+	lease time.Duration
+	addrs []string
+}
+
+// seats is the number of initial voters, and one.
+const seats = Size + 1
+
+func (g *nodes) Params(seat, _ int) (member.Params, error) {
+	if g.addrs == nil {
+		var err error
+		if g.addrs, err = kafkatest.FreeAddrs(seats); err != nil {
+			return member.Params{}, err
+		}
+	}
+	dir := filepath.Join(g.place.Dir, "raft-"+g.group, fmt.Sprint(seat))
+	if seat >= Size {
+		// It is removed from the configuration when it leaves, and comes back as a new one.
+		if err := os.RemoveAll(dir); err != nil {
+			return member.Params{}, err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return member.Params{}, err
+	}
+	p := member.Params{Kind: member.Raft, Name: nodeID(seat), Group: g.group, Lease: g.lease, Node: &member.Node{Dir: dir, Addr: g.addrs[seat]}}
+	if seat < Size {
+		for i := range Size {
+			p.Node.Voters = append(p.Node.Voters, member.Voter{ID: nodeID(i), Addr: g.addrs[i]})
+		}
+	}
+	return p, nil
+}
+
+func (g *nodes) Voter(seat int) member.Voter {
+	return member.Voter{ID: nodeID(seat), Addr: g.addrs[seat]}
+}
+
+func nodeID(seat int) string { return fmt.Sprintf("n%d", seat) }

@@ -1,0 +1,142 @@
+// Package peers has the systems that are compared: their servers, and the parameters of their candidates.
+package peers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/goneli/neli/lab/bench/member"
+	"github.com/goneli/neli/lab/nursery"
+)
+
+// Place has the directory and the processes of servers and members.
+type Place struct {
+	*nursery.Nursery
+	Dir string // for data and logs
+}
+
+// Self returns a command that executes this program again.
+func Self(args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command(self, args...), nil
+}
+
+// Servers are what candidates talk to, running.
+type Servers interface {
+	Pids() []int // none if the candidates are the servers
+	Version() string
+	Stop()
+}
+
+// A Bed is a choice of servers, on which several systems are measured in turn.
+type Bed struct {
+	Name    string // as tables show it
+	Family  string
+	Start   func(context.Context, Place) (Servers, error)
+	Systems []System
+}
+
+// Kind is a kind of trial.
+type Kind string
+
+// Kinds of trials.
+const (
+	First   Kind = "first leader"
+	Restart Kind = "restart" // all have closed; what the next process has when it starts
+	Kill    Kind = "SIGKILL"
+	Stop    Kind = "SIGSTOP"
+	Hand    Kind = "Close"
+	Join    Kind = "join"
+)
+
+// common are the trials of all systems.
+var common = []Kind{Kill, Stop, First, Hand, Join}
+
+// A System is one way to elect a leader, with its settings.
+type System struct {
+	Family  string
+	Bed     string
+	Setting string
+	Client  string        // of Kafka; "" for the library's default
+	Lease   time.Duration // nominal; no other member leads for about this long after a crash
+	Beat    time.Duration // faults are spread over it
+	Settle  time.Duration // how long a join or a return may disturb the group
+	Timed   bool          // the lease is T, and targets depend on it
+	Inside  bool          // the members are the servers: one alone is no majority, and a crash hits both
+	Few     bool          // its lease is so long that it is measured less often
+	Idle    []int         // sizes of idle groups
+	Roles   int           // more than one: a member leads if it leads them all, and a group begins with one
+	Kinds   []Kind        // of trials
+	Far     int           // the seat of the member that is farther from the servers than the others; 0: none
+
+	Sentinel   bool  // beside the members of each group
+	Registered []int // numbers of members of which the sentinel's cost is measured
+
+	Members func(s Servers, group string) Group
+}
+
+// Name is unique.
+func (s System) Name() string { return fmt.Sprintf("%s, %s, %s", s.Family, s.Bed, s.Setting) }
+
+// A Group has the parameters of the members of one election. Seats are numbered from 0, and one process at a time takes a
+// seat.
+type Group interface {
+	Params(seat, incarnation int) (member.Params, error)
+	// Voter is not empty if the group has to be told that a seat beyond the first
+	// three is taken.
+	Voter(seat int) member.Voter
+}
+
+// plain is a group whose members need only its name and the servers.
+type plain struct{ params member.Params }
+
+func (g plain) Params(seat, incarnation int) (member.Params, error) {
+	p := g.params
+	p.Name = fmt.Sprintf("m%d.%d", seat, incarnation)
+	return p, nil
+}
+
+func (g plain) Voter(int) member.Voter { return member.Voter{} }
+
+// Size of a group.
+const Size = 3
+
+// On returns the beds with more systems: each of this library's systems again, with another Kafka
+// client.
+func On(beds []Bed, client string) []Bed {
+	for i, bed := range beds {
+		for _, s := range bed.Systems {
+			if s.Family != "neli" || s.Inside {
+				continue
+			}
+			members := s.Members
+			s.Client, s.Setting = client, client+", "+s.Setting
+			s.Members = func(servers Servers, group string) Group { return clientele{members(servers, group), client} }
+			beds[i].Systems = append(beds[i].Systems, s)
+		}
+	}
+	return beds
+}
+
+// clientele is a group whose members use another Kafka client.
+type clientele struct {
+	Group
+	client string
+}
+
+func (g clientele) Params(seat, incarnation int) (member.Params, error) {
+	p, err := g.Group.Params(seat, incarnation)
+	p.Client = g.client
+	return p, err
+}
+
+// Beds returns all beds.
+func Beds() []Bed {
+	return []Bed{kafkaBed(1), farBed(), kafkaBed(3), etcdBed(false), etcdBed(true), raftBed(), peersBed()}
+}

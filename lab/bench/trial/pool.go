@@ -1,0 +1,296 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goneli/neli/lab/bench/measure"
+	"github.com/goneli/neli/lab/bench/member"
+	"github.com/goneli/neli/lab/bench/peers"
+	"github.com/goneli/neli/lab/bench/probe"
+	"github.com/goneli/neli/lab/pause"
+)
+
+// Options of a series.
+type Options struct {
+	Place   peers.Place
+	Servers peers.Servers
+	N       int // trials of each kind
+	Few     int // of systems with a long lease
+	Lanes   int // groups side by side at most; 0 to choose by the lease
+	Log     func(string, ...any)
+	Probe   *probe.Probe // for round trips beside hand-overs; nil if there are none
+}
+
+// groups counts all groups of this process: names are used once.
+var groups atomic.Int64
+
+func groupName() string { return fmt.Sprintf("bench-%d-%d", time.Now().Unix(), groups.Add(1)) }
+
+// lanes is the number of groups that wait side by side. With a long lease nearly all of the time is
+// waiting.
+func lanes(lease time.Duration) int {
+	switch {
+	case lease <= brief:
+		return 2
+	case lease <= time.Second:
+		return 5
+	case lease <= 2*time.Second:
+		return 8
+	default:
+		return 10
+	}
+}
+
+// fine is the interval between two samples at hand-overs, in one group at a time. Hand-overs take
+// milliseconds, or less than one if the members are the servers.
+func fine(system peers.System) time.Duration {
+	if system.Inside {
+		return 100 * time.Microsecond
+	}
+	return 500 * time.Microsecond
+}
+
+// sampling is the interval for everything else: a two-hundredth of the lease. Sixty processes that
+// sample a hundred times a second would cause most of the load of two cores: after each sample a
+// thread of Go's runtime looks for work fifty times.
+func sampling(lease time.Duration) time.Duration {
+	return min(max(lease/200, time.Millisecond), 25*time.Millisecond)
+}
+
+// calmLanes is the number of groups side by side when hand-overs are measured. Most of the time
+// they settle.
+const calmLanes = 4
+
+// Series runs all kinds of trials of a system, on several groups side by side. Then it calls last
+// with one group, which is not sampled any more.
+func Series(ctx context.Context, system peers.System, o Options, last func(context.Context, *Group) error) (*Results, error) {
+	n := o.N
+	if system.Few {
+		n = min(n, o.Few)
+	}
+	width := lanes(system.Lease)
+	if o.Lanes > 0 {
+		width = min(width, o.Lanes)
+	}
+	s := &series{Options: o, system: system, results: &Results{}, every: sampling(system.Lease)}
+	defer s.close()
+	// Faults come first: they mostly wait. Trials that take milliseconds come later, when few lanes
+	// start processes.
+	s.run(ctx, s.trials(n, peers.Both, peers.Kill, peers.Stop, peers.First), width)
+	s.run(ctx, s.trials(n, peers.Hand, peers.Join, peers.Restart, peers.Lone), min(calmLanes, width))
+	if err := s.finish(ctx, last); err != nil && ctx.Err() == nil {
+		s.fail("cost", err)
+	}
+	return s.results, ctx.Err()
+}
+
+// trials are n of each kind that the system is put through. A group with a far member needs three times as many: roles
+// go round, and n of them are to concern the far member.
+func (s *series) trials(n int, kinds ...peers.Kind) []peers.Kind {
+	var queue []peers.Kind
+	if s.system.Far > 0 {
+		n *= peers.Size
+	}
+	for _, kind := range kinds {
+		if slices.Contains(s.system.Kinds, kind) {
+			queue = append(queue, slices.Repeat([]peers.Kind{kind}, n)...)
+		}
+	}
+	return queue
+}
+
+type series struct {
+	Options
+	system  peers.System
+	results *Results
+	every   time.Duration
+	calm    sync.Mutex
+
+	mu   sync.Mutex
+	free []*Group // whole, and waiting for the next trial
+}
+
+// run has lanes take trials from a queue. Groups that no lane needs are closed.
+func (s *series) run(ctx context.Context, kinds []peers.Kind, lanes int) {
+	for len(s.free) > lanes {
+		s.drop(s.take())
+	}
+	queue := make(chan peers.Kind, len(kinds))
+	for _, k := range kinds {
+		queue <- k
+	}
+	close(queue)
+	var all sync.WaitGroup
+	for range min(lanes, len(kinds)) {
+		all.Go(func() {
+			for kind := range queue {
+				if ctx.Err() != nil {
+					return
+				}
+				if err := s.one(ctx, kind); err != nil && ctx.Err() == nil {
+					s.fail(string(kind), err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// one carries out a trial on a free group, or on a new one. If the trial fails the group is closed.
+func (s *series) one(ctx context.Context, kind peers.Kind) error {
+	if kind == peers.First || kind == peers.Both {
+		g := s.group()
+		defer s.drop(g)
+		if kind == peers.Both {
+			if err := g.Ready(ctx, peers.Size); err != nil {
+				return err
+			}
+		}
+		return g.Do(ctx, kind, s.results)
+	}
+	g, err := s.whole(ctx)
+	if err == nil {
+		err = g.Do(ctx, kind, s.results)
+	}
+	if err != nil {
+		s.drop(g)
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, g)
+	return nil
+}
+
+// take returns a free group, or nil.
+func (s *series) take() *Group {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.free) == 0 {
+		return nil
+	}
+	g := s.free[0]
+	s.free = s.free[1:]
+	return g
+}
+
+// whole returns a group of three. The caller drops it, even after an error.
+func (s *series) whole(ctx context.Context) (*Group, error) {
+	g := s.take()
+	if g != nil {
+		return g, nil
+	}
+	g = s.group()
+	return g, g.Ready(ctx, peers.Size)
+}
+
+func (s *series) group() *Group {
+	g := NewGroup(s.Place, s.system, s.Servers, groupName(), s.every, &s.calm)
+	g.probe = s.Probe
+	return g
+}
+
+// drop closes a group, and adds up its terms.
+func (s *series) drop(g *Group) {
+	terms, overlaps := g.overlaps()
+	s.results.take(func() {
+		s.results.Terms += terms
+		s.results.Overlaps += overlaps
+	})
+	g.Close()
+}
+
+func (s *series) close() {
+	for g := s.take(); g != nil; g = s.take() {
+		s.drop(g)
+	}
+}
+
+// finish measures costs, with one group left, on a quiet machine.
+func (s *series) finish(ctx context.Context, last func(context.Context, *Group) error) error {
+	g, err := s.whole(ctx)
+	defer s.drop(g)
+	s.close()
+	if err == nil {
+		err = g.Quieten(ctx)
+	}
+	if err == nil && !s.system.Sentinel { // a check costs the same beside one
+		err = s.checks(ctx, g)
+	}
+	if err != nil || last == nil {
+		return err
+	}
+	return last(ctx, g)
+}
+
+// Ready fills a group and waits until it has settled.
+func (g *Group) Ready(ctx context.Context, size int) error {
+	sizes := []int{size}
+	if g.system.Roles > 1 && !g.system.Inside {
+		sizes = []int{1, size}
+	}
+	for _, n := range sizes {
+		if err := g.Fill(ctx, n); err != nil {
+			return err
+		}
+		if err := g.Lead(ctx); err != nil {
+			return err
+		}
+	}
+	return pause.For(ctx, g.system.Settle)
+}
+
+func (s *series) fail(what string, err error) {
+	s.results.take(func() { s.results.Failures = append(s.results.Failures, fmt.Sprintf("%s: %v", what, err)) })
+	s.Log("%s: %s: %v", s.system.Name(), what, err)
+}
+
+// overlaps counts terms, and pairs of terms that overlap. A span that goes on after a gap is not
+// counted: wakes have figures of their own.
+func (g *Group) overlaps() (terms, overlaps int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	tracks := slices.Clone(g.past)
+	for _, c := range g.present {
+		tracks = append(tracks, &c.track)
+	}
+	for i, t := range tracks {
+		terms += len(t.Spans)
+		for _, other := range tracks[:i] {
+			for _, a := range t.Spans {
+				for _, b := range other.Spans {
+					if a.Resumed || b.Resumed {
+						continue
+					}
+					if _, met := measure.Overlap([]measure.Span{a}, []measure.Span{b}); met {
+						overlaps++
+					}
+				}
+			}
+		}
+	}
+	return terms, overlaps
+}
+
+// checks measures what a check costs the leader and a follower.
+func (s *series) checks(ctx context.Context, g *Group) error {
+	leader, err := g.leader(ctx)
+	if err != nil {
+		return err
+	}
+	check := func(c *candidate) (*member.Check, error) {
+		l, err := c.do(ctx, member.Command{Do: member.DoCheck})
+		return l.Check, err
+	}
+	if s.results.Leading, err = check(leader); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(g.present, func(c *candidate) bool { return c != leader })
+	s.results.Following, err = check(g.present[i])
+	return err
+}

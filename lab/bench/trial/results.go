@@ -1,0 +1,57 @@
+package trial
+
+import (
+	"sync"
+
+	"github.com/goneli/neli/lab/bench/member"
+)
+
+// Results of one system. Times are in milliseconds.
+type Results struct {
+	First []float64 // start of three processes → the first answer "I lead"
+	// Of that, the time since a server first described the log to the leader; Kafka.
+	FirstRead []float64 `json:",omitempty"`
+	// All have closed: start of one process → its first answer "I lead".
+	Restarted []float64 `json:",omitempty"`
+
+	Killed  []float64 // SIGKILL of the leader → the next one's first answer
+	Stopped []float64 // SIGSTOP of the leader → the same
+	// Of groups with a sentinel: the leader and the sentinel at once → the next one; the only member → it leads
+	// again, having been started at once.
+	Both []float64 `json:",omitempty"`
+	Lone []float64 `json:",omitempty"`
+
+	// Of groups with a far member: of these hand-overs those to it and from it, which Gap leaves out, and SIGKILL of it,
+	// which Killed leaves out.
+	ToFar     []float64 `json:",omitempty"`
+	FromFar   []float64 `json:",omitempty"`
+	FarKilled []float64 `json:",omitempty"`
+
+	Asked []float64 // a graceful close is asked for → the same
+	Gap   []float64 // of that, the time from the old leader's last answer on
+	Trips []float64 `json:",omitempty"` // just before each such close: TripsBefore round trips in a row; Kafka
+
+	Joins     int // of a fourth member
+	Disturbed int // joins at which the leader changed, or ceased to lead for a moment
+	JoinGap   []float64
+	Learnt    []float64 `json:",omitempty"` // a server first described the log to the fourth → it knew the holders of all roles; Kafka
+
+	Woken    int       // leaders that went on after the next one had begun
+	WokenLed int       // those of them that answered "I lead" once more
+	Double   []float64 // for how long two led then, for each that woke
+
+	Terms    int // all
+	Overlaps int // pairs of terms in which two led at one instant, without a suspension
+
+	Leading, Following *member.Check
+
+	Failures []string // trials that could not be carried out
+
+	mu sync.Mutex
+}
+
+func (r *Results) take(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+}

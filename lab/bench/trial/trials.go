@@ -1,0 +1,342 @@
+package trial
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli/lab/bench/measure"
+	"github.com/goneli/neli/lab/bench/member"
+	"github.com/goneli/neli/lab/bench/peers"
+	"github.com/goneli/neli/lab/pause"
+)
+
+// Do carries out one trial with a group of three, and restores the group to three members.
+func (g *Group) Do(ctx context.Context, kind peers.Kind, r *Results) error {
+	trials := map[peers.Kind]func(context.Context, *Results) error{peers.First: g.first, peers.Restart: g.restart,
+		peers.Kill: g.kill, peers.Stop: g.stop, peers.Hand: g.hand, peers.Join: g.join,
+		peers.Both: g.killBoth, peers.Lone: g.lone}
+	if err := trials[kind](ctx, r); err != nil {
+		return err
+	}
+	if kind == peers.First || kind == peers.Both {
+		return nil // it was the group's only one
+	}
+	if err := g.Fill(ctx, peers.Size); err != nil {
+		return err
+	}
+	return pause.For(ctx, g.system.Settle)
+}
+
+// swift is the longest interval between two samples of members that are timed from their start.
+const swift = 5 * time.Millisecond
+
+// first starts a group from nothing.
+func (g *Group) first(ctx context.Context, r *Results) error {
+	g.every = min(g.every, swift) // it has this one trial
+	var began time.Duration
+	err := g.calmly(func() error {
+		began = member.Now()
+		_, err := g.start(ctx, 0, 1, 2)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	leader, span, err := g.awaitLeader(ctx, began, nil)
+	if err != nil {
+		return err
+	}
+	learnt, err := leader.learnt(ctx)
+	if err != nil {
+		return err
+	}
+	r.take(func() {
+		r.First = append(r.First, measure.Milliseconds(span.From-began))
+		if learnt.Metadata > 0 {
+			r.FirstRead = append(r.FirstRead, measure.Milliseconds(span.From-learnt.Metadata))
+		}
+	})
+	return nil
+}
+
+// restart closes all members, the leader last, and starts one process again, or all if one alone cannot lead.
+func (g *Group) restart(ctx context.Context, r *Results) error {
+	leader, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	g.calm.Lock()
+	defer g.calm.Unlock()
+	for _, c := range append(g.others(leader), leader) {
+		g.note(func() { c.out = true })
+		if _, err := c.do(ctx, member.Command{Do: member.DoClose}); err != nil {
+			return err
+		}
+		g.remove(c)
+	}
+	usual := g.every
+	defer func() { g.every = usual }()
+	g.every = min(g.every, swift)
+	seats := []int{0}
+	if g.system.Inside {
+		seats = []int{0, 1, 2}
+	}
+	began := member.Now()
+	if _, err := g.start(ctx, seats...); err != nil {
+		return err
+	}
+	_, span, err := g.awaitLeader(ctx, began, nil)
+	if err != nil {
+		return err
+	}
+	r.take(func() { r.Restarted = append(r.Restarted, measure.Milliseconds(span.From-began)) })
+	return g.sample(ctx, usual)
+}
+
+// others are all but one.
+func (g *Group) others(than *candidate) []*candidate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(g.present), func(c *candidate) bool { return c == than })
+}
+
+// strike sends the leader a signal, and waits for the next leader. If the lease is so short that the start of another process
+// would disturb the trial, none is started meanwhile.
+func (g *Group) strike(ctx context.Context, old *candidate, s syscall.Signal) (at time.Duration, next measure.Span, err error) {
+	if g.system.Lease <= brief {
+		g.calm.Lock()
+		defer g.calm.Unlock()
+	}
+	g.note(func() { old.out = true })
+	if at, err = old.signal(s); err != nil {
+		return at, next, err
+	}
+	_, next, err = g.awaitLeader(ctx, at, old)
+	return at, next, err
+}
+
+// brief is the longest lease that needs a quiet machine.
+const brief = 500 * time.Millisecond
+
+// anyMoment returns the leader at a random moment of its beats: otherwise each
+// fault would come at the same one.
+func (g *Group) anyMoment(ctx context.Context, beat time.Duration) (*candidate, error) {
+	if err := pause.For(ctx, rand.N(beat)); err != nil {
+		return nil, err
+	}
+	return g.leader(ctx)
+}
+
+func (g *Group) kill(ctx context.Context, r *Results) error {
+	if g.system.Sentinel {
+		return g.killWatched(ctx, r)
+	}
+	old, err := g.anyMoment(ctx, g.system.Beat)
+	if err != nil {
+		return err
+	}
+	at, span, err := g.strike(ctx, old, syscall.SIGKILL)
+	g.remove(old)
+	if err != nil {
+		return err
+	}
+	killed := &r.Killed
+	if g.far(old) {
+		killed = &r.FarKilled
+	}
+	r.take(func() { *killed = append(*killed, measure.Milliseconds(span.From-at)) })
+	return nil
+}
+
+// far reports whether a candidate is farther from the servers than the others.
+func (g *Group) far(c *candidate) bool { return g.system.Far > 0 && c.seat == g.system.Far }
+
+// stop suspends the leader until another one leads, and for longer than its lease.
+func (g *Group) stop(ctx context.Context, r *Results) error {
+	old, err := g.anyMoment(ctx, g.system.Beat)
+	if err != nil {
+		return err
+	}
+	at, span, err := g.strike(ctx, old, syscall.SIGSTOP)
+	if err == nil {
+		// Also long enough for the sampler to notice the gap.
+		err = pause.For(ctx, at+max(g.system.Lease*5/4, 3*member.Gap)-member.Now())
+	}
+	if err != nil {
+		return err
+	}
+	return g.wake(ctx, r, old, measure.Milliseconds(span.From-at))
+}
+
+// wake resumes a suspended leader, and records what it answers.
+func (g *Group) wake(ctx context.Context, r *Results, old *candidate, stopped float64) error {
+	var seen int
+	g.note(func() { seen = old.samples })
+	woken, err := old.signal(syscall.SIGCONT)
+	if err != nil {
+		return err
+	}
+	// Its first answer, whatever it is, reports the gap.
+	if err := g.await(ctx, "a woken leader to be fenced", func() bool { return old.samples > seen && !old.track.Leads() }); err != nil {
+		return err
+	}
+	if _, err := old.do(ctx, member.Command{Do: member.DoReady}); err != nil {
+		return err
+	}
+	var spans []measure.Span
+	g.note(func() { spans = old.track.Since(woken) })
+	double, met, err := g.both(ctx, old, spans)
+	if err != nil {
+		return err
+	}
+	r.take(func() {
+		r.Stopped = append(r.Stopped, stopped)
+		r.Woken++
+		if met {
+			r.WokenLed++
+		}
+		r.Double = append(r.Double, measure.Milliseconds(double))
+	})
+	return nil
+}
+
+// both returns for how long a woken leader and others led at once. It waits until the others have
+// reported.
+func (g *Group) both(ctx context.Context, old *candidate, woken []measure.Span) (double time.Duration, met bool, err error) {
+	now := member.Now()
+	err = g.await(ctx, "news of the leader", func() bool {
+		return slices.ContainsFunc(g.present, func(c *candidate) bool {
+			last, ok := c.track.Last()
+			return ok && last.To >= now
+		})
+	})
+	g.note(func() {
+		old.out = false
+		for _, c := range g.present {
+			if c != old {
+				length, m := measure.Overlap(woken, c.track.Spans)
+				double, met = double+length, met || m
+			}
+		}
+	})
+	return double, met, err
+}
+
+// TripsBefore is the number of round trips before each hand-over.
+const TripsBefore = 3
+
+// hand closes the leader. No process is started meanwhile.
+func (g *Group) hand(ctx context.Context, r *Results) error {
+	old, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	g.calm.Lock()
+	defer g.calm.Unlock()
+	if err := g.sample(ctx, fine(g.system)); err != nil {
+		return err
+	}
+	var trips []float64
+	if g.probe != nil {
+		if trips, err = g.probe.InRow(ctx, TripsBefore); err != nil {
+			return err
+		}
+	}
+	g.note(func() { old.out = true })
+	asked := member.Now()
+	if _, err := old.do(ctx, member.Command{Do: member.DoClose}); err != nil {
+		return err
+	}
+	heir, next, err := g.awaitLeader(ctx, asked, old)
+	if err != nil {
+		return err
+	}
+	g.remove(old)
+	last, _ := old.track.Last()
+	gap := &r.Gap
+	switch {
+	case g.far(heir):
+		gap = &r.ToFar
+	case g.far(old):
+		gap = &r.FromFar
+	}
+	r.take(func() {
+		r.Trips = append(r.Trips, trips...)
+		r.Asked = append(r.Asked, measure.Milliseconds(next.From-asked))
+		*gap = append(*gap, measure.Milliseconds(max(0, next.From-last.To)))
+	})
+	return g.sample(ctx, g.every)
+}
+
+// join adds a fourth member, and closes it again.
+func (g *Group) join(ctx context.Context, r *Results) error {
+	leader, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	const seat = peers.Size
+	began := member.Now()
+	fourth, err := g.enter(ctx, leader, seat)
+	if err == nil {
+		err = pause.For(ctx, g.system.Settle)
+	}
+	if err != nil {
+		return err
+	}
+	lost := g.Losses(began)
+	learnt, err := fourth.learnt(ctx)
+	if err != nil {
+		return err
+	}
+	r.take(func() {
+		if learnt.Metadata > 0 && learnt.Holders > 0 {
+			r.Learnt = append(r.Learnt, measure.Milliseconds(learnt.Holders-learnt.Metadata))
+		}
+		r.Joins++
+		if lost.Terms > 0 {
+			r.Disturbed++
+		}
+		r.JoinGap = append(r.JoinGap, measure.Milliseconds(lost.Vacant))
+	})
+	return g.leave(ctx, fourth)
+}
+
+// enter starts a further member and waits until it would take over.
+func (g *Group) enter(ctx context.Context, leader *candidate, seat int) (*candidate, error) {
+	var fresh []*candidate
+	err := g.calmly(func() (err error) {
+		fresh, err = g.start(ctx, seat)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if v := g.members.Voter(seat); v.ID != "" {
+		if _, err := leader.do(ctx, member.Command{Do: member.DoAdd, Voter: v}); err != nil {
+			return nil, err
+		}
+	}
+	return fresh[0], g.await(ctx, "a new member to be ready", func() bool { return fresh[0].ready })
+}
+
+// leave closes a further member.
+func (g *Group) leave(ctx context.Context, c *candidate) error {
+	g.note(func() { c.out = true })
+	if v := g.members.Voter(c.seat); v.ID != "" {
+		leader, err := g.leader(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := leader.do(ctx, member.Command{Do: member.DoRemove, Voter: v}); err != nil {
+			return err
+		}
+	}
+	if _, err := c.do(ctx, member.Command{Do: member.DoClose}); err != nil {
+		return err
+	}
+	g.remove(c)
+	return nil
+}

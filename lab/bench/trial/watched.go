@@ -1,0 +1,152 @@
+package trial
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli/lab/bench/measure"
+	"github.com/goneli/neli/lab/bench/member"
+	"github.com/goneli/neli/lab/bench/peers"
+	"github.com/goneli/neli/lab/pause"
+)
+
+// Groups with a sentinel beside their members, which is a process of its own, too.
+
+// guarded starts the group's sentinel if it does not run, and returns its socket.
+func (g *Group) guarded(params member.Params) (socket string, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sentinel == nil {
+		s, err := peers.StartSentinel(g.place, params)
+		if err != nil {
+			return "", err
+		}
+		g.sentinel = &s
+	}
+	return g.sentinel.Socket, nil
+}
+
+// Sentinel is the process of the group's sentinel.
+func (g *Group) Sentinel() int { return g.sentinel.Pid() }
+
+// Watched returns the parameters of a member that a registration needs.
+func (g *Group) Watched() (member.Params, error) {
+	p, err := g.members.Params(0, 0)
+	p.Sentinel = g.sentinel.Socket
+	return p, err
+}
+
+// tenured waits until the leader's term is old enough for a sentinel to release it. Then it returns
+// the leader, at a random moment of its beats.
+func (g *Group) tenured(ctx context.Context) (*candidate, error) {
+	for {
+		c, err := g.anyMoment(ctx, g.system.Beat)
+		if err != nil {
+			return nil, err
+		}
+		var since time.Duration
+		g.note(func() { span, _ := c.track.Last(); since = span.From })
+		// The sentinel's count begins when it has read the Claim, which may be somewhat later.
+		left := since + g.system.Lease*11/10 - member.Now()
+		if left <= 0 {
+			return c, nil
+		}
+		if err := pause.For(ctx, left); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// killWatched kills a leader whose sentinel lives. No process is started meanwhile, since the
+// fail-over takes milliseconds.
+func (g *Group) killWatched(ctx context.Context, r *Results) error {
+	old, err := g.tenured(ctx)
+	if err != nil {
+		return err
+	}
+	g.calm.Lock()
+	defer g.calm.Unlock()
+	if err := g.sample(ctx, fine(g.system)); err != nil {
+		return err
+	}
+	if err := pause.For(ctx, restful); err != nil {
+		return err
+	}
+	took, err := g.succeeded(ctx, old)
+	if err != nil {
+		return err
+	}
+	r.take(func() { r.Killed = append(r.Killed, took) })
+	return g.sample(ctx, g.every)
+}
+
+// restful is how long a group is left alone between a command to all and a fault.
+const restful = 50 * time.Millisecond
+
+// strikeDead kills a candidate, and returns the time just before.
+func (g *Group) strikeDead(c *candidate) (time.Duration, error) {
+	g.note(func() { c.out = true })
+	return c.signal(syscall.SIGKILL)
+}
+
+// succeeded kills a leader, and returns the milliseconds until another member leads.
+func (g *Group) succeeded(ctx context.Context, old *candidate) (float64, error) {
+	at, err := g.strikeDead(old)
+	if err != nil {
+		return 0, err
+	}
+	_, next, err := g.awaitLeader(ctx, at, old)
+	g.remove(old)
+	return measure.Milliseconds(next.From - at), err
+}
+
+// killBoth kills the sentinel and then, at once, the leader, as when a machine dies.
+func (g *Group) killBoth(ctx context.Context, r *Results) error {
+	old, err := g.tenured(ctx)
+	if err != nil {
+		return err
+	}
+	g.sentinel.Kill()
+	took, err := g.succeeded(ctx, old)
+	if err == nil {
+		r.take(func() { r.Both = append(r.Both, took) })
+	}
+	return err
+}
+
+// lone kills the only member there is, and starts it again as soon as it has ended, as a supervisor
+// without a delay does. Its sentinel lives.
+func (g *Group) lone(ctx context.Context, r *Results) error {
+	old, err := g.tenured(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range g.others(old) {
+		if err := g.leave(ctx, c); err != nil {
+			return err
+		}
+	}
+	g.calm.Lock()
+	defer g.calm.Unlock()
+	if err := pause.For(ctx, restful); err != nil {
+		return err
+	}
+	usual := g.every
+	defer func() { g.every = usual }()
+	g.every = fine(g.system)
+	at, err := g.strikeDead(old)
+	if err != nil {
+		return err
+	}
+	g.remove(old)
+	if _, err := g.start(ctx, old.seat); err != nil {
+		return err
+	}
+	_, next, err := g.awaitLeader(ctx, at, nil)
+	if err != nil {
+		return err
+	}
+	r.take(func() { r.Lone = append(r.Lone, measure.Milliseconds(next.From-at)) })
+	return g.sample(ctx, usual)
+}

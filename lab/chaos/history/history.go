@@ -1,0 +1,86 @@
+// Package history has the record of a run for the checks: which members said that they led, the operations on the store, and
+// the faults. All times are by the machine's CLOCK_MONOTONIC.
+package history
+
+import (
+	"time"
+
+	"github.com/goneli/neli/lab/witness"
+)
+
+// Modes: every member has one Neli of each, which samples know by this number.
+const (
+	Exclusive = iota
+	NonExclusive
+	Modes
+)
+
+// ModeName names a mode in reports.
+func ModeName(mode int) string { return [...]string{"exclusive", "non-exclusive"}[mode] }
+
+// Life is what is known of one incarnation of a member.
+type Life struct {
+	Host   string // m1, m2, …
+	Member string // m1.1, m1.2, …: its incarnations
+	Born   time.Duration
+	Died   time.Duration // witness.Never if it lives
+	Killed bool          // it did not end by itself
+	Runs   witness.Runs
+	Stops  []witness.Span // when it was suspended
+	Ails   []Ail          // when its health check failed or hung
+}
+
+// Kinds of an Op.
+const (
+	Write = "write"
+	Read  = "read"
+	Fence = "fence" // a term claims: the store is to refuse all earlier ones from now on
+)
+
+// Outcomes of an Op. It is Unknown if no result was ever reported.
+const (
+	Accepted = "accepted" // a write or fence that was taken; a read that was answered
+	Rejected = "rejected" // a write or fence whose token was too low
+	NotSent  = "not sent" // without effect
+	Unknown  = "unknown"
+)
+
+// Op is one operation on the store.
+type Op struct {
+	Member   string
+	Kind     string
+	Role     int
+	Token    int64         // the token of the write, or the one that was read
+	Value    int64         // unique among writes
+	Checked  time.Duration // of a write: when leadership was checked
+	Invoked  time.Duration
+	Returned time.Duration // witness.Never if Unknown
+	Outcome  string
+}
+
+// Fault is something that was done, from its beginning to its repair.
+type Fault struct {
+	Step    int    // faults of one step belong together
+	Kind    string // of the step
+	Sort    string // of this fault: killed, stopped, cut off and so on
+	Label   string
+	Targets []string // hosts
+	Span    witness.Span
+	Crash   bool // members died
+	Gone    bool // nothing more comes from a member: the others must take over
+	Pair    bool // two brokers do not reach each other, and both reach all others
+	Cluster bool // brokers were not all well
+	Order   bool // members were told to hand over, and nothing disturbed them
+	Calm    bool // all was well when it began: groups were whole, roles led
+}
+
+// Record is everything that the oracle checks.
+type Record struct {
+	Start, End time.Duration // of the time under chaos, healing included
+	Roles      int
+	Lives      []Life
+	Ops        []Op
+	Orders     []Order
+	Log        ElectionLog
+	Faults     []Fault
+}

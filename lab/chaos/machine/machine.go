@@ -1,0 +1,438 @@
+// Package machine builds a cluster of brokers, members and a store, each on a host of its own, disturbs it according to a
+// plan, and returns the record of what happened.
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/lab/chaos/history"
+	"github.com/goneli/neli/lab/chaos/member"
+	"github.com/goneli/neli/lab/chaos/oracle"
+	"github.com/goneli/neli/lab/chaos/plan"
+	"github.com/goneli/neli/lab/chaos/store"
+	"github.com/goneli/neli/lab/chaos/wire"
+	"github.com/goneli/neli/lab/kafkatest"
+	"github.com/goneli/neli/lab/pause"
+	"github.com/goneli/neli/lab/witness"
+)
+
+// Options say what to build, and for how long to disturb it.
+type Options struct {
+	For        time.Duration // no fault begins later
+	Seed       uint64
+	Nomination neli.Nomination
+	Timeout    time.Duration // T of exclusive mode
+	Peers      bool          // no brokers: a log host in each member, and exclusive mode only
+	Stores     []string      // kinds of stores that leaders write to; roles use them in turn
+	Unfenced   bool          // leave out the fences, to see that the checks notice it
+	Sentinels  bool          // a sentinel beside each member
+	Only       []string      // kinds of faults; nil for all
+	First      []string      // kinds that come before all others
+	Dir        string        // for the logs of members and brokers
+	Scratch    string        // for the data of brokers and store
+	Log        *slog.Logger
+}
+
+// The size of what is built.
+const (
+	Members = 5
+	Brokers = 3
+	Roles   = 3
+)
+
+// Recovery is how long the runner waits, after the repair of a fault, for every role of both modes
+// to have a leader. Then it complains and goes on. LimitsOf has the bounds by which the oracle
+// judges each kind of fault.
+const Recovery = 30 * time.Second
+
+// closing bounds Close of all members at once. One member takes at most 10 s (drain) and 8 s
+// (overlap); the further 12 s for an unreachable broker do not occur here.
+const closing = 30 * time.Second
+
+// Pace is the timing of non-exclusive mode: the library's defaults.
+var Pace = oracle.Pace{Timeout: 18 * time.Second, Beat: 900 * time.Millisecond}
+
+// Parts of the bounds, as Kafka and the library document them.
+const (
+	session   = 6 * time.Second  // session timeout of a member of a group
+	rebalance = 5 * time.Second  // J: members learn of it at their heartbeats, cooperative-sticky takes two rounds, and one may have just begun
+	lag       = 30 * time.Second // replica.lag.time.max.ms: acks=all waits this long for a follower
+	clients   = 10 * time.Second // reconnect.backoff.max.ms, and requests in flight to the wrong broker
+	busy      = 2 * time.Second  // slack for a machine of two cores that runs ten processes
+)
+
+// LimitsOf returns the bounds of a run. In exclusive mode, a leader that falls silent is missed
+// after T′ and replaced within another T: the others answer each other, and the process that should
+// lead claims first. A leader that gives up cleanly costs no T′. With Assigned nomination the group
+// must also end the session and rebalance before a process may claim.
+func LimitsOf(o Options) oracle.Limits {
+	takeover, handover := 2*o.Timeout+busy, o.Timeout+busy
+	if o.Nomination == neli.Assigned {
+		takeover, handover = max(takeover, session+rebalance+o.Timeout+busy), rebalance+o.Timeout+busy
+	}
+	crash := session + rebalance + Pace.Beat + busy
+	l := oracle.Limits{
+		Recovery: oracle.Recovery{
+			Takeover: takeover, Handover: handover,
+			BrokerLost: plan.BrokerSession + clients + takeover,
+			Parted:     lag + clients + takeover,
+			Repaired:   plan.BrokerSession + takeover,
+			Presuming:  crash, PresumingRepaired: plan.BrokerSession + crash,
+		},
+		Pace:     Pace,
+		Peers:    o.Peers,
+		Crash:    crash,
+		Register: time.Minute,
+		// The library's DrainTimeout, its wait for a successor, its interval between health checks,
+		// and its limit for one check.
+		Will: oracle.Will{Timeout: o.Timeout, Drain: 10 * time.Second, Wait: 4 * time.Second, Check: time.Second,
+			Hang: 5 * time.Second, Away: 10 * time.Second, Slack: busy},
+	}
+	if o.Nomination == neli.Open {
+		l.Will.Wait = min(max(time.Second, o.Timeout/5), 15*time.Second) // for the successor's answer
+	}
+	return l
+}
+
+// Outcome is the result of a run.
+type Outcome struct {
+	Record     history.Record
+	Log        []store.Entry
+	Complaints []string // what the runner itself found wrong
+	Packets    wire.Count
+
+	StoreVersion string
+}
+
+type machine struct {
+	Options
+	net     *wire.Net
+	store   *store.Server
+	cluster *kafkatest.Cluster
+	groups  *groups
+	steps   int
+	leaning plan.Leaning
+	orders  atomic.Int64
+
+	mu      sync.Mutex
+	guests  []*guest          // present and former
+	present map[string]*guest // by host
+	keepers map[string]*keeper
+	faults  []history.Fault
+	wrong   []string
+}
+
+// Directories below Options.Dir.
+const (
+	MembersDir = "members"
+	BrokersDir = "brokers"
+)
+
+// Host names.
+const (
+	hostRunner = "runner"
+	hostStore  = "store"
+)
+
+func brokerHost(i int) string { return fmt.Sprintf("b%d", i+1) }
+func memberHost(i int) string { return fmt.Sprintf("m%d", i+1) }
+
+// FaultHosts returns the names of all hosts to which something may be done.
+func (o Options) FaultHosts() []string {
+	var names []string
+	if !o.Peers {
+		names = brokerHosts()
+	}
+	return append(append(names, MemberHosts()...), hostStore)
+}
+
+func brokerHosts() (names []string) {
+	for i := range Brokers {
+		names = append(names, brokerHost(i))
+	}
+	return names
+}
+
+// MemberHosts returns the names of the members' hosts.
+func MemberHosts() []string {
+	var names []string
+	for i := range Members {
+		names = append(names, memberHost(i))
+	}
+	return names
+}
+
+// Run does a whole run. An error means that the run has no result.
+func Run(ctx context.Context, o Options) (*Outcome, error) {
+	m := &machine{Options: o, present: map[string]*guest{}, keepers: map[string]*keeper{}, leaning: plan.LeaningOf(o.Seed)}
+	defer m.close()
+	if err := m.build(ctx); err != nil {
+		return nil, fmt.Errorf("building the cluster: %w", err)
+	}
+	if !pause.Until(ctx, 2*time.Minute, func() bool { return m.unwell(ctx) == "" }) {
+		return nil, errors.Join(errors.New("in a cluster that nothing disturbs "+m.unwell(ctx)), ctx.Err())
+	}
+	if m.Sentinels {
+		m.checkNamespaces()
+	}
+	record := history.Record{Start: witness.Now(), Roles: Roles}
+	m.Log.Info("every role has a leader; chaos begins", "for", o.For, "seed", o.Seed)
+	err := m.disturb(ctx)
+	if !m.Peers {
+		m.share(ctx)
+	}
+	record.End = witness.Now()
+	if err != nil {
+		return nil, err
+	}
+	m.dismiss()
+	return m.collect(ctx, record)
+}
+
+func (m *machine) build(ctx context.Context) (err error) {
+	if m.net, err = wire.New(m.Seed, append([]string{hostRunner}, m.FaultHosts()...)...); err != nil {
+		return err
+	}
+	m.spread()
+	for _, dir := range []string{MembersDir, BrokersDir} {
+		if err := os.MkdirAll(filepath.Join(m.Dir, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	runner, db := m.net.Host(hostRunner), m.net.Host(hostStore)
+	both, bothCtx := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		m.store, err = store.Start(bothCtx, db, db.IP, runner, filepath.Join(m.Scratch, "store"), Roles)
+		return err
+	})
+	if !m.Peers {
+		both.Go(func() error { return m.startBrokers(bothCtx) })
+	}
+	if err := both.Wait(); err != nil {
+		return err
+	}
+	for i := range Members {
+		if m.Sentinels {
+			if err := m.post(memberHost(i)); err != nil {
+				return err
+			}
+		}
+		if err := m.enlist(memberHost(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *machine) startBrokers(ctx context.Context) (err error) {
+	runner := m.net.Host(hostRunner)
+	m.cluster, err = kafkatest.Start(ctx, kafkatest.Options{Brokers: Brokers, Hosts: m.net.Brokers(brokerHosts()...), Dial: runner.Dial,
+		Dir: filepath.Join(m.Scratch, "kafka"), Log: m.Log,
+		// Partitions return to their preferred leader within seconds of its return, not minutes.
+		// Otherwise one broker would lead them all after a few faults, and restarts of the others
+		// would have no effect.
+		BrokerProps: map[string]string{"leader.imbalance.check.interval.seconds": "5"}})
+	if err != nil {
+		return err
+	}
+	if m.groups, err = newGroups(m.cluster.Bootstrap(), runner.Dial); err != nil {
+		return err
+	}
+	return store.MakeTopic(ctx, m.groups.client, Roles)
+}
+
+// enlist starts a member on a host that has none.
+func (m *machine) enlist(host string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	incarnation := 1
+	for _, g := range m.guests {
+		if g.host == host {
+			incarnation++
+		}
+	}
+	params := member.Params{
+		Name:       fmt.Sprintf("%s.%d", host, incarnation),
+		Number:     int64(len(m.guests) + 1),
+		Seed:       m.Seed,
+		DSN:        m.store.DSN,
+		Unfenced:   m.Unfenced,
+		Sentinel:   m.socket(host),
+		Roles:      Roles,
+		Nomination: m.Nomination,
+		Leaning:    m.leaning,
+		Timeout:    m.Timeout,
+		Writers:    3,
+		WriteEvery: 300 * time.Millisecond,
+		ReadEvery:  200 * time.Millisecond,
+		PauseOften: 0.08,
+		// Longer than a fail-over, with Assigned nomination too, and shorter than the
+		// library's DrainTimeout of 10 s.
+		PauseAtMost: 8 * time.Second,
+	}
+	if m.Unfenced {
+		params.PauseOften = 0 // one write of each term is always delayed
+	}
+	for role := range Roles {
+		params.Stores = append(params.Stores, m.storeOf(role))
+	}
+	if m.Peers {
+		params.Peers = m.peers()
+	} else {
+		params.Bootstrap = m.cluster.Bootstrap()
+	}
+	g, err := newGuest(m.net.Host(host), filepath.Join(m.Dir, MembersDir), params, m.Sentinels && apart[host].member)
+	if g != nil {
+		m.guests = append(m.guests, g)
+		m.present[host] = g
+	}
+	return err
+}
+
+func (m *machine) guest(host string) *guest {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.present[host]
+}
+
+// leader returns the host of the member that leads a role, if one does.
+func (m *machine) leader(mode, role int) (string, bool) {
+	for _, host := range MemberHosts() {
+		if g := m.guest(host); g != nil && g.answers(mode, role) != witness.No {
+			return host, true
+		}
+	}
+	return "", false
+}
+
+// disturb carries out the plan until the time is over. Every fault is repaired when it returns.
+func (m *machine) disturb(ctx context.Context) error {
+	size := plan.Size{Members: Members, Brokers: Brokers, Roles: Roles}
+	steps := plan.First(plan.Steps(m.Seed, size), m.First)
+	switch {
+	case m.Peers:
+		steps = plan.PeerSteps(m.Seed, size, m.Timeout)
+	case m.Nomination == neli.Assigned:
+		steps = plan.Assigned(steps)
+	}
+	if m.Sentinels {
+		steps = plan.SentinelSteps(steps, m.Seed, size, m.Timeout)
+	}
+	if m.Only != nil {
+		steps = plan.Only(steps, m.Only)
+	}
+	end := witness.Now() + m.For
+	for s := range steps {
+		if witness.Now() >= end {
+			break
+		}
+		if err := m.step(ctx, s); err != nil {
+			return err
+		}
+		if err := m.settle(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *machine) complain(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
+	m.Log.Error(m.wrong[len(m.wrong)-1])
+}
+
+// dismiss closes all members at once, in good order.
+func (m *machine) dismiss() {
+	var leaving sync.WaitGroup
+	for _, host := range MemberHosts() {
+		g := m.guest(host)
+		leaving.Go(func() {
+			if !m.leave(g, closing) {
+				m.complain("%s: Close did not return within %v", g.name, closing)
+				g.kill()
+			}
+		})
+	}
+	leaving.Wait()
+}
+
+// leave closes a member, and waits until its process ends.
+func (m *machine) leave(g *guest, within time.Duration) bool {
+	if err := g.say(member.Command{Do: member.DoClose}); err != nil {
+		return !g.running() // complaints reports that
+	}
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-g.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// collect puts the record together, after all members have ended.
+func (m *machine) collect(ctx context.Context, record history.Record) (*Outcome, error) {
+	log, err := m.store.Log(ctx, m.net.Host(hostRunner))
+	if err != nil {
+		return nil, err
+	}
+	if !m.Peers {
+		if record.Log, err = m.readLog(ctx); err != nil {
+			return nil, err
+		}
+		committed, err := m.committed(ctx)
+		if err != nil {
+			return nil, err
+		}
+		log = append(log, committed...)
+	}
+	record.Faults = m.faults
+	record.Orders = m.told()
+	complaints := m.wrong
+	for _, g := range m.guests {
+		record.Lives = append(record.Lives, g.life())
+		record.Ops = append(record.Ops, g.operations()...)
+		complaints = append(complaints, g.complaints()...)
+	}
+	return &Outcome{Record: record, Log: log, Complaints: complaints, Packets: m.net.Total(),
+		StoreVersion: m.store.Version}, nil
+}
+
+// close kills everything that still runs, whatever state it is in, and keeps the brokers' logs.
+func (m *machine) close() {
+	for _, g := range m.guests {
+		g.kill()
+	}
+	for _, k := range m.keepers {
+		k.kill()
+	}
+	if m.groups != nil {
+		m.groups.close()
+	}
+	if m.cluster != nil {
+		if err := m.cluster.KeepLogs(filepath.Join(m.Dir, BrokersDir)); err != nil {
+			m.Log.Warn("keeping the brokers' logs", "error", err)
+		}
+		m.cluster.Stop()
+	}
+	if m.store != nil {
+		m.store.Stop()
+	}
+	if m.net != nil {
+		m.net.Close()
+	}
+}

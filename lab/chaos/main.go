@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/lab/chaos/client"
+	"github.com/goneli/neli/lab/chaos/jail"
+	"github.com/goneli/neli/lab/chaos/machine"
+	"github.com/goneli/neli/lab/chaos/member"
+	"github.com/goneli/neli/lab/chaos/oracle"
+	"github.com/goneli/neli/lab/chaos/plan"
+	"github.com/goneli/neli/lab/chaos/report"
+	"github.com/goneli/neli/lab/chaos/sentinel"
+	"github.com/goneli/neli/lab/chaos/store"
+	"github.com/goneli/neli/lab/kafkatest"
+)
+
+// Exit codes.
+const (
+	exitOK        = 0
+	exitViolation = 1
+	exitSetUp     = 2
+)
+
+func main() {
+	if os.Getenv(member.Env) != "" {
+		if err := member.Main(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if os.Getenv(sentinel.Env) != "" {
+		if err := sentinel.Main(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(run())
+}
+
+func run() int {
+	o, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	}
+	if err == nil {
+		err = possible(o)
+	}
+	code := exitSetUp
+	if err == nil {
+		// The run ends in any case: building takes up to two minutes, the first leaders take as long, and the last fault
+		// may take one and a half.
+		code, err = jail.Run(o.For+10*time.Minute, func(ctx context.Context) (int, error) { return disturb(ctx, o) })
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		return exitSetUp
+	}
+	return code
+}
+
+func parse(args []string) (machine.Options, error) {
+	var o machine.Options
+	var nomination, only, first, stores string
+	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	flags.DurationVar(&o.For, "for", 3*time.Minute, "how long faults go on; building and closing come on top")
+	flags.Uint64Var(&o.Seed, "seed", 1, "decides which faults, in which order")
+	flags.StringVar(&nomination, "nomination", "open", "open or assigned: who may claim in exclusive mode")
+	flags.DurationVar(&o.Timeout, "t", 2*time.Second, "T, HeartbeatTimeout of the exclusive mode")
+	flags.BoolVar(&o.Peers, "peers", false, "no brokers: five members with a log host each inside, exclusive mode only")
+	flags.StringVar(&stores, "stores", "", "what leaders write to, role by role in turn, separated by semicolons: "+strings.Join(store.Kinds(true), "; ")+" (with brokers); all if nothing is said")
+	flags.BoolVar(&o.Unfenced, "unfenced", false, "leave out the fences of hold and transactions: the checks must notice it")
+	flags.BoolVar(&o.Sentinels, "sentinels", false, "a sentinel beside each member, and faults of these in turn with the others: "+strings.Join(plan.SentinelKinds(), "; "))
+	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(), "; ")+"; with -peers: "+strings.Join(plan.PeerKinds(), "; "))
+	flags.StringVar(&first, "first", "", "kinds of faults that come before all others, likewise")
+	flags.StringVar(&o.Dir, "out", "chaos-report", "directory of the report; a former report there is replaced")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if o.For <= 0 {
+		return o, fmt.Errorf("-for is %v, must be positive", o.For)
+	}
+	// What three brokers need on a quiet network, by measurement.
+	if minimum := 500 * time.Millisecond; o.Timeout < minimum {
+		return o, fmt.Errorf("-t is %v, must be at least %v", o.Timeout, minimum)
+	}
+	switch nomination {
+	case "open":
+		o.Nomination = neli.Open
+	case "assigned":
+		o.Nomination = neli.Assigned
+	default:
+		return o, fmt.Errorf("-nomination is %q, must be open or assigned", nomination)
+	}
+	o.Only, o.First, o.Stores = names(only), names(first), names(stores)
+	if o.Stores == nil {
+		o.Stores = store.Kinds(!o.Peers)
+	}
+	err := store.Check(o.Stores, !o.Peers)
+	if err != nil {
+		return o, err
+	}
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return o, err
+	}
+	if o.Dir == jail.Scratch || strings.HasPrefix(o.Dir, jail.Scratch+"/") {
+		return o, fmt.Errorf("-out is %s: what is below %s does not outlive the run", o.Dir, jail.Scratch)
+	}
+	if o.Peers {
+		if o.Nomination != neli.Open || o.First != nil {
+			return o, errors.New("-peers goes with -nomination open, and without -first")
+		}
+		return o, check(o, o.Only, plan.CheckPeers)
+	}
+	brokers := func(names []string) error { return plan.Check(names, o.Nomination == neli.Open) }
+	return o, errors.Join(check(o, o.Only, brokers), brokers(o.First))
+}
+
+// check checks the names of faults.
+func check(o machine.Options, names []string, others func([]string) error) error {
+	if o.Sentinels {
+		return plan.CheckSentinels(names, others)
+	}
+	return others(names)
+}
+
+// names splits a list. It returns nil for an empty one.
+func names(list string) []string {
+	var out []string
+	for name := range strings.SplitSeq(list, ";") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// possible returns everything that is missing here.
+func possible(o machine.Options) error {
+	missing := []error{jail.Possible()}
+	if _, err := client.Provider(); err != nil {
+		missing = append(missing, err)
+	}
+	if _, err := store.Find(); err != nil {
+		missing = append(missing, err)
+	}
+	if err := kafkatest.Find(); err != nil && !o.Peers {
+		missing = append(missing, err)
+	}
+	return errors.Join(missing...)
+}
+
+// disturb is the run itself, in the jail.
+func disturb(ctx context.Context, o machine.Options) (int, error) {
+	// Not the directory itself, which may have other files.
+	for _, name := range []string{machine.MembersDir, machine.BrokersDir, report.TextName, report.TimelineName} {
+		if err := os.RemoveAll(filepath.Join(o.Dir, name)); err != nil {
+			return 0, err
+		}
+	}
+	o.Scratch = jail.Scratch
+	o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	outcome, err := machine.Run(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	return judge(o, outcome)
+}
+
+func kernel() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return err.Error()
+	}
+	return unix.ByteSliceToString(name.Release[:])
+}
+
+func preferences(o machine.Options) string {
+	if o.Nomination == neli.Assigned {
+		return plan.Indifferent.String()
+	}
+	return plan.LeaningOf(o.Seed).String()
+}
+
+// far names the member that is farther away than the others.
+func far(o machine.Options) string {
+	host := machine.FarHost(o)
+	if host == "" {
+		return "none"
+	}
+	return fmt.Sprintf("%s, round trips longer by %v", host, plan.Far)
+}
+
+// where names what carries the election.
+func where(o machine.Options) string {
+	if o.Peers {
+		return fmt.Sprintf("%d log hosts inside the members", machine.Members)
+	}
+	return fmt.Sprintf("%d brokers, Kafka %s", machine.Brokers, kafkatest.KafkaVersion)
+}
+
+// written names the stores that the leaders write to.
+func written(o machine.Options) string {
+	names := strings.Join(o.Stores, ", ")
+	if o.Unfenced {
+		names += " without their fences"
+	}
+	return names
+}
+
+// transport names what connects the members.
+func transport(o machine.Options) string {
+	if o.Peers {
+		return "package peers"
+	}
+	return client.Version()
+}
+
+// judge writes the report and decides the exit code.
+func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
+	verdict := oracle.Judge(outcome.Record, outcome.Log, machine.LimitsOf(o))
+	verdict.Violations = append(outcome.Complaints, verdict.Violations...)
+	subject := report.Subject{
+		Settings: [][2]string{
+			{"seed", fmt.Sprint(o.Seed)},
+			{"nomination", o.Nomination.String()},
+			{"preferences", preferences(o)},
+			{"far member", far(o)},
+			{"T", o.Timeout.String()},
+			{"time", (outcome.Record.End - outcome.Record.Start).Round(100 * time.Millisecond).String()},
+			{"on", where(o)},
+			{"members", fmt.Sprint(machine.Members)},
+			{"roles", fmt.Sprint(machine.Roles)},
+			{"database", outcome.StoreVersion},
+			{"stores, by role", written(o)},
+			{"client", transport(o)},
+			{"sentinels", fmt.Sprint(o.Sentinels)},
+			{"machine", fmt.Sprintf("%d cores, Linux %s, %s", runtime.NumCPU(), kernel(), runtime.Version())},
+		},
+		Record:  outcome.Record,
+		Verdict: verdict,
+		Packets: outcome.Packets,
+		Hosts:   o.FaultHosts(),
+		Members: machine.MemberHosts(),
+		Dir:     o.Dir,
+	}
+	if !o.Peers {
+		subject.Presumption = machine.Pace.Presumption()
+	}
+	if err := report.Write(subject); err != nil {
+		return 0, err
+	}
+	report.Text(os.Stdout, subject)
+	fmt.Printf("\n%s and %s, and the logs of members and brokers, are in %s\n", report.TextName, report.TimelineName, o.Dir)
+	if len(verdict.Violations) > 0 {
+		return exitViolation, nil
+	}
+	return exitOK, nil
+}

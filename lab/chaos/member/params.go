@@ -1,0 +1,89 @@
+// Package member is a member process: the runner's binary, executed again. It has one exclusive Neli, whose leaders write to the
+// store, and one non-exclusive Neli. It samples its own leadership each millisecond, and reports everything to the runner by a
+// pipe and by shared memory, never by the network that is being disturbed.
+package member
+
+import (
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/lab/chaos/history"
+	"github.com/goneli/neli/lab/chaos/plan"
+)
+
+// Env makes the binary a member. Its standard input has the parameters and then commands, its
+// standard output its reports; descriptor 3 is the shared memory of its samples, 4 its log.
+const Env = "NELI_CHAOS_MEMBER"
+
+// Group is the name of the group of all members in a mode.
+func Group(mode int) string { return "chaos-" + history.ModeName(mode) }
+
+// Params is what a member reads first.
+type Params struct {
+	Name        string // m1.1, m1.2, …
+	Number      int64  // unique among all processes of all members; makes values unique
+	Seed        uint64
+	Bootstrap   string
+	Peers       map[string]string // addresses by host name, in place of brokers: each has a log host inside
+	DSN         string
+	Stores      []string // kinds of what leaders write to, by role
+	Unfenced    bool     // store.Config
+	Sentinel    string   // the socket of the sentinel beside it; none if empty
+	Roles       int
+	Nomination  neli.Nomination
+	Leaning     plan.Leaning
+	Timeout     time.Duration // T of exclusive mode
+	Writers     int           // of each role that is led
+	WriteEvery  time.Duration // each of them
+	ReadEvery   time.Duration
+	PauseOften  float64       // the fraction of writes that are held up between check and deed,
+	PauseAtMost time.Duration // and for how long
+}
+
+// Command is what a member is told, one JSON value a line.
+type Command struct {
+	Do   string
+	ID   int64  // of an order; its reports have it, too
+	Role int    // transfer
+	To   string // transfer: the name of the member
+}
+
+// Commands. Orders are for exclusive mode, health is for both.
+const (
+	DoClose    = "close" // close all Nelis, report it, and end
+	DoTransfer = history.Transfer
+	DoStepDown = history.StepDown
+	DoAil      = "ail"  // the health check fails from now on
+	DoHang     = "hang" // it does not return from now on
+	DoBeWell   = "be well"
+	DoExec     = "exec"        // be another program, which does nothing
+	DoReplace  = "close files" // lose the pidfds and the connection to the sentinel, beneath the library
+)
+
+// A member reports these, one JSON value a line. It writes each line by one call, and a line is so
+// short that the kernel takes it whole: SIGKILL neither loses nor cuts a report.
+const (
+	SayID     = "id"     // its process's id in exclusive mode
+	SayEvent  = "event"  // a barrier was called
+	SayInvoke = "invoke" // an operation begins
+	SayReturn = "return" // it has ended
+	SayClosed = "closed" // Close has returned, for all Nelis
+	SayEnded  = "ended"  // Lead has returned before Close
+	SayOrder  = "order"  // Transfer or StepDown is called, or has returned
+	SayHealth = "health" // from now on the health check does what the text says
+	// SayReplaced: so many files, as the id says, are others now.
+	SayReplaced = "replaced"
+)
+
+// Line is one report.
+type Line struct {
+	At    time.Duration
+	Say   string
+	Mode  int         `json:",omitempty"`
+	Text  string      `json:",omitempty"` // event: acquired and so on; closed, ended: the error; health: the command
+	Terms []neli.Term `json:",omitempty"`
+	ID    int64       `json:",omitempty"` // of an operation
+	Op    *history.Op `json:",omitempty"`
+
+	Order *history.Order `json:",omitempty"`
+}

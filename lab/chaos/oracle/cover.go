@@ -1,0 +1,89 @@
+package oracle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goneli/neli/lab/chaos/history"
+	"github.com/goneli/neli/lab/witness"
+)
+
+// idle returns the times at which a life certainly did not lead a role in
+// non-exclusive mode.
+func idle(l history.Life, role int) []witness.Span {
+	runs := l.Runs.Of(history.NonExclusive, role)
+	if len(runs) == 0 { // it ended before its sampler ran, and long before it could be elected
+		return []witness.Span{{From: -witness.Never, To: witness.Never}}
+	}
+	return runs.Idle(l.Born, l.Died)
+}
+
+// uncovered returns the times at which no member led, where that is certain: every
+// one of them is proven idle.
+func uncovered(r history.Record, role int) []witness.Span {
+	common := []witness.Span{{From: r.Start, To: r.End}}
+	for _, l := range r.Lives {
+		common = witness.Intersect(common, witness.Union(idle(l, role)))
+	}
+	return common
+}
+
+// Promise is what non-exclusive mode promises under a fault.
+type Promise int
+
+const (
+	// Covered: there is a leader at every instant, for the old one lives.
+	Covered Promise = iota
+	// Crashed: there is none for a bounded time, for the old one is dead.
+	Crashed
+	// None: nothing is promised; the brokers are not all well, or something else
+	// was still being recovered from.
+	None
+)
+
+// PromiseUnder returns the promise that holds for a gap: the weakest of all faults
+// of the step that answers for it, and of those that came after while it lasted.
+func PromiseUnder(faults []history.Fault, cause history.Fault, until time.Duration) Promise {
+	p := Covered
+	for _, f := range faults {
+		switch {
+		case f.Step < cause.Step || f.Span.From > until:
+		case f.Cluster || !f.Calm:
+			p = max(p, None)
+		case f.Crash:
+			p = max(p, Crashed)
+		}
+	}
+	return p
+}
+
+// CoverFaults names the times at which a role certainly had no leader in
+// non-exclusive mode though one is promised. The bound is for those whose leader
+// died: S + J + B and what a busy machine adds.
+func CoverFaults(r history.Record, role int, p Pace, bound time.Duration) []string {
+	var faults []string
+	gaps := Gaps(r, history.NonExclusive, role, p, 0)
+	for _, s := range uncovered(r, role) {
+		// Certainty may begin later than the gap in which it lies, and end sooner: the
+		// gap tells what it stems from.
+		gap := witness.Span{From: s.From, To: s.To}
+		for _, g := range gaps {
+			if g.Span.Meets(s) {
+				gap = witness.Span{From: min(gap.From, g.From), To: max(gap.To, g.To)}
+			}
+		}
+		f := cause(r, history.NonExclusive, role, gap.From, p)
+		what := fmt.Sprintf("non-exclusive role %d: certainly no leader for %v (from %.3f) after %q (%s)",
+			role, s.Length().Round(10*time.Microsecond), s.From.Seconds(), f.Kind, f.Label)
+		switch PromiseUnder(r.Faults, f, gap.To) {
+		case Covered:
+			faults = append(faults, what+", though its leader lived and the brokers were well")
+		case Crashed:
+			if s.Length() > bound {
+				faults = append(faults, fmt.Sprintf("%s, longer than S + J + B = %v", what, bound))
+			}
+		case None:
+		}
+	}
+	return faults
+}

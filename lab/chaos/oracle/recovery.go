@@ -1,0 +1,93 @@
+package oracle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goneli/neli/lab/chaos/history"
+	"github.com/goneli/neli/lab/witness"
+)
+
+// Recovery has the longest times that a role may be without a leader, by kind of fault. Most are bounds of the whole gap, even if
+// the fault still lasts when the next leader leads, since the others are well. A fault without such a bound has one after its
+// repair.
+type Recovery struct {
+	// Exclusive mode, the brokers well: the leader is gone; it gives up in order.
+	Takeover, Handover time.Duration
+	// Exclusive mode: one broker is killed, suspended or cut off from all; two of them
+	// do not reach each other.
+	BrokerLost, Parted time.Duration
+	// Exclusive mode, after the repair of anything that disturbed brokers.
+	Repaired time.Duration
+	// Non-exclusive mode, after the repair: of what disturbed members, of anything.
+	// What holds while it lasts is CoverFaults's.
+	Presuming, PresumingRepaired time.Duration
+}
+
+// unbounded is the bound of a gap for which nothing is promised while a fault lasts.
+const unbounded = witness.Never
+
+// bounds returns how long a gap of a mode may be in all that a fault answers for,
+// and how long what is left of it after the repair.
+func (b Recovery) bounds(mode int, f history.Fault) (whole, after time.Duration) {
+	if mode == history.NonExclusive {
+		if f.Cluster {
+			return unbounded, b.PresumingRepaired
+		}
+		return unbounded, b.Presuming
+	}
+	switch whole = unbounded; {
+	case !f.Calm: // the groups were not whole, or not all was led
+	case f.Pair:
+		whole = b.Parted
+	case f.Cluster && (f.Sort == "killed" || f.Sort == "stopped" || f.Sort == "cut off"):
+		whole = b.BrokerLost
+	case f.Cluster:
+	case f.Gone:
+		whole = b.Takeover
+	case f.Order || f.Sort == "restarted" || f.Sort == "unhealthy":
+		whole = b.Handover
+	}
+	if f.Cluster {
+		return whole, b.Repaired
+	}
+	return whole, b.Takeover
+}
+
+// Recovered checks every gap against the longest bound of the faults behind it: those of its step, and those that came while it
+// lasted.
+func Recovered(r history.Record, gaps []Gap, b Recovery) []string {
+	var disturbed []witness.Span
+	for _, f := range r.Faults {
+		disturbed = append(disturbed, f.Span)
+	}
+	quiet := witness.Without(witness.Span{From: r.Start, To: r.End}, disturbed)
+	var faults []string
+	for _, g := range gaps {
+		whole, after := b.of(r.Faults, g)
+		what := fmt.Sprintf("%s role %d: no leader for %v (from %.3f), after %q",
+			history.ModeName(g.Mode), g.Role, g.Length().Round(time.Millisecond), g.From.Seconds(), g.Kind)
+		if g.Length() > whole {
+			faults = append(faults, fmt.Sprintf("%s, longer than %v", what, whole))
+			continue
+		}
+		for _, s := range witness.Intersect([]witness.Span{g.Span}, quiet) {
+			if s.Length() > after {
+				faults = append(faults, fmt.Sprintf("%s: %v of it while nothing was disturbed, longer than %v",
+					what, s.Length().Round(time.Millisecond), after))
+			}
+		}
+	}
+	return faults
+}
+
+func (b Recovery) of(faults []history.Fault, g Gap) (whole, after time.Duration) {
+	whole, after = b.bounds(g.Mode, history.Fault{Calm: true, Order: true}) // before any fault: who gives up gives up in order
+	for _, f := range faults {
+		if f.Step >= g.Step && f.Span.From <= g.To {
+			w, a := b.bounds(g.Mode, f)
+			whole, after = max(whole, w), max(after, a)
+		}
+	}
+	return whole, after
+}

@@ -1,0 +1,93 @@
+package oracle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goneli/neli/lab/chaos/history"
+	"github.com/goneli/neli/lab/witness"
+)
+
+// enough is the share of a life that must be sampled. Starts of brokers, which take both cores for a moment, explain the rest. A
+// stall of the machine says nothing of the sampler either, and may be a large share of a short life.
+const (
+	enough = 0.9
+	stall  = 2 * time.Second
+)
+
+// Two ends of a life are not sampled: a process has to start and to reach the
+// cluster, and to end. A life that is shorter than brief tells nothing of its share.
+const (
+	starting = 15 * time.Second
+	ending   = time.Second
+	brief    = 2 * time.Second
+)
+
+// unsampled lists the roles, of either mode, that were not sampled enough, in the life from the first sample to its end without
+// suspensions. It says how much of the missing time other lives were sampled: if hardly any, the whole machine stood still.
+func unsampled(l history.Life, lives []history.Life, roles int) []string {
+	var faults []string
+	for mode := range history.Modes {
+		for role := range roles {
+			what := fmt.Sprintf("%s, %s role %d", l.Member, history.ModeName(mode), role)
+			runs := l.Runs.Of(mode, role)
+			if len(runs) == 0 {
+				if min(l.Died, witness.Never/2)-l.Born > starting {
+					faults = append(faults, what+": never sampled")
+				}
+				continue
+			}
+			if late := runs[0].First.Before - l.Born; late > starting {
+				faults = append(faults, fmt.Sprintf("%s: not sampled for %v after its birth", what, late.Round(time.Millisecond)))
+			}
+			awake, missing := sampled(l, runs)
+			all := total(awake)
+			if share := 1 - float64(total(missing))/float64(max(1, all)); all > brief && total(missing) > stall && share < enough {
+				faults = append(faults, fmt.Sprintf("%s: only %.0f %% of its life was sampled; of the missing %v others were sampled for %v, in %v",
+					what, 100*share, total(missing), total(witness.Intersect(missing, sampledOthers(l, lives))), missing))
+			}
+		}
+	}
+	return faults
+}
+
+// sampled returns when a life should have been sampled, and when the samples of one role do not cover it.
+func sampled(l history.Life, runs witness.Runs) (awake, missing []witness.Span) {
+	end := l.Died - ending
+	if l.Died == witness.Never { // it lived when the record was taken
+		end = runs[len(runs)-1].Last.Before
+	}
+	awake = witness.Without(witness.Span{From: runs[0].First.After, To: end}, l.Stops)
+	proven := proofs(runs)
+	for _, a := range awake {
+		missing = append(missing, witness.Without(a, proven)...)
+	}
+	return awake, missing
+}
+
+// sampledOthers returns when any life but l was sampled, for whatever role.
+func sampledOthers(l history.Life, lives []history.Life) []witness.Span {
+	var spans []witness.Span
+	for _, o := range lives {
+		if o.Member != l.Member {
+			spans = append(spans, proofs(o.Runs)...)
+		}
+	}
+	return witness.Union(spans)
+}
+
+func proofs(runs witness.Runs) []witness.Span {
+	var spans []witness.Span
+	for _, r := range runs {
+		spans = append(spans, r.Proven())
+	}
+	return witness.Union(spans)
+}
+
+func total(spans []witness.Span) time.Duration {
+	var sum time.Duration
+	for _, s := range spans {
+		sum += s.Length()
+	}
+	return sum
+}

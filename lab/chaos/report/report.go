@@ -1,0 +1,216 @@
+// Package report writes the report of a run: a text and a timeline.
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/goneli/neli/lab/chaos/history"
+	"github.com/goneli/neli/lab/chaos/oracle"
+	"github.com/goneli/neli/lab/chaos/wire"
+	"github.com/goneli/neli/lab/witness"
+)
+
+// Subject is everything that is reported.
+type Subject struct {
+	Settings [][2]string // in order: seed, versions and so on
+	Record   history.Record
+	Verdict  oracle.Verdict
+	Packets  wire.Count
+	Hosts    []string // of faults, in the order of their lanes
+	Members  []string // hosts of members
+	// Presumption is how long a suspended member of non-exclusive mode is still drawn as leading; 0
+	// without that mode.
+	Presumption time.Duration
+	Dir         string
+}
+
+// Names of the files.
+const (
+	TextName     = "report.txt"
+	TimelineName = "timeline.svg"
+)
+
+// Write writes both files.
+func Write(s Subject) error {
+	for name, f := range map[string]func(io.Writer, Subject){TextName: Text, TimelineName: Timeline} {
+		file, err := os.Create(filepath.Join(s.Dir, name))
+		if err != nil {
+			return err
+		}
+		f(file, s)
+		if err := file.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Text writes the report for reading.
+func Text(to io.Writer, s Subject) {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	verdict := "OK: no violation"
+	if n := len(s.Verdict.Violations); n > 0 {
+		verdict = "FAILED: " + violations(n)
+	}
+	fmt.Fprintf(w, "%s\n\n", verdict)
+	for _, v := range s.Verdict.Violations {
+		fmt.Fprintf(w, "! %s\n", v)
+	}
+	if len(s.Verdict.Violations) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, pair := range s.Settings {
+		fmt.Fprintf(w, "%s\t%s\n", pair[0], pair[1])
+	}
+	fmt.Fprintf(w, "packets\t%d carried, %d cut off, %d lost, %d dropped from full queues\n",
+		s.Packets.Carried, s.Packets.Cut, s.Packets.Lost, s.Packets.Overflowed)
+	faultTable(w, s)
+	gapTable(w, s)
+	storeTable(w, s)
+	orderTable(w, s)
+	termTable(w, s)
+	longGaps(w, s)
+}
+
+func violations(n int) string {
+	if n == 1 {
+		return "1 violation"
+	}
+	return fmt.Sprintf("%d violations", n)
+}
+
+func faultTable(w io.Writer, s Subject) {
+	fmt.Fprintf(w, "\nFaults\t\t\t\nfrom\tto\tkind\twhat\n")
+	for _, f := range sorted(s.Record.Faults) {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.at(f.Span.From), s.at(f.Span.To), f.Kind, f.Label)
+	}
+}
+
+// gapTable has the times without a leader by kind of fault. A gap of a role lasts from the last
+// proof of one leader to the first proof of the next. If the fault struck members, its row has only
+// the roles that these led; roles of others that moved have a row of their own.
+func gapTable(w io.Writer, s Subject) {
+	counts, steps := map[string]int{}, map[int]bool{}
+	for _, f := range s.Record.Faults {
+		if !steps[f.Step] {
+			steps[f.Step] = true
+			counts[f.Kind]++
+		}
+	}
+	for mode := range history.Modes {
+		if mode == history.NonExclusive && s.Presumption == 0 {
+			return
+		}
+		fmt.Fprintf(w, "\nTime without a leader, %s, ms, over %d roles\t\t\t\t\t\t\n", history.ModeName(mode), s.Record.Roles)
+		fmt.Fprintf(w, "after\tfaults\tgaps\tmedian\tp90\tmax\ttotal\n")
+		kinds := []string{oracle.NoFault}
+		for _, f := range sorted(s.Record.Faults) {
+			if !slices.Contains(kinds, f.Kind) {
+				kinds = append(kinds, f.Kind)
+			}
+		}
+		slices.Sort(kinds[1:])
+		var all []time.Duration
+		for _, kind := range kinds {
+			var lengths []time.Duration
+			for _, g := range s.Verdict.Gaps {
+				if g.Mode == mode && g.Kind == kind && !g.Aside {
+					lengths = append(lengths, g.Length())
+				}
+			}
+			all = append(all, lengths...)
+			if kind != oracle.NoFault || len(lengths) > 0 {
+				spreadRow(w, kind, fmt.Sprint(counts[kind]), lengths)
+			}
+		}
+		var aside []time.Duration
+		for _, g := range s.Verdict.Gaps {
+			if g.Mode == mode && g.Aside {
+				aside = append(aside, g.Length())
+			}
+		}
+		spreadRow(w, "of roles whose leader was not struck", "", aside)
+		spreadRow(w, "all", fmt.Sprint(len(steps)), append(all, aside...))
+	}
+	fmt.Fprintf(w, "\nnon-exclusive, longest time that was certainly without a leader\t%d ms\n", ms(s.Verdict.Uncovered))
+}
+
+func spreadRow(w io.Writer, kind, count string, lengths []time.Duration) {
+	d := oracle.SpreadOf(lengths)
+	if d.Count == 0 {
+		fmt.Fprintf(w, "%s\t%s\t0\t–\t–\t–\t0\n", kind, count)
+		return
+	}
+	fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", kind, count, d.Count, ms(d.Median), ms(d.P90), ms(d.Max), ms(d.Total))
+}
+
+func storeTable(w io.Writer, s Subject) {
+	c := s.Verdict.Writes
+	fmt.Fprintf(w, "\nStore\t\n")
+	fmt.Fprintf(w, "writes accepted\t%d\n", c.Accepted)
+	fmt.Fprintf(w, "writes rejected by their token\t%d\n", c.Rejected)
+	fmt.Fprintf(w, "writes of unknown outcome\t%d\n", c.Unknown)
+	fmt.Fprintf(w, "writes not sent\t%d\n", c.NotSent)
+	fmt.Fprintf(w, "reads\t%d\n", c.Reads)
+	fmt.Fprintf(w, "claims of terms, by fences\t%d\n", c.Claims)
+	fmt.Fprintf(w, "stale writes that the unguarded register took\t%d\n", c.Stale)
+	for role, verdict := range s.Verdict.Registers {
+		fmt.Fprintf(w, "register of role %d\t%s\n", role, verdict)
+	}
+}
+
+// orderTable has the orders that members were given, and the results that they reported.
+func orderTable(w io.Writer, s Subject) {
+	fmt.Fprintf(w, "\nOrders\t\t\t\t\t\t\nfrom\tms\tmember\twhat\trole\tafter token\tto\toutcome\n")
+	for _, o := range s.Record.Orders {
+		took, role, token := "–", "–", "–"
+		if o.Returned != witness.Never {
+			took = fmt.Sprint(ms(o.Returned - o.Invoked))
+		}
+		if o.Kind == history.Transfer {
+			role, token = fmt.Sprint(o.Role), fmt.Sprint(o.Token)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.at(o.Invoked), took, o.Member, o.Kind, role, token, o.To,
+			cmp.Or(o.Outcome, "never heard of again"))
+	}
+}
+
+func termTable(w io.Writer, s Subject) {
+	fmt.Fprintf(w, "\nTerms, exclusive\t\t\t\t\nrole\ttoken\tmember\tfrom\tto\n")
+	for role, terms := range s.Verdict.Terms {
+		for _, t := range terms {
+			fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\n", role, t.Token, t.Member, s.at(t.First.After), s.at(t.Last.Before))
+		}
+	}
+}
+
+func longGaps(w io.Writer, s Subject) {
+	const long = time.Second
+	fmt.Fprintf(w, "\nGaps longer than %v\t\t\t\t\nmode\trole\tfrom\tms\tafter\n", long)
+	for _, g := range s.Verdict.Gaps {
+		if g.Length() >= long {
+			fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\n", history.ModeName(g.Mode), g.Role, s.at(g.From), ms(g.Length()), g.Kind)
+		}
+	}
+}
+
+func ms(d time.Duration) int64 { return d.Round(time.Millisecond).Milliseconds() }
+
+// at is a time since the start, in seconds.
+func (s Subject) at(t time.Duration) string {
+	return fmt.Sprintf("%.3f", (t - s.Record.Start).Seconds())
+}
+
+func sorted(faults []history.Fault) []history.Fault {
+	return slices.SortedStableFunc(slices.Values(faults), func(a, b history.Fault) int {
+		return cmp.Compare(a.Span.From, b.Span.From)
+	})
+}

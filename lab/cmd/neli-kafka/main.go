@@ -1,0 +1,67 @@
+// Command neli-kafka runs a real Apache Kafka of one or three brokers until it is
+// interrupted, for trying out NELI:
+//
+//	cd lab && go run ./cmd/neli-kafka
+//
+// It prints the bootstrap address to standard output, and everything else to standard error. It needs Java 17
+// and, the first time, Maven. The data is removed when it ends.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/goneli/neli/lab/kafkatest"
+)
+
+func main() {
+	opts := kafkatest.Options{
+		BrokerProps: map[string]string{},
+		Log:         slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}
+	flag.IntVar(&opts.Brokers, "brokers", 1, "number of brokers, 1 or 3")
+	flag.StringVar(&opts.Dir, "dir", "", "`directory` for data and logs, which must be empty or absent, and is kept (default a temporary one)")
+	flag.Func("set", "broker setting as `name=value`; may be repeated", func(s string) error {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return errors.New("must be name=value")
+		}
+		opts.BrokerProps[name] = value
+		return nil
+	})
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "neli-kafka: unexpected argument %q\n", flag.Arg(0))
+		flag.Usage()
+		os.Exit(2)
+	}
+
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx, opts); err != nil {
+		fmt.Fprintln(os.Stderr, "neli-kafka:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, opts kafkatest.Options) error {
+	cluster, err := kafkatest.Start(ctx, opts)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // interrupted while it started
+		}
+		return err
+	}
+	defer cluster.Stop()
+	fmt.Println(cluster.Bootstrap())
+	<-ctx.Done()
+	opts.Log.Info("stopping")
+	return nil
+}

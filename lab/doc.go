@@ -1,0 +1,19 @@
+// Package lab is the module of what tests, measures and releases this repository. It is not published, and no go.mod
+// requires it: tests of other modules import its packages through go.work. This directory has no code.
+//
+//	integration   the library on a real Kafka
+//	chaos         a real cluster, or members without a broker, under faults
+//	bench         what the library costs, beside other ways to elect a leader
+//	release       makes, checks and tags releases
+//
+// They share these packages, which do not know NELI:
+//
+//	kafkatest   a real Apache Kafka of one or three brokers, as child processes
+//	dbtest      PostgreSQL and MariaDB servers
+//	nursery     child processes that do not outlive the test
+//	pause       waits for a time or a condition
+//	proxy       cuts single clients off from Kafka
+//	witness     samples who leads, and works out what the samples prove
+//
+// The command cmd/neli-kafka runs such a Kafka until it is interrupted.
+package lab

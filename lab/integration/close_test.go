@@ -1,0 +1,139 @@
+package integration
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/lab/kafkatest"
+	"github.com/goneli/neli/lab/proxy"
+)
+
+// Close works at any time, any number of times.
+func testClose(t *testing.T, cluster *kafkatest.Cluster) {
+	admin := newHostileAdmin(t, cluster.Bootstrap())
+	for _, mode := range hostileModes {
+		t.Run(mode.name, func(t *testing.T) {
+			nothingStays(t)
+			quick := func(n *neli.Neli, what string) {
+				t.Helper()
+				began := time.Now()
+				var wg sync.WaitGroup
+				for range 4 {
+					wg.Go(func() { assert.NoError(t, n.Close(), what) })
+				}
+				wg.Wait()
+				t.Logf("%s: closed in %v", what, time.Since(began).Round(time.Millisecond))
+				assert.Less(t, time.Since(began), hostileCloseBound)
+				assert.NoError(t, n.Close(), what)
+			}
+			after := func(n *neli.Neli, want error) {
+				t.Helper()
+				ok, err := n.Pulse(time.Hour)
+				assert.False(t, ok)
+				assert.ErrorIs(t, err, want)
+				_, err = n.PulseCtx(t.Context())
+				assert.ErrorIs(t, err, want)
+				_, err = n.Background(func() {})
+				assert.ErrorIs(t, err, want)
+				err = n.Lead(t.Context(), func(context.Context, neli.Leadership) error { return nil })
+				assert.ErrorIs(t, err, want)
+				assert.False(t, n.IsLeader())
+			}
+
+			cfg, _ := hostileConfig(cluster.Bootstrap(), "close", mode.set)
+			n, err := neli.New(cfg)
+			require.NoError(t, err)
+			quick(n, "before anything was connected")
+			after(n, neli.ErrClosed)
+
+			cfg, log := hostileConfig(cluster.Bootstrap(), "close", mode.set)
+			n, err = neli.New(cfg)
+			require.NoError(t, err)
+			hostileUntil(t, time.Minute, func() bool { return len(log.with("created the leader topic")) > 0 }, "the topic is made")
+			quick(n, "during the topic's creation")
+			after(n, neli.ErrClosed)
+
+			cfg, log = hostileConfig(cluster.Bootstrap(), "close", mode.set)
+			m := hostileStart(t, cfg, log)
+			m.leads(t, time.Minute)
+			assert.Equal(t, "1", admin.settings(t, cfg.LeaderTopic)["min.insync.replicas"], "with one broker")
+			quick(m.Neli, "as the leader")
+			<-m.ended
+			assert.ErrorIs(t, m.err, neli.ErrClosed)
+			after(m.Neli, neli.ErrClosed)
+			assert.Equal(t, neli.StateClosed, m.State())
+
+			again := func() {
+				admin.remove(t, cfg.LeaderTopic)
+				// Until the broker knows that it is gone, it tells a new member the former topic's id.
+				hostileUntil(t, time.Minute, func() bool { return admin.partitions(t, cfg.LeaderTopic) == 0 }, "it is gone")
+				admin.create(t, cfg.LeaderTopic, 1, 1, nil)
+			}
+			again()
+			m = hostileStart(t, cfg, log)
+			m.leads(t, time.Minute)
+			// A new log that is as long as what was read of the old one looks like it,
+			// until the next look at the topic's id.
+			hostileUntil(t, 20*time.Second, func() bool { return m.Stats().Records >= 10 }, "it has read a little")
+			again()
+			assert.ErrorIs(t, m.fails(t, time.Minute), neli.ErrTopicChanged)
+			quick(m.Neli, "after a fatal error")
+			after(m.Neli, neli.ErrTopicChanged)
+		})
+	}
+}
+
+// Close returns within its bound even if the broker does not answer.
+func testCloseUnreachable(t *testing.T, cluster *kafkatest.Cluster, way *proxy.Proxy) {
+	broker := cluster.Brokers()[0]
+	for _, cut := range []struct {
+		name      string
+		off, back func() error
+	}{
+		{"broker suspended", broker.Suspend, broker.Resume},
+		{"cut off", func() error { return way.CutOff(proxy.Both) }, func() error { return way.Restore() }},
+		{"refused", func() error { return way.CutOff(proxy.Refuse) }, func() error { return way.Restore() }},
+	} {
+		t.Run(cut.name, func(t *testing.T) {
+			nothingStays(t)
+			members := map[string]*hostileMember{}
+			for _, mode := range hostileModes {
+				cfg, log := hostileConfig(way.Bootstrap(), "unreachable", mode.set)
+				m := hostileStart(t, cfg, log)
+				m.leads(t, time.Minute)
+				members["leader, "+mode.name] = m
+				cfg.Logger, log = newHostileLogger()
+				f := hostileStart(t, cfg, log)
+				hostileUntil(t, time.Minute, func() bool {
+					return f.Stats().Records > 0 || len(log.with("the group assigned")) > 0
+				}, "the follower follows")
+				members["follower, "+mode.name] = f
+			}
+			require.NoError(t, cut.off())
+			var wg sync.WaitGroup
+			for who, m := range members {
+				wg.Go(func() {
+					began := time.Now()
+					assert.NoError(t, m.Close(), who)
+					took := time.Since(began)
+					t.Logf("%s: closed in %v", who, took.Round(time.Millisecond))
+					// DrainTimeout + 3 s + twice the heartbeat interval + 12 s
+					assert.Less(t, took, hostileCloseBound, who)
+					<-m.ended
+					assert.ErrorIs(t, m.err, neli.ErrClosed)
+				})
+			}
+			wg.Wait()
+			require.NoError(t, cut.back())
+		})
+	}
+}
+
+// hostileCloseBound is the bound that Close's comment promises for the settings of these tests.
+const hostileCloseBound = time.Second + 3200*time.Millisecond + 12*time.Second

@@ -1,0 +1,55 @@
+package integration
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/lab/witness"
+)
+
+// With T = 10 s, brokers with a round trip of half a second cause no trouble: there are no warnings, the first term
+// lasts, and Close hands over. No other test runs at the same time: a busy machine gives reasons for warnings of its own.
+func TestFarBrokers(t *testing.T) {
+	testFar(t, 1, 500*time.Millisecond, func(p *contenderParams) { p.Nomination = neli.Open }, func(p *contenderParams) { p.Nomination = neli.Assigned })
+}
+
+// Three brokers, each with a log, are no trouble with a round trip of T/25. The first record to a log may take five round
+// trips with franz-go (an answer that was asked for already, metadata on a new connection, the record on another one), and a
+// record that takes T/4 is given up with a warning.
+func TestFarLogs(t *testing.T) {
+	testFar(t, 3, 400*time.Millisecond, func(p *contenderParams) { p.Nomination, p.Logs = neli.Open, 3 })
+}
+
+func testFar(t *testing.T, brokers int, away time.Duration, ways ...func(*contenderParams)) {
+	const timeout, quiet = 10 * time.Second, 12 * time.Second
+	e := newEnv(t, brokers, 1, nil)
+	e.session = 6 * time.Second
+	p := e.proxy(t)
+	require.NoError(t, p.Latency(away))
+	for client := range clients {
+		for _, set := range ways {
+			var how contenderParams
+			set(&how)
+			how.Client = client
+			t.Run((&election{params: how}).String(), func(t *testing.T) {
+				t.Parallel()
+				el := exclusive(t, e, how.Nomination, timeout, func(c *contenderParams) { c.Client, c.Logs = how.Client, how.Logs })
+				el.start("first", through(p))
+				old := el.leader(0, 2*firstLeader)
+				second := el.start("second", through(p))
+				el.follows(second)
+				waitPast(t, witness.Now()+quiet)
+				el.soleTerm(old)
+				old.close(patience)
+				el.leader(0, patience, old.member)
+				for _, m := range el.members {
+					assert.Empty(t, m.warnings(), "%s warns", m)
+				}
+			})
+		}
+	}
+}

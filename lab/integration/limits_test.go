@@ -1,0 +1,54 @@
+package integration
+
+import (
+	"net"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/lab/kafkatest"
+)
+
+// A broker serves no more connections than it is allowed to: it closes further ones from the same address, or lets all
+// further ones wait. Members on both clients, and neli check, name the limits, and members go on once there is room.
+func TestBrokerWithTooManyConnections(t *testing.T) {
+	t.Parallel()
+	program := buildCommand(t)
+	const says = "a broker that can be reached does not serve this client"
+	for _, limit := range []string{"max.connections.per.ip", "max.connections"} {
+		t.Run(limit, func(t *testing.T) {
+			t.Parallel()
+			props := steadyBroker()
+			props[limit] = "30" // the broker itself has some
+			cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: props})
+			var others []net.Conn
+			for range 30 {
+				c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", cluster.Bootstrap())
+				require.NoError(t, err)
+				others = append(others, c)
+			}
+			var members []*hostileMember
+			for name, provider := range clients {
+				cfg, log := hostileConfig(cluster.Bootstrap(), "crowded-"+name, func(c *neli.Config) {
+					c.Nomination, c.Provider = neli.Open, provider()
+				})
+				members = append(members, hostileStart(t, cfg, log))
+			}
+			for _, m := range members {
+				hostileUntil(t, patience, func() bool { return len(m.log.with("level=WARN", "no broker reached, retrying", says, limit)) > 0 }, "it says so")
+			}
+			out, err := exec.CommandContext(t.Context(), program, "check", "--bootstrap", cluster.Bootstrap(), "--group", "crowded", "--for", "1s").CombinedOutput()
+			require.Error(t, err)
+			assert.Contains(t, string(out), says)
+			for _, c := range others {
+				require.NoError(t, c.Close())
+			}
+			for _, m := range members {
+				m.leads(t, patience)
+			}
+		})
+	}
+}
