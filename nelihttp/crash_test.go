@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/scenario"
 	"github.com/goneli/neli/nelihttp"
 	"github.com/goneli/neli/nelitest"
@@ -101,5 +102,29 @@ func TestPageCountsTheRolesOfEachMember(t *testing.T) {
 		_, body := get(c, b, "/")
 		require.Regexp(c, `<bdi>a</bdi><td class="n">1<td>yes`, body)
 		require.Regexp(c, `<bdi>b</bdi> <span class="tag">this process</span><td class="n">0<td>yes`, body)
+	})
+}
+
+// A process that leads, and reads nothing any more, names all that led: itself and another that was silent before.
+func TestPageNamesAllThatLedBeforeAnOutage(t *testing.T) {
+	scenario.Simulate(t, nelitest.Options{}, func(c *scenario.Cluster) { c.Roles = 2 }, func(c *scenario.Cluster) {
+		two := func(cfg *neli.Config) {
+			scenario.Open(cfg)
+			cfg.Roles, cfg.HeartbeatTimeout, cfg.HeartbeatInterval = 2, 20*time.Second, time.Second
+		}
+		a := c.Work("a", two)
+		c.Leader(0, 30*time.Second)
+		b := c.Work("b", two)
+		c.Eventually(2*time.Minute, "each leads a role", func() bool { return a.IsLeader() && b.IsLeader() })
+		page := nelihttp.Handler(a.Neli)
+		c.Crash(b)
+		c.Pass(4 * time.Second)
+		c.Broker.CutOff("a", nelitest.All)
+		c.Pass(6 * time.Second)
+		headline, _ := visit(c, page)
+		require.Regexp(c, `^this process has read nothing for \d.\d s; before that, a and b led$`, headline)
+		w := httptest.NewRecorder()
+		page.ServeHTTP(w, httptest.NewRequestWithContext(c.Context(), "GET", "/", nil))
+		require.Regexp(c, `<time class="bad">1\d s ago</time>`, w.Body.String())
 	})
 }

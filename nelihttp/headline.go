@@ -2,6 +2,7 @@ package nelihttp
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +33,8 @@ func headline(g *glance) (text string, bad bool) {
 	switch {
 	case g.cutOff > 0:
 		text = "this process has read nothing for " + short(g.cutOff)
-		if len(led) > 0 {
-			text += "; before that, " + was
+		if maps.Copy(led, leads); len(led) > 0 {
+			text += "; before that, " + listed(led) + " led"
 		}
 		return text, true
 	case len(leads) > 0 && len(led) > 0:

@@ -80,6 +80,7 @@ type pageRow struct {
 	Link      string
 	Since     string
 	For, Age  string
+	Silent    bool // nothing shows that the holder still leads
 }
 
 // Held reports whether there is a holder to show.
@@ -139,7 +140,7 @@ func (h *handler) view(g *glance, query string) pageView {
 		}
 	}
 	for _, s := range v.Standings {
-		v.Rows = append(v.Rows, h.row(s, self, now))
+		v.Rows = append(v.Rows, h.row(g, s, self, now))
 	}
 	for _, s := range v.overview.Holders {
 		v.Holders = append(v.Holders, pageShare{share: s, Self: s.Member == self})
@@ -163,11 +164,12 @@ func (h *handler) view(g *glance, query string) pageView {
 	return v
 }
 
-func (h *handler) row(s neli.Standing, self string, now time.Time) pageRow {
+func (h *handler) row(g *glance, s neli.Standing, self string, now time.Time) pageRow {
 	roles := slices.Collect(s.Roles())
 	row := pageRow{Roles: ranges(roles), Count: len(roles), Status: s.Status.String(), Partition: s.Partition, Holder: s.Holder}
 	if s.Status == neli.Held {
 		row.Self = s.Holder.Member == self
+		row.Silent = g.who(s).kind != byOne
 		row.Link = h.link(s.Holder)
 		row.Since = s.Holder.Since.UTC().Format(time.RFC3339)
 		row.For, row.Age = short(now.Sub(s.Holder.Since)), short(s.Holder.Age)
