@@ -214,20 +214,29 @@ func (g *group) fetch(left time.Duration) (fetched bool) {
 		g.mu.Unlock()
 	}
 	fetches := g.present.kafka.PollRecords(ctx, batch)
-	fetches.EachError(func(_ string, _ int32, err error) {
-		if ctx != nil && errors.Is(err, ctx.Err()) {
-			return
+	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+		if p.Err != nil && (ctx == nil || !errors.Is(p.Err, ctx.Err())) {
+			g.errs = append(g.errs, g.failed(p)...)
 		}
-		out := classify("group", err)
-		if passing(out) && kerr.IsRetriable(err) {
-			g.log.Debug("group membership is retried", "error", out)
-			return
-		}
-		g.errs = append(g.errs, out)
 	})
 	g.records = append(g.records, fetches.Records()...)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.poll = nil
 	return len(g.records) > 0 || len(g.errs) > 0 || len(g.events) > 0 || g.fatal != nil
+}
+
+// failed returns the error for Poll to return, if there is one, instead of the records of a partition. If
+// franz-go cannot read these, reading goes on at the partition's end: it would ask for the same ones again.
+func (g *group) failed(p kgo.FetchTopicPartition) []error {
+	out := classify("group", p.Err)
+	switch {
+	case unreadable(p.Partition, p.Err) && p.HighWatermark > 0:
+		g.present.kafka.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.Topic: {p.Partition: {Epoch: -1, Offset: p.HighWatermark}}})
+		return []error{&kafka.UnreadableError{Partition: int(p.Partition), Err: out, Next: p.HighWatermark}}
+	case passing(out) && kerr.IsRetriable(p.Err):
+		g.log.Debug("group membership is retried", "error", out)
+		return nil
+	}
+	return []error{out}
 }

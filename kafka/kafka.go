@@ -130,8 +130,8 @@ type GroupConsumer interface {
 	// Poll waits at most timeout for an event. Call it often: heartbeats continue without it,
 	// but rebalances do not, nor does a Leave during one. Without a membership its events mean
 	// nothing. Errors: ErrUnknownTopic, ErrTopicAuthorization, ErrGroupAuthorization,
-	// ErrAuthentication, ErrInstanceFenced, ErrClientFatal. Any other error is temporary, and
-	// the membership continues.
+	// ErrAuthentication, ErrInstanceFenced, ErrUnreadable, ErrClientFatal. Any other error is
+	// temporary, and the membership continues.
 	Poll(timeout time.Duration) (GroupEvent, error)
 	// Reach sends a request to a broker over this client's own connections, and returns an
 	// error if no answer comes before ctx is done. It distinguishes a client that reaches no
@@ -287,8 +287,9 @@ var (
 	ErrTruncated = errors.New("log truncated")
 	// ErrUnreadable: a record that this client cannot unpack, or only to more than it takes
 	// (receive.message.max.bytes), or that is damaged. The error is an UnreadableError, which says
-	// where. Only from Poll of a LogReader. The library begins to read again behind the record, as
-	// after a start.
+	// where. From Poll of a LogReader: the library begins to read again behind the record, as after a
+	// start. A GroupConsumer returns it and reads on at the end by itself: no record counts there but the
+	// newest.
 	ErrUnreadable = errors.New("unreadable record")
 	// ErrAuthentication: the broker refused the credentials, or one side refused the other's
 	// certificate. A lost connection must not be reported like that, because refused

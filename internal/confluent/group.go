@@ -97,11 +97,37 @@ func (g *confluentGroup) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 				return kafka.GroupEvent{Kind: kafka.GroupRecord, Record: confluentRecord(ev)}, nil
 			}
 		case ck.Error:
-			return kafka.GroupEvent{}, g.fail("group", ev)
+			err := g.fail("group", ev)
+			if at := confluentUnreadable(ev, err); at != nil {
+				g.skip()
+				err = at
+			}
+			return kafka.GroupEvent{}, err
 		}
 		if len(g.events) == 0 && g.failed == nil && confluentOver(deadline) {
 			return kafka.GroupEvent{}, nil
 		}
+	}
+}
+
+// skip reads on at the ends of all partitions: the client would ask for what it cannot read again and again,
+// and does not say in which partition that is.
+func (g *confluentGroup) skip() {
+	if len(g.owned) == 0 {
+		return
+	}
+	parts := make([]ck.TopicPartition, 0, len(g.owned))
+	for p := range g.owned {
+		parts = append(parts, ck.TopicPartition{Topic: &g.topic, Partition: int32(p), Offset: ck.OffsetEnd})
+	}
+	var err error
+	if g.client.GetRebalanceProtocol() == "COOPERATIVE" {
+		err = errors.Join(g.client.IncrementalUnassign(parts), g.client.IncrementalAssign(parts))
+	} else {
+		err = g.client.Assign(parts)
+	}
+	if err != nil {
+		g.failed = g.fail("read on", err)
 	}
 }
 

@@ -44,6 +44,7 @@ type GroupMember struct {
 	joining AccessGuard
 	reading AccessGuard
 	trouble Trouble
+	unread  Limiter
 }
 
 func (g *GroupMember) Join(yes bool) { g.wanted.Store(yes) }
@@ -185,6 +186,12 @@ func (g *GroupMember) failed(ctx context.Context, err error) error {
 		return fmt.Errorf("neli: group %s: %w", g.group, err)
 	case errors.Is(err, kafka.ErrClientFatal):
 		return fmt.Errorf("neli: group %s: %w", g.group, err)
+	}
+	if errors.Is(err, kafka.ErrUnreadable) { // the consumer reads on at the end
+		if g.unread.Due() {
+			g.log.Warn("skipping what cannot be read in the leader topic", "topic", g.topic, "error", err)
+		}
+		return nil
 	}
 	if errors.Is(err, kafka.ErrUnknownTopic) && g.OnUnknown != nil {
 		g.OnUnknown()

@@ -272,3 +272,33 @@ func TestGroupThatAssignsNothingIsLogged(t *testing.T) {
 		})
 	}
 }
+
+// unreading is a group's client that cannot read a record, and reads on behind it by itself.
+type unreading struct {
+	unreached
+	polls int
+}
+
+func (u *unreading) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
+	if u.polls++; u.polls <= 3 {
+		return kafka.GroupEvent{}, &kafka.UnreadableError{Err: errors.New("damaged")}
+	}
+	<-time.After(timeout)
+	return kafka.GroupEvent{Kind: kafka.GroupRecord}, nil
+}
+
+// A record that its client cannot read does not disturb a member: it is reported once, and reading goes on.
+func TestGroupMemberReadsOnBehindAnUnreadableRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		read := 0
+		g := &GroupMember{consumer: &unreading{}, log: slog.New(slog.NewTextHandler(&out, nil)), OnRecord: func(kafka.Record) { read++ }}
+		g.Join(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		require.NoError(t, g.take(ctx, func([]int, bool) {}))
+		require.Greater(t, read, 40)
+		require.Equal(t, 1, strings.Count(out.String(), "skipping what cannot be read"), out.String())
+		require.NotContains(t, out.String(), "disturbed")
+	})
+}

@@ -59,3 +59,25 @@ func TestInflatingRecords(t *testing.T) {
 		})
 	}
 }
+
+// In non-exclusive mode only the newest record counts. So a member passes over a record that its client cannot unpack, and
+// leads on.
+func TestInflatingRecordsInNonExclusiveMode(t *testing.T) {
+	t.Parallel()
+	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: steadyBroker()})
+	admin := newHostileAdmin(t, cluster.Bootstrap())
+	for name, provider := range clients {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, log := hostileConfig(cluster.Bootstrap(), "passing-over", func(c *neli.Config) {
+				c.Mode, c.Provider, c.HeartbeatTimeout = neli.NonExclusive, provider(), 10*time.Second
+			})
+			admin.create(t, cfg.LeaderTopic, 1, 1, map[string]string{"message.timestamp.type": "LogAppendTime"})
+			m := hostileStart(t, cfg, log)
+			m.leads(t, patience)
+			require.NoError(t, inflating(t, cluster.Bootstrap(), cfg.LeaderTopic, kgo.ZstdCompression(), 200<<20))
+			hostileUntil(t, patience, func() bool { return len(log.with("level=WARN", "skipping what cannot be read")) > 0 }, "it says so")
+			assert.Never(t, func() bool { return !m.IsLeader() }, 15*time.Second, 10*time.Millisecond, "it leads on")
+		})
+	}
+}
