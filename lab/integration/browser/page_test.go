@@ -28,6 +28,7 @@ func TestPageInChromium(t *testing.T) {
 		{"names are text", namesAreText},
 		{"buttons move leadership, and are not there else", buttons},
 		{"phones and desks, light and dark", widths},
+		{"a crash, an outage and a first visitor", troubles},
 		{"the picture in the documents", picture},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, browser) })
