@@ -82,6 +82,8 @@ func TestPageShowsAnOutage(t *testing.T) {
 		w := httptest.NewRecorder()
 		page.ServeHTTP(w, httptest.NewRequestWithContext(c.Context(), "GET", "/", nil))
 		require.Regexp(c, `</bdi></p>\n<p class="bad">nothing was read from the leader topic for`, w.Body.String())
+		require.Contains(c, w.Body.String(), "<p>0 held · 1 unknown ")
+		require.Contains(c, w.Body.String(), `<tr class="unknown"><td class="roles">0<`)
 		for _, name := range []string{"a", "b"} {
 			c.Broker.Restore(name, nelitest.All)
 		}

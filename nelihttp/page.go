@@ -129,6 +129,10 @@ func (h *handler) view(g *glance, query string) pageView {
 	if v.Title == "" {
 		v.Title = v.Group
 	}
+	if g.cutOff > 0 { // that a role is vacant is not known while nothing is read
+		v.overview.Roles.Unknown += v.overview.Roles.Vacant
+		v.overview.Roles.Vacant = 0
+	}
 	if led := h.led(); len(led) > 0 {
 		v.Leads, v.Led, v.LedRoles = true, len(led), ranges(led)
 	}
@@ -167,6 +171,9 @@ func (h *handler) view(g *glance, query string) pageView {
 func (h *handler) row(g *glance, s neli.Standing, self string, now time.Time) pageRow {
 	roles := slices.Collect(s.Roles())
 	row := pageRow{Roles: ranges(roles), Count: len(roles), Status: s.Status.String(), Partition: s.Partition, Holder: s.Holder}
+	if s.Status == neli.Vacant && g.cutOff > 0 {
+		row.Status = neli.Unknown.String()
+	}
 	if s.Status == neli.Held {
 		row.Self = s.Holder.Member == self
 		row.Silent = g.who(s).kind != byOne
