@@ -269,7 +269,7 @@ cross: ## what needs no cgo builds on each of PLATFORMS
 # VERSION is what the command says of itself: nothing but what Go knows unless it is given.
 OUT ?= $(CURDIR)/dist/neli
 command: ## OUT=dist/neli, static, VERSION=vX.Y.Z in it; GOOS, GOARCH as for go build
-	cd cmd/neli && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X github.com/goneli/neli/cmd/neli/internal/cli.version=$(VERSION)' -o $(abspath $(OUT)) .
+	cd cmd/neli && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X github.com/goneli/neli/internal/version.text=$(VERSION)' -o $(abspath $(OUT)) .
 
 extras: ## completions and manual pages of the command, and the licences of what builds contain, in dist-extras
 	rm -rf dist-extras && mkdir -p dist-extras/completions

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/goneli/neli/internal/version"
 )
 
 // codeFailure is the exit code when this program itself failed, the same as that of timeout(1).
@@ -114,7 +116,7 @@ func newRootWith(c *common) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "neli",
 		Short:         "Run commands under leader election on Kafka, and show who leads",
-		Version:       versionText(),
+		Version:       version.Text(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
