@@ -8,7 +8,7 @@ GO ?= go
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . franz franz/iam peers metrics nelicron examples examples/migration cmd/neli lab # lab/chaos, lab/bench: Linux
+MODULES := . franz franz/iam peers metrics nelicron examples examples/migration cmd/neli cmd/neli-outbox lab # lab/chaos, lab/bench: Linux
 LAB := ./cmd/... ./dbtest ./kafkatest ./nursery ./pause ./proxy ./witness # what the machines of lab share
 FUZZTIME ?= 20s
 SOAK ?= 10m
@@ -51,7 +51,7 @@ endef
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: booted suspend-peers demo demo-peers check check-root check-franz check-peers check-nelicron test lanes built unit unit-root unit-modules prometheus metrics metrics-doc mutants mutants-root mutants-modules sim soak nightly integration integration-timed integration-patient integration-examples fenced integration-franz integration-franz-timed integration-franz-patient versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-brokers chaos-members chaos-test lint cross tidy command extras vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: booted suspend-peers demo demo-peers check check-root check-franz check-peers check-nelicron test lanes built unit unit-root unit-modules prometheus metrics metrics-doc mutants mutants-root mutants-modules sim soak nightly integration integration-timed integration-patient integration-examples fenced integration-franz integration-franz-timed integration-franz-patient versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-brokers chaos-members chaos-test lint cross tidy commands extras vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -92,9 +92,9 @@ lanes: $(foreach t,$(TESTS),$(if $(filter $t %:$t,$(LANES)),,$(error no lane has
 
 # A compiler beside tests that measure time would starve them. With Go's caches filled this takes seconds.
 built: # compiles what CI's lanes test, without linking
-	for m in . franz franz/iam peers metrics nelicron examples; do (cd $$m && $(GO) list -export -test -race ./... >/dev/null) || exit 1; done
+	for m in . franz franz/iam peers metrics nelicron examples cmd/neli-outbox; do (cd $$m && $(GO) list -export -test -race ./... >/dev/null) || exit 1; done
 	cd lab && $(GO) list -export -test -race $(LAB) ./integration/... ./chaos/... >/dev/null
-	for m in . franz peers nelicron examples cmd/neli; do (cd $$m && CGO_ENABLED=0 $(GO) list -export -test ./... >/dev/null) || exit 1; done
+	for m in . franz peers nelicron cmd/neli cmd/neli-outbox; do (cd $$m && CGO_ENABLED=0 $(GO) list -export -test ./... >/dev/null) || exit 1; done
 	for m in examples/migration cmd/neli; do (cd $$m && $(GO) list -export -test ./... >/dev/null) || exit 1; done
 	cd lab && $(GO) list -export -test ./bench/... ./release/... >/dev/null
 
@@ -140,7 +140,7 @@ mutants-modules: # mostly waits
 	cd peers && CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '$(MUTANTS)' ./...
 	cd nelicron && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
 	cd franz && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./franzfence
-	cd examples && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./outbox
+	cd cmd/neli-outbox && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' .
 
 sim: ## without the race detector: the models, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, both with sentinels under 100, non-exclusive ones under 300; and what unit has less of
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum ./fence
@@ -187,7 +187,8 @@ fenced:
 	cd lab/integration && $(GO) test -count=1 -race -timeout 40m ./fenced
 
 integration-examples:
-	cd examples && $(GO) test -count=1 -race -p 1 -parallel 8 -timeout 15m -skip '$(MUTANTS)' ./...
+	cd examples && $(GO) test -count=1 -race -p 1 -parallel 8 -timeout 15m ./...
+	cd cmd/neli-outbox && $(GO) test -count=1 -race -parallel 8 -timeout 15m -skip '$(MUTANTS)' .
 	cd nelicron && $(GO) test -count=1 -race -run TestProcesses ./...
 
 integration-franz: FRANZ := ^Test($(FRANZ_TIMED)|$(FRANZ_PATIENT))$$
@@ -204,7 +205,7 @@ outages: ## OUTAGES=200 of half a minute, of one broker and of three, three clus
 	cd lab/integration && NELI_OUTAGES=$(OUTAGES) $(GO) test -count=1 -parallel 6 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '
 
 outbox-brokers: ## the outbox's relays for FOR=3m on three brokers that crash or restart in turn; relays and the database fail, too
-	cd examples && NELI_OUTBOX_FOR=$(FOR) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '^TestNothingIsLostOnThreeBrokers$$' -v ./outbox
+	cd cmd/neli-outbox && NELI_OUTBOX_FOR=$(FOR) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '^TestNothingIsLostOnThreeBrokers$$' -v .
 
 fences: ## FOR=3m of suspended leaders on a real broker, with both clients
 	cd lab/integration && NELI_FENCE=$(FOR) $(GO) test -count=1 -timeout 0 -run '^TestSuspendedLeaders$$' -v ./fenced
@@ -263,21 +264,21 @@ $(MODULES:%=lint-%): lint-%:
 	@echo "lint $*"; cd $* && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
 
 cross: ## what needs no cgo builds on each of PLATFORMS
-	@for p in $(PLATFORMS); do echo "build $$p"; for m in . franz cmd/neli; do \
+	@for p in $(PLATFORMS); do echo "build $$p"; for m in . franz cmd/neli cmd/neli-outbox; do \
 		(cd $$m && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./...) || exit 1; done; done
 
-# VERSION is what the command says of itself: nothing but what Go knows unless it is given.
-OUT ?= $(CURDIR)/dist/neli
-command: ## OUT=dist/neli, static, VERSION=vX.Y.Z in it; GOOS, GOARCH as for go build
-	cd cmd/neli && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X github.com/goneli/neli/internal/version.text=$(VERSION)' -o $(abspath $(OUT)) .
+# VERSION is what the commands say of themselves: nothing but what Go knows unless it is given.
+OUT ?= dist
+commands: ## neli and neli-outbox in the folder OUT=dist, static, VERSION=vX.Y.Z in them; GOOS, GOARCH as for go build
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X github.com/goneli/neli/internal/version.text=$(VERSION)' -o $(OUT)/ ./cmd/neli ./cmd/neli-outbox
 
-extras: ## completions and manual pages of the command, and the licences of what builds contain, in dist-extras
+extras: ## completions of the commands, manual pages of neli, and the licences of what builds contain, in dist-extras
 	rm -rf dist-extras && mkdir -p dist-extras/completions
 	cd lab/release && $(GO) run ./notice >../../dist-extras/NOTICE
-	$(MAKE) --no-print-directory command GOOS= GOARCH= OUT=$(CURDIR)/dist-extras/neli
+	$(MAKE) --no-print-directory commands GOOS= GOARCH= OUT=dist-extras
 	dist-extras/neli man dist-extras/man
-	for shell in bash zsh fish powershell; do dist-extras/neli completion $$shell >dist-extras/completions/neli.$$shell || exit 1; done
-	rm dist-extras/neli
+	for c in neli neli-outbox; do for shell in bash zsh fish powershell; do \
+		dist-extras/$$c completion $$shell >dist-extras/completions/$$c.$$shell || exit 1; done; rm dist-extras/$$c; done
 
 tidy: ## each module's go.mod and go.sum, released or not
 	cd lab/release && $(GO) run ./tidy
@@ -322,7 +323,7 @@ bench-peers: ## beside etcd and raft, N=20 trials each, CLIENT=franz too; about 
 	$(BENCH) run -n $(N) -client "$(CLIENT)" -command "make bench-peers N=$(N) CLIENT=$(CLIENT)"
 
 bench-outbox: ## rows a second of the outbox relay beside a plain loop, N=20 rounds
-	cd examples && CGO_ENABLED=0 $(GO) test -run '^$$' -bench Relay -benchtime $(N)x -timeout 0 ./outbox
+	cd cmd/neli-outbox && CGO_ENABLED=0 $(GO) test -run '^$$' -bench Relay -benchtime $(N)x -timeout 0 .
 
 bench-quiet: ## terms lost in QUIET=30m of nothing, T = 300 ms on one broker, 500 ms on three
 	$(BENCH) quiet -for $(QUIET)
@@ -352,4 +353,4 @@ bench-test: ## the pure parts of bench, and each trial beside a sentinel once
 	cd lab/bench && $(GO) test ./...
 
 clean:
-	rm -rf cover.out dist dist-extras lab/*/logs examples/logs examples/*/logs lab/chaos/chaos-report lab/bench/bench
+	rm -rf cover.out dist dist-extras lab/*/logs examples/logs examples/*/logs cmd/*/logs lab/chaos/chaos-report lab/bench/bench

@@ -12,7 +12,6 @@
 //	cron          a schedule of robfig/cron that runs on one process
 //	asynq         asynq's Scheduler, on one process; needs a Redis
 //	runner        jobs that are requested over HTTP, and run on one process
-//	outbox        publishes committed rows of PostgreSQL on Kafka; docs/outbox.md has its use
 //	demo          kills and suspends processes, and shows what happens; needs no Kafka
 //	demo-peers    the same without a broker, and cuts the network
 //

@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// text is set by builds from a checkout (make command). Go itself knows the version only of a module that it has downloaded.
+// text is set by builds from a checkout (make commands). Go itself knows the version only of a module that it has downloaded.
 var text string
 
 // Text returns the version of this program, and that of Go.

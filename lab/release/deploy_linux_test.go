@@ -29,41 +29,44 @@ import (
 const deploy = "../../deploy"
 
 // There is no docker where this runs. The test does the same as the Dockerfile, and the image is a folder.
-func TestImage(t *testing.T) {
+func TestImages(t *testing.T) {
 	dockerfile, err := os.ReadFile(deploy + "/Dockerfile")
 	require.NoError(t, err)
-	_, last, _ := strings.Cut(string(dockerfile), "FROM scratch\n")
-	require.NotEmpty(t, last, "the image has nothing but what is copied into it")
-	require.Contains(t, last, "COPY --from=build /out/neli /neli\n")
-	require.Contains(t, last, "ENTRYPOINT [\"/neli\"]\n")
-	user := regexp.MustCompile(`(?m)^USER (\d+:\d+)$`).FindStringSubmatch(last)
-	require.NotNil(t, user, "a number: Kubernetes cannot see of a name that it is not root's")
-	require.NotRegexp(t, `^0+:`, user[1])
-
 	image := build(t, dockerfile)
-	binary, err := elf.Open(image + "/neli")
-	require.NoError(t, err)
-	defer binary.Close()
-	for _, p := range binary.Progs {
-		require.NotEqual(t, elf.PT_INTERP, p.Type, "it is not static")
+	stages := strings.Split(string(dockerfile), "FROM scratch AS ")[1:]
+	require.Len(t, stages, 2, "an image has nothing but what is copied into it")
+	for _, stage := range stages {
+		name, commands, _ := strings.Cut(stage, "\n")
+		require.Contains(t, commands, "COPY --from=build /out/"+name+" /"+name+"\n")
+		require.Contains(t, commands, "ENTRYPOINT [\"/"+name+"\"]\n")
+		user := regexp.MustCompile(`(?m)^USER (\d+:\d+)$`).FindStringSubmatch(commands)
+		require.NotNil(t, user, "a number: Kubernetes cannot see of a name that it is not root's")
+		require.NotRegexp(t, `^0+:`, user[1])
+
+		binary, err := elf.Open(image + "/" + name)
+		require.NoError(t, err)
+		defer binary.Close()
+		for _, p := range binary.Progs {
+			require.NotEqual(t, elf.PT_INTERP, p.Type, "it is not static")
+		}
+		run := exec.Command("chroot", "--userspec="+user[1], image, "/"+name, "--version")
+		if os.Geteuid() != 0 { // only root can change the root
+			run = exec.Command(image+"/"+name, "--version")
+		}
+		out, err := run.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), name+" v9.8.7 ")
 	}
-	run := exec.Command("chroot", "--userspec="+user[1], image, "/neli", "version")
-	if os.Geteuid() != 0 { // only root can change the root
-		run = exec.Command(image+"/neli", "version")
-	}
-	out, err := run.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "neli v9.8.7 ")
 }
 
-// build runs the Dockerfile's first stage. It returns a folder with neli in it.
+// build runs the Dockerfile's first stage. It returns a folder with the commands in it.
 func build(t *testing.T, dockerfile []byte) string {
 	t.Helper()
 	step := regexp.MustCompile(`(?m)^RUN (.*)$`).FindSubmatch(dockerfile)
 	require.NotNil(t, step)
 	image := t.TempDir()
 	require.NoError(t, os.Chmod(image, 0o755)) // so that other users than root can read it
-	cmd := exec.Command("sh", "-c", strings.Replace(string(step[1]), "/out/neli", image+"/neli", 1))
+	cmd := exec.Command("sh", "-c", strings.Replace(string(step[1]), "OUT=/out", "OUT="+image, 1))
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "VERSION=v9.8.7")
 	out, err := cmd.CombinedOutput()

@@ -112,17 +112,23 @@ func (c *check) alone() error {
 	return nil
 }
 
-// install installs the command, which must know its version.
+// install installs the commands, each of which must know its version.
 func (c *check) install() error {
-	if err := inDir(c.work, "go", "install", repo.Root+"/cmd/neli@"+c.version); err != nil {
-		return err
-	}
-	said, err := output(c.work, filepath.Join(c.work, "bin", "neli"), "version")
-	if err != nil {
-		return err
-	}
-	if !strings.HasPrefix(said, "neli "+c.version+" ") {
-		return fmt.Errorf("neli version says %q, not %s", said, c.version)
+	for _, m := range c.modules {
+		if !m.Command() {
+			continue
+		}
+		if err := inDir(c.work, "go", "install", m.Path+"@"+c.version); err != nil {
+			return err
+		}
+		name := filepath.Base(m.Dir)
+		said, err := output(c.work, filepath.Join(c.work, "bin", name), "--version")
+		if err != nil {
+			return err
+		}
+		if !strings.HasPrefix(said, name+" "+c.version+" ") {
+			return fmt.Errorf("%s --version says %q, not %s", name, said, c.version)
+		}
 	}
 	return nil
 }

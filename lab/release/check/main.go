@@ -53,7 +53,7 @@ func run(version string) error {
 		{"get and build each module", c.get},
 		{"vet a program that imports everything", c.everything},
 		{"resolve imports without the workspace", c.alone},
-		{"install the command", c.install},
+		{"install the commands", c.install},
 		{"run the README's first example and examples/basic", c.programs},
 		{"compare the API with the former release", c.api},
 	} {
@@ -181,7 +181,7 @@ func (c *check) scratch(name string, modules ...repo.Module) (string, error) {
 // libraries returns the published modules that are neither for trial nor commands.
 func (c *check) libraries() []repo.Module {
 	return slices.DeleteFunc(slices.Clone(c.modules), func(m repo.Module) bool {
-		return m.Trial() || strings.HasPrefix(m.Dir, "cmd/")
+		return m.Trial() || m.Command()
 	})
 }
 

@@ -1,4 +1,4 @@
-// Command notice prints NOTICE: each module that builds of this library or of the command contain, with the text of its
+// Command notice prints NOTICE: each module that builds of this library or of the commands contain, with the text of its
 // licence.
 package main
 

@@ -13,7 +13,7 @@ func TestEveryModuleInABuildHasAKnownLicence(t *testing.T) {
 	require.NoError(t, err)
 	text, err := notice(r)
 	require.NoError(t, err)
-	for _, module := range []string{"confluent-kafka-go", "franz-go", "librdkafka", "cobra"} {
+	for _, module := range []string{"confluent-kafka-go", "franz-go", "librdkafka", "cobra", "pgx"} {
 		require.Contains(t, string(text), module)
 	}
 }

@@ -46,6 +46,9 @@ func (m Module) Subdir() string { return strings.TrimPrefix(m.Dir, ".") }
 // Trial reports whether the module is for trying the library, and not for use in programs.
 func (m Module) Trial() bool { return slices.Contains(forTrial, m.Dir) }
 
+// Command reports whether the module is a command, which users install.
+func (m Module) Command() bool { return strings.HasPrefix(m.Dir, "cmd/") }
+
 // Repo is a checkout.
 type Repo struct {
 	Dir string // absolute

@@ -1,8 +1,8 @@
-// Command outbox publishes rows of a PostgreSQL table to Kafka, in the order in which they were committed. Several
+// Command neli-outbox publishes rows of a PostgreSQL table to Kafka, in the order in which they were committed. Several
 // processes share the work and replace each other.
 //
-//	outbox schema --slots 16 | psql
-//	outbox relay --bootstrap localhost:9092 --database postgres://localhost/shop
+//	neli-outbox schema --slots 16 | psql
+//	neli-outbox relay --bootstrap localhost:9092 --database postgres://localhost/shop
 //
 // docs/outbox.md says what it promises, and what this requires.
 package main
@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/goneli/neli/internal/version"
 )
 
 func main() {
@@ -24,13 +26,20 @@ func main() {
 	err := command().ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "outbox:", err)
+		fmt.Fprintln(os.Stderr, "neli-outbox:", err)
 		os.Exit(1)
 	}
 }
 
 func command() *cobra.Command {
-	root := &cobra.Command{Use: "outbox", Short: "Publish rows of a PostgreSQL table to Kafka", SilenceUsage: true, SilenceErrors: true}
+	root := &cobra.Command{
+		Use:           "neli-outbox",
+		Short:         "Publish rows of a PostgreSQL table to Kafka",
+		Version:       version.Text(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetVersionTemplate("neli-outbox {{.Version}}\n")
 	root.AddCommand(relayCommand(), schemaCommand())
 	return root
 }

@@ -291,7 +291,7 @@ func testNoSchema(t *testing.T, w *world) {
 	_, err := w.store.pool.Exec(t.Context(), "DROP TABLE outbox")
 	require.NoError(t, err)
 	out := w.start(nil).ends(t)
-	require.Contains(t, out, "outbox: the table outbox is not as `outbox schema` prints it: there is no table outbox in the search path")
+	require.Contains(t, out, "neli-outbox: the table outbox is not as `neli-outbox schema` prints it: there is no table outbox in the search path")
 	shown := w.start(nil, "--help").ends(t)
 	require.Contains(t, shown, "--fence")
 }

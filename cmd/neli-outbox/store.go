@@ -103,7 +103,7 @@ type look struct {
 }
 
 // errSchema says that the table is missing, or something that its promises need.
-var errSchema = errors.New("the table outbox is not as `outbox schema` prints it")
+var errSchema = errors.New("the table outbox is not as `neli-outbox schema` prints it")
 
 // slots returns the number of slots. Without the trigger rows would have no order, so its absence is an error.
 func (s *store) slots(ctx context.Context) (int, error) {
@@ -146,7 +146,7 @@ func (s *store) parts(ctx context.Context) error {
 	case err != nil:
 		return err
 	case columns < 2:
-		return fmt.Errorf("%w: it is of an earlier version: stop the relays, and run `outbox schema` with the same --slots again", errSchema)
+		return fmt.Errorf("%w: it is of an earlier version: stop the relays, and run `neli-outbox schema` with the same --slots again", errSchema)
 	case cache == nil:
 		return fmt.Errorf("%w: the sequence outbox_id is not in the schema of the table", errSchema)
 	case !*ascends || *cycles || *cache != 1:

@@ -395,7 +395,7 @@ func (s server) testATableOfAnEarlierVersionIsUpgraded(t *testing.T) {
 	require.NoError(t, table.pool.QueryRow(t.Context(), "SELECT digest FROM outbox").Scan(&digest))
 	table.exec(t, "DROP INDEX outbox_aside; ALTER TABLE outbox DROP COLUMN mark, DROP COLUMN digest; CREATE INDEX outbox_failed ON outbox (slot, key) WHERE failed IS NOT NULL")
 	_, err := table.slots(t.Context())
-	require.ErrorContains(t, err, "run `outbox schema` with the same --slots again")
+	require.ErrorContains(t, err, "run `neli-outbox schema` with the same --slots again")
 	table.exec(t, schema(1))
 	_, err = table.slots(t.Context())
 	require.NoError(t, err)
