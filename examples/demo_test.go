@@ -34,7 +34,7 @@ func TestDemo(t *testing.T) {
 		`^\w+ closed` + row,
 		`^dora started` + row,
 		`^dora killed, beside a sentinel` + row,
-		`\d+ reports, \d+ terms of leadership checked`,
+		`\d+ looks at a leader, \d+ terms of leadership checked`,
 		`Overlaps: none\. Tokens: strictly increasing`,
 		`^without a sentinel +▏█{20,} [\d.]+s$`,
 		`^with a sentinel +▏█* [\d.]+m?s$`,
@@ -64,7 +64,7 @@ func TestDemoPeers(t *testing.T) {
 		`^\w+ woken +– +no role moved$`,
 		`^network cut: \w+ and \w+ alone` + row,
 		`^\w+ closed` + row,
-		`\d+ reports, \d+ terms of leadership checked`,
+		`\d+ looks at a leader, \d+ terms of leadership checked`,
 		`Overlaps: none\. Tokens: strictly increasing`,
 	} {
 		s.await(p, pattern)

@@ -5,29 +5,17 @@ package main
 import (
 	"context"
 	"net"
-	"sync"
+	"sync/atomic"
 )
 
-// network is a member's connection to the others. Everything to or from an address that is cut off is lost
-// silently.
+// network is a member's connection to the others. Everything to or from an address that is cut off is lost silently.
 type network struct {
-	mu   sync.Mutex
-	lost map[string]bool
-}
-
-func newNetwork() *network { return &network{} }
-
-// cut cuts off exactly these addresses.
-func (n *network) cut(addresses map[string]bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.lost = addresses
+	lost atomic.Pointer[map[string]bool] // the addresses that are cut off; nil: none
 }
 
 func (n *network) loses(address string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.lost[address]
+	lost := n.lost.Load()
+	return lost != nil && (*lost)[address]
 }
 
 // dial is for peers.Config.
@@ -47,18 +35,16 @@ func (n *network) dial(ctx context.Context, network, address string) (net.Conn, 
 // wire is a connection. Once something on it was lost, nothing more gets through.
 type wire struct {
 	net.Conn
-	net *network
-	to  string
-
-	mu   sync.Mutex
-	dead bool
+	net  *network
+	to   string
+	dead atomic.Bool
 }
 
 func (w *wire) lost() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.dead = w.dead || w.net.loses(w.to)
-	return w.dead
+	if w.net.loses(w.to) {
+		w.dead.Store(true)
+	}
+	return w.dead.Load()
 }
 
 func (w *wire) Read(b []byte) (int, error) {

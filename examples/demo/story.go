@@ -5,9 +5,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/examples/internal/show"
@@ -16,121 +20,104 @@ import (
 // story is what happens to the members.
 type story struct {
 	*show.Story
-	bootstrap string
-	sentinel  string            // the socket of the sentinel for members that start from now on; empty: none
-	stop      func() error      // ends the sentinel; nil: there is none
-	bars      map[string]string // the name of a step's bar
+	bootstrap   string
+	endSentinel func() // nil: there is no sentinel
 }
 
-func (s *story) tell() error {
-	s.bars = map[string]string{}
+func tell(of *show.Story) error {
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
+	if err != nil {
+		return fmt.Errorf("starting the embedded broker: %w", err)
+	}
+	defer broker.Close()
+	s := &story{Story: of, bootstrap: broker.ListenAddrs()[0]}
+	defer func() {
+		s.KillAll()
+		if s.endSentinel != nil {
+			s.endSentinel()
+		}
+	}()
+	s.Args = []string{s.bootstrap, ""}
 	return s.Tell(s.begin, s.kill, s.suspend, s.leave, s.join, s.killBesideSentinel, s.End)
 }
 
-func (s *story) begin() error {
-	s.Watch.Say("An embedded broker listens on %s. Three processes start: anna, boris and clara.\n"+
+func (s *story) begin() {
+	s.Say("An embedded broker listens on %s. Three processes start: anna, boris and clara.\n"+
 		"         They contend for %d roles. A process that claims a role in the log leads it for T = %v after its last\n"+
 		"         beat. The number is the fencing token.",
 		s.bootstrap, show.Roles, timeout)
-	return errors.Join(s.Launch("anna", "boris", "clara"), s.Settle("first leaders"))
+	s.Launch("anna", "boris", "clara")
+	s.Settle("first leaders")
 }
 
-func (s *story) kill() error {
+func (s *story) kill() {
 	victim := s.Busiest()
-	if err := s.Announce("%s is about to be killed (SIGKILL). It cannot tell the others: its leases must run out (T = %v),\n"+
-		"         and then the others claim its roles.", victim.Name, timeout); err != nil {
-		return err
-	}
+	s.Announce("%s is about to be killed (SIGKILL). It cannot tell the others: its leases must run out (T = %v),\n"+
+		"         and then the others claim its roles.", victim.Name, timeout)
 	s.Mark(victim.Name + " killed")
-	s.bars[victim.Name+" killed"] = "without a sentinel"
-	victim.Kill()
-	return s.Settle("successors of " + victim.Name)
+	s.Bar("without a sentinel")
+	s.Kill(victim)
 }
 
-func (s *story) suspend() error {
+func (s *story) suspend() {
 	victim := s.Busiest()
-	if err := s.Announce("%s is about to be suspended (SIGSTOP) while it leads, for longer than T.\n"+
-		"         This is the dangerous case: when it wakes, it does not know how much time has passed.", victim.Name); err != nil {
-		return err
-	}
-	if err := s.Suspend(victim); err != nil {
-		return err
-	}
-	return s.Wake(victim)
+	s.Announce("%s is about to be suspended (SIGSTOP) while it leads, for longer than T.\n"+
+		"         This is the dangerous case: when it wakes, it does not know how much time has passed.", victim.Name)
+	s.Suspend(victim)
 }
 
-func (s *story) leave() error {
+func (s *story) leave() {
 	leaver := s.Busiest()
-	if err := s.Announce("%s is about to be closed cleanly. It lets its work end, and releases each role in favour\n"+
-		"         of another member: no process has to wait for a timeout.", leaver.Name); err != nil {
-		return err
-	}
-	if err := s.Leave(leaver); err != nil {
-		return err
-	}
-	return s.Settle("successors of " + leaver.Name)
+	s.Announce("%s is about to be closed cleanly. It lets its work end, and releases each role in favour\n"+
+		"         of another member: no process has to wait for a timeout.", leaver.Name)
+	s.Leave(leaver)
 }
 
-func (s *story) join() error {
-	if err := s.startSentinel(); err != nil {
-		return err
-	}
-	if err := s.Announce("A new process, dora, is about to start. Once it has been a member for %v, it gets its share,\n"+
-		"         one role at a time. Roles that do not move are not disturbed, and keep their tokens.", steady); err != nil {
-		return err
-	}
+func (s *story) join() {
+	s.startSentinel()
+	s.Announce("A new process, dora, is about to start. Once it has been a member for %v, it gets its share,\n"+
+		"         one role at a time. Roles that do not move are not disturbed, and keep their tokens.", steady)
 	s.Mark("dora started")
-	if err := s.Launch("dora"); err != nil {
-		return err
-	}
-	return s.Watch.Await(s.Ctx, "share of dora", func() bool { return s.Watch.Lanes().Shared([]string{"dora"}, s.Names()) })
+	s.Launch("dora")
+	s.Await("share of dora", func() bool { return s.Shares()["dora"] > 0 })
+	s.Settle("share of dora")
 }
 
 // startSentinel starts a sentinel for members that start from now on. It needs Linux.
-func (s *story) startSentinel() error {
+func (s *story) startSentinel() {
 	if runtime.GOOS != "linux" {
-		return nil
-	}
-	dir, err := os.MkdirTemp("", "neli-demo-")
-	if err != nil {
-		return err
-	}
-	s.sentinel = filepath.Join(dir, "sentinel.sock")
-	ctx, cancel := context.WithCancel(s.Ctx)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- neli.RunSentinel(ctx, neli.Config{Sentinel: s.sentinel, KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": s.bootstrap}})
-	}()
-	s.stop = func() error {
-		cancel()
-		return errors.Join(<-ended, os.RemoveAll(dir))
-	}
-	return nil
-}
-
-// endSentinel ends the sentinel, if there is one.
-func (s *story) endSentinel() {
-	if s.stop == nil {
 		return
 	}
-	if err := s.stop(); err != nil {
-		s.Watch.Say("the sentinel: %v", err)
-	}
+	s.Do(func() error {
+		dir, err := os.MkdirTemp("", "neli-demo-")
+		if err != nil {
+			return err
+		}
+		socket := filepath.Join(dir, "sentinel.sock")
+		s.Args = []string{s.bootstrap, socket}
+		ctx, cancel := context.WithCancel(s.Ctx)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- neli.RunSentinel(ctx, neli.Config{Sentinel: socket, KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": s.bootstrap}})
+		}()
+		s.endSentinel = func() {
+			cancel()
+			if err := errors.Join(<-ended, os.RemoveAll(dir)); err != nil {
+				s.Say("the sentinel: %v", err)
+			}
+		}
+		return nil
+	})
 }
 
-func (s *story) killBesideSentinel() error {
-	if s.sentinel == "" {
-		return nil
+func (s *story) killBesideSentinel() {
+	if s.endSentinel == nil {
+		return
 	}
-	if err := s.Announce("dora is about to be killed, too, but a sentinel on this machine watches her. The kernel tells it\n"+
-		"         of her death, and it releases her roles in her name: T = %v need not run out.", timeout); err != nil {
-		return err
-	}
-	if err := s.Rest(timeout); err != nil { // no term is released before it is T old
-		return err
-	}
+	s.Announce("dora is about to be killed, too, but a sentinel on this machine watches her. The kernel tells it\n"+
+		"         of her death, and it releases her roles in her name: T = %v need not run out.", timeout)
+	s.Rest(timeout) // no term is released before it is T old
 	s.Mark("dora killed, beside a sentinel")
-	s.bars["dora killed, beside a sentinel"] = "with a sentinel"
-	s.Members[len(s.Members)-1].Kill()
-	return s.Settle("successors of dora")
+	s.Bar("with a sentinel")
+	s.Kill(s.Members[len(s.Members)-1])
 }

@@ -10,150 +10,197 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/goneli/neli/testkit/nursery"
+	"github.com/goneli/neli/testkit/witness"
 )
 
-// Story is a sequence of events. Its members are in the order of their start.
+// Story is a sequence of events. After an error its methods do nothing, and Tell returns the error.
 type Story struct {
-	Ctx     context.Context
-	Watch   *Watch
-	Pause   time.Duration              // time to read
-	Args    func(name string) []string // arguments of a member's process
-	Members []*Process
-	Steps   []Step
+	Ctx       context.Context
+	Args      []string   // arguments of members that start from now on
+	Members   []*Process // in the order of their start
+	processes *nursery.Nursery
+	pause     time.Duration // time to read
+	steps     []step
+	err       error
+	screen
 }
+
+// step is something that was done to a member.
+type step struct {
+	what string
+	at   time.Duration
+	bar  string // the name of its bar; "": none
+}
+
+// patience is the longest wait for anything.
+const patience = 40 * time.Second
 
 // Tell runs the parts, with a pause after each.
-func (s *Story) Tell(parts ...func() error) error {
+func (s *Story) Tell(parts ...func()) error {
 	for _, part := range parts {
-		if err := part(); err != nil {
-			return err
+		if s.err == nil {
+			part()
 		}
-		if err := s.Rest(s.Pause); err != nil {
-			return err
-		}
+		s.Rest(s.pause)
 	}
-	return nil
+	return s.err
 }
 
-// Launch starts members.
-func (s *Story) Launch(names ...string) error {
-	for _, name := range names {
-		p, err := Launch(name, s.Args(name), s.Watch.Heard)
-		if err != nil {
-			return err
-		}
-		s.Members = append(s.Members, p)
+// Do does what may fail.
+func (s *Story) Do(what func() error) {
+	if s.err == nil {
+		s.err = what()
 	}
-	return nil
 }
 
-// Announce prints what comes next, and leaves time to read it.
-func (s *Story) Announce(format string, args ...any) error {
-	s.Watch.Say(format, args...)
-	return s.Rest(s.Pause)
+// Await shows who leads until ok returns true.
+func (s *Story) Await(what string, ok func() bool) { s.await(what, patience, ok) }
+
+func (s *Story) await(what string, limit time.Duration, ok func() bool) {
+	s.Do(func() error {
+		ctx, cancel := context.WithTimeoutCause(s.Ctx, limit, fmt.Errorf("%s: not within %v", what, limit))
+		defer cancel()
+		ticker := time.NewTicker(5 * time.Millisecond)
+		defer ticker.Stop()
+		for !ok() {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-ticker.C:
+				s.show(s.leaders())
+			}
+		}
+		return nil
+	})
 }
 
 // Rest waits for d, so that the output can be read.
-func (s *Story) Rest(d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-s.Ctx.Done():
-		return context.Cause(s.Ctx)
-	case <-timer.C:
+func (s *Story) Rest(d time.Duration) {
+	until := witness.Now() + d
+	s.await("rest", d+patience, func() bool { return witness.Now() >= until })
+}
+
+// Announce prints what comes next, and leaves time to read it.
+func (s *Story) Announce(format string, args ...any) {
+	s.Say(format, args...)
+	s.Rest(s.pause)
+}
+
+// Say prints one line of the story.
+func (s *Story) Say(format string, args ...any) {
+	s.Do(func() error {
+		s.say(format, args...)
 		return nil
-	}
+	})
 }
 
 // Mark notes that something happens now.
 func (s *Story) Mark(what string) {
-	s.Watch.Say("→ %s", what)
-	s.Steps = append(s.Steps, Step{what, Now()})
+	s.Say("→ %s", what)
+	s.steps = append(s.steps, step{what: what, at: witness.Now()})
+}
+
+// Bar compares the last step with others that have a bar.
+func (s *Story) Bar(name string) { s.steps[len(s.steps)-1].bar = name }
+
+// Launch starts members.
+func (s *Story) Launch(names ...string) {
+	for _, name := range names {
+		s.Do(func() error {
+			p, err := start(s.processes, name, s.Args)
+			if err == nil {
+				s.Members = append(s.Members, p)
+			}
+			return err
+		})
+	}
 }
 
 // Settle waits until all roles are led by running members, the excepted ones not counted.
-func (s *Story) Settle(what string, except ...*Process) error {
-	return s.Watch.Await(s.Ctx, what, func() bool { return s.Watch.Lanes().Shared(nil, s.Names(except...)) })
+func (s *Story) Settle(what string, except ...*Process) {
+	s.Await(what, func() bool {
+		led, shares := 0, s.Shares()
+		for _, p := range s.Running() {
+			if !slices.Contains(except, p) {
+				led += shares[p.Name]
+			}
+		}
+		return led == Roles
+	})
 }
 
-// Suspend stops a member as it leads, for longer than its lease, and waits for successors.
-func (s *Story) Suspend(victim *Process) error {
+// Kill kills a member, and waits for its successors.
+func (s *Story) Kill(victim *Process) {
+	s.Do(func() error { victim.Kill(); return nil })
+	s.Settle("successors of " + victim.Name)
+}
+
+// Suspend stops a member as it leads, until it has successors. Then it resumes the member, and waits until that finds that it
+// leads nothing.
+func (s *Story) Suspend(victim *Process) {
 	s.Mark(victim.Name + " suspended")
-	if err := victim.Signal(syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("suspending %s: %w", victim.Name, err)
-	}
-	if err := s.Settle("successors of "+victim.Name, victim); err != nil {
-		return err
-	}
-	return s.Rest(s.Pause)
-}
-
-// Wake resumes a suspended member, and waits until it reports that it leads nothing.
-func (s *Story) Wake(p *Process) error {
-	s.Watch.Say("%s wakes (SIGCONT). Its check is its own clock against its last evidence, so it knows at once.", p.Name)
-	s.Mark(p.Name + " woken")
-	woken := Now()
-	if err := p.Signal(syscall.SIGCONT); err != nil {
-		return fmt.Errorf("waking %s: %w", p.Name, err)
-	}
+	s.Do(func() error { return victim.Signal(syscall.SIGSTOP) })
+	s.Settle("successors of "+victim.Name, victim)
+	s.Rest(s.pause)
+	s.Say("%s wakes (SIGCONT). Its check is its own clock against its last evidence, so it knows at once.", victim.Name)
+	s.Mark(victim.Name + " woken")
+	woken := witness.Now()
+	s.Do(func() error { return victim.Signal(syscall.SIGCONT) })
 	var found time.Duration
-	if err := s.Watch.Await(s.Ctx, p.Name+"'s word that it leads nothing", func() (ok bool) {
-		found, ok = s.Watch.IdleSince(p.Name, woken)
+	s.Await(victim.Name+"'s word that it leads nothing", func() (ok bool) {
+		found, ok = victim.idleSince(woken)
 		return ok
-	}); err != nil {
-		return err
-	}
-	s.Watch.Say("%s found that it leads nothing, %v after waking. It is a candidate again.", p.Name, Rough(found-woken))
-	return nil
+	})
+	s.Say("%s found that it leads nothing, %v after waking. It is a candidate again.", victim.Name, rough(found-woken))
 }
 
-// Leave closes a member cleanly, and waits until it has ended.
-func (s *Story) Leave(leaver *Process) error {
+// idleSince returns when a member first found, at t or later, that it leads nothing.
+func (p *Process) idleSince(t time.Duration) (found time.Duration, ok bool) {
+	for role := range Roles {
+		r, ok := p.samples.Latest(0, role)
+		if !ok || r.Answer != witness.No || r.First.Before < t { // a suspension ends a run
+			return 0, false
+		}
+		found = max(found, r.First.After)
+	}
+	return found, true
+}
+
+// Leave closes a member cleanly, and waits for its successors.
+func (s *Story) Leave(leaver *Process) {
 	s.Mark(leaver.Name + " closed")
-	if err := leaver.Tell("close"); err != nil {
-		return fmt.Errorf("closing %s: %w", leaver.Name, err)
-	}
-	if err := s.Watch.Await(s.Ctx, "the end of "+leaver.Name, func() bool { return !leaver.Running() }); err != nil {
-		return err
-	}
-	if leaver.Err != nil {
-		return fmt.Errorf("%s: %w", leaver.Name, leaver.Err)
-	}
-	return nil
+	s.close(leaver)
+	s.Settle("successors of " + leaver.Name)
 }
 
-// End closes all members, and waits until they have ended.
-func (s *Story) End() error {
-	if err := s.Announce("That is all: the members are closed."); err != nil {
-		return err
-	}
-	closing := s.Running()
-	for _, p := range closing {
-		if err := p.Tell("close"); err != nil {
-			return fmt.Errorf("closing %s: %w", p.Name, err)
-		}
-	}
-	err := s.Watch.Await(s.Ctx, "the end of all members", func() bool { return len(s.Running()) == 0 })
-	if err != nil {
-		return err
-	}
-	for _, p := range closing {
-		if p.Err != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", p.Name, p.Err))
-		}
-	}
-	return err
+// End closes all members.
+func (s *Story) End() {
+	s.Announce("That is all: the members are closed.")
+	s.close(s.Running()...)
 }
 
-// Names returns the names of the running members, without the excepted ones.
-func (s *Story) Names(except ...*Process) (names []string) {
-	for _, p := range s.Running() {
-		if !slices.Contains(except, p) {
-			names = append(names, p.Name)
-		}
+// close closes members cleanly, and waits until they have ended.
+func (s *Story) close(leavers ...*Process) {
+	for _, p := range leavers {
+		s.Do(func() error { return p.Tell("close") })
 	}
-	return names
+	for _, p := range leavers {
+		s.Await("the end of "+p.Name, func() bool { return !p.Running() })
+	}
+	s.Do(func() (err error) {
+		for _, p := range leavers {
+			if end := p.State(); end != "exit status 0" {
+				err = errors.Join(err, fmt.Errorf("%s: %s", p.Name, end))
+			}
+		}
+		return err
+	})
 }
+
+// KillAll kills all members.
+func (s *Story) KillAll() { s.processes.Close() }
 
 // Running returns the members that have not ended.
 func (s *Story) Running() []*Process {
@@ -162,15 +209,6 @@ func (s *Story) Running() []*Process {
 
 // Busiest returns the running member that leads the most roles.
 func (s *Story) Busiest() *Process {
-	l := s.Watch.Lanes()
-	return slices.MaxFunc(s.Running(), func(a, b *Process) int {
-		return cmp.Compare(len(l.Share(a.Name)), len(l.Share(b.Name)))
-	})
-}
-
-// KillAll kills all members.
-func (s *Story) KillAll() {
-	for _, p := range s.Members {
-		p.Kill()
-	}
+	shares := s.Shares()
+	return slices.MaxFunc(s.Running(), func(a, b *Process) int { return cmp.Compare(shares[a.Name], shares[b.Name]) })
 }

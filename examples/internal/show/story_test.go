@@ -3,28 +3,72 @@
 package show
 
 import (
-	"errors"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/testkit/nursery"
+	"github.com/goneli/neli/testkit/witness"
 )
-
-// ends is the standard input of a member that fails when it is told to close.
-type ends struct{ p *Process }
-
-func (e ends) Write(b []byte) (int, error) {
-	e.p.Err = errors.New("exit status 1")
-	close(e.p.done)
-	return len(b), nil
-}
-
-func (ends) Close() error { return nil }
 
 // The demo fails if a member fails at its end.
 func TestEndReturnsTheErrorsOfMembers(t *testing.T) {
-	p := &Process{Name: "anna", done: make(chan struct{})}
-	p.stdin = ends{p}
-	s := &Story{Ctx: t.Context(), Watch: NewWatch(io.Discard, 0, 0), Members: []*Process{p}}
-	require.EqualError(t, s.End(), "anna: exit status 1")
+	processes, err := nursery.New("")
+	require.NoError(t, err)
+	t.Cleanup(processes.Close)
+	s := &Story{Ctx: t.Context(), screen: screen{out: io.Discard}}
+	for name, exit := range map[string]string{"anna": "0", "boris": "1"} {
+		cmd := exec.Command("sh", "-c", "read order; exit "+exit)
+		p := &Process{Name: name}
+		p.samples = samples(t)
+		p.orders, err = cmd.StdinPipe()
+		require.NoError(t, err)
+		p.Process, err = processes.Start(cmd)
+		require.NoError(t, err)
+		s.Members = append(s.Members, p)
+	}
+	require.EqualError(t, s.Tell(s.End), "boris: exit status 1")
+}
+
+func samples(t *testing.T) *witness.Samples {
+	file, err := os.Create(filepath.Join(t.TempDir(), "samples"))
+	require.NoError(t, err)
+	defer file.Close()
+	s, err := witness.Open(file)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// member is one that found itself leading role 0, with this token, at two instants.
+func member(t *testing.T, name string, token int64, first, last time.Duration) *Process {
+	p := &Process{Name: name, samples: samples(t)}
+	run := -1
+	for _, at := range []time.Duration{first, last} {
+		run = p.samples.Take(run, 0, 0, token, witness.Window{Before: at, After: at + 1})
+	}
+	return p
+}
+
+func TestConclusion(t *testing.T) {
+	const ms = time.Millisecond
+	var out strings.Builder
+	s := &Story{Members: []*Process{member(t, "a", 1, 10*ms, 20*ms), member(t, "b", 2, 50*ms, 60*ms)},
+		steps:  []step{{what: "a killed", at: 25 * ms, bar: "killed"}, {what: "b closed", at: 70 * ms}},
+		screen: screen{out: &out}}
+	require.NoError(t, s.conclude())
+	require.Regexp(t, `a killed +0 +a #1 +b #2 +25ms +30ms`, out.String())
+	require.Regexp(t, `b closed +– +no role moved`, out.String())
+	require.Contains(t, out.String(), "4 looks at a leader, 2 terms")
+	require.Contains(t, out.String(), "Overlaps: none")
+	require.Regexp(t, `killed +▏█{50} 25ms`, out.String())
+
+	s.Members = append(s.Members, member(t, "c", 3, 55*ms, 65*ms))
+	require.ErrorContains(t, s.conclude(), "two leaders at one instant")
 }
