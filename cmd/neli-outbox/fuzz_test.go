@@ -33,10 +33,9 @@ func testOddRowsAndTables(fence string) func(*testing.T, *world) {
 		}
 		f := &fuzz{world: w, random: rand.New(rand.NewPCG(4, uint64(len(fence)))), bad: map[string]bool{}, want: map[string][]string{}}
 		f.large() // a backlog: each slot reads batches of the largest size at once
-		confine := littleMemory(t)
-		w.binary = buildRelay(t)
+		confined := littleMemory(t)
+		w.command = confined.start(buildRelay(t))
 		f.relay = w.start(nil, "--fence", fence)
-		confine(f.relay.Pid())
 		for round := range rounds {
 			f.rows(20)
 			f.settle()
@@ -46,6 +45,7 @@ func testOddRowsAndTables(fence string) func(*testing.T, *world) {
 		f.settle()
 		require.True(t, f.relay.Running(), "the relay has ended: %s", f.relay.State())
 		f.relay.stop(t)
+		t.Logf("at its peak the relay had %d of %d MB", confined.peak(t)>>20, memoryOfRelay>>20)
 		f.check(fence)
 	}
 }
@@ -202,12 +202,14 @@ func buildRelay(t *testing.T) string {
 	return binary
 }
 
-// littleMemory returns a function that puts a process into a group of processes that has memoryOfRelay.
-func littleMemory(t *testing.T) (confine func(pid int)) {
+// confinement is a group of processes that has memoryOfRelay.
+type confinement struct{ dir, peakOf string }
+
+func littleMemory(t *testing.T) confinement {
 	t.Helper()
-	root, limit := "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+	root, limit, peak := "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.max_usage_in_bytes"
 	if _, err := os.Stat(root); err != nil {
-		root, limit = "/sys/fs/cgroup", "memory.max"
+		root, limit, peak = "/sys/fs/cgroup", "memory.max", "memory.peak"
 		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+memory"), 0)
 	}
 	dir, err := os.MkdirTemp(root, "outbox")
@@ -219,8 +221,20 @@ func littleMemory(t *testing.T) (confine func(pid int)) {
 		t.Skipf("needs root and a cgroup with a limit of memory: %v", err)
 	}
 	require.NoError(t, err)
-	return func(pid int) {
-		t.Helper()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0))
-	}
+	return confinement{dir, peak}
+}
+
+// start returns a command that starts a program in the group.
+func (c confinement) start(program string) []string {
+	return []string{"sh", "-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(c.dir, "cgroup.procs"), program}
+}
+
+// peak returns the most memory that the group had at once.
+func (c confinement) peak(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.dir, c.peakOf))
+	require.NoError(t, err)
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	return n
 }

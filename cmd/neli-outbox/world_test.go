@@ -4,12 +4,12 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,8 +52,8 @@ type world struct {
 	topicName string
 	store     *store
 	timeout   time.Duration // T of the relays
+	command   []string // starts a relay, without its flags
 	flags     []string
-	binary    string // the relay's, "" for the test's own
 }
 
 // beside returns another world on the same servers, with its own table, group and topic.
@@ -72,7 +72,7 @@ func (w *world) beside(name string, slots int, flags ...string) *world {
 // newWorld creates a table of that many slots and a topic t. flags are those of the relays.
 func newWorld(t testing.TB, options kafkatest.Options, slots int, flags ...string) *world {
 	kafkatest.Require(t)
-	w := &world{t: t, database: dbtest.StartPostgres(t, "max_connections=60"), kafka: kafkatest.Run(t, options)}
+	w := &world{t: t, command: os.Args[:1], database: dbtest.StartPostgres(t, "max_connections=60"), kafka: kafkatest.Run(t, options)}
 	w.dsn, w.topicName = w.database.DSN, "t"
 	w.store = openStore(t, w.dsn, slots)
 	w.topic("t", nil)
@@ -139,7 +139,8 @@ func (s *said) String() string {
 
 // start starts a program with flags that add to or replace the world's. environment is added as well.
 func (w *world) start(environment []string, flags ...string) *program {
-	cmd := exec.Command(cmp.Or(w.binary, os.Args[0]), append(append([]string{}, w.flags...), flags...)...)
+	args := slices.Concat(w.command, w.flags, flags)
+	cmd := exec.Command(args[0], args[1:]...)
 	p := &program{out: &said{}}
 	cmd.Stdout, cmd.Stderr = p.out, p.out
 	cmd.Env = append(append(os.Environ(), asProgram+"=1", "OUTBOX_DATABASE="+w.dsn), environment...)
