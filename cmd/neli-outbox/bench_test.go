@@ -28,7 +28,7 @@ const benchSlots = 4
 // BenchmarkRelay publishes the same rows by a plain loop without election or fences, by one that uses Kafka transactions, and
 // by a relay with each of its fences, in turn. All of them have a goroutine for each slot, and the same batches.
 //
-//	go test -run '^$' -bench Relay -benchtime 7x ./outbox
+//	go test -run '^$' -bench Relay -benchtime 7x .
 func BenchmarkRelay(b *testing.B) {
 	w := newWorld(b, kafkatest.Options{}, benchSlots)
 	ways := []struct {
