@@ -45,7 +45,7 @@ type flags struct {
 }
 
 func (f flags) of(name string, more ...string) []string {
-	return append([]string{"-bootstrap", f.bootstrap, "-group", f.fresh, "-name", name, "-for", "10m"}, more...)
+	return append([]string{"-bootstrap", f.bootstrap, "-group", f.fresh, "-name", name}, more...)
 }
 
 func number(t *testing.T, s string) int {

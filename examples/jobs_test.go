@@ -73,7 +73,7 @@ func testAsynq(t *testing.T, f flags) {
 
 func testRunner(t *testing.T, f flags) {
 	s := newStage(t)
-	args := []string{"-bootstrap", f.bootstrap, "-group", f.fresh, "-for", "10m"}
+	args := []string{"-bootstrap", f.bootstrap, "-group", f.fresh}
 	anna, boris := s.start("runner", "anna", args...), s.start("runner", "boris", args...)
 	urls := map[*program]string{}
 	for _, p := range []*program{anna, boris} {
@@ -135,7 +135,7 @@ func TestASuspendedRunnerCutsItsJobOff(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(broker.Close)
 	s := newStage(t)
-	args := []string{"-bootstrap", broker.ListenAddrs()[0], "-group", "suspended", "-for", "10m"}
+	args := []string{"-bootstrap", broker.ListenAddrs()[0], "-group", "suspended"}
 	run := func(name string) (p *program, url string) {
 		p = s.startAt(filepath.Join(binaries, "runner"), name, nil, args...)
 		_, m := s.await(p, `listens on (http://\S+)$`)

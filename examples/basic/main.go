@@ -22,23 +22,15 @@ func main() {
 	var (
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "outbox", "the group whose members contend")
-		topic     = flag.String("topic", "", "the topic that carries the election (default: group + .neli)")
 		name      = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
-		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if *limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *limit)
-		defer cancel()
-	}
 	cfg := neli.Config{
 		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": *bootstrap},
 		LeaderGroupID: *group,
-		LeaderTopic:   *topic,
 		Name:          *name,
 	}
 	if err := run(ctx, cfg); err != nil {

@@ -29,17 +29,11 @@ func main() {
 		group     = flag.String("group", "cron", "the group whose members contend")
 		name      = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
 		schedule  = flag.String("schedule", "* * * * * *", "when the report is due, with seconds")
-		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if *limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *limit)
-		defer cancel()
-	}
 	cfg := neli.Config{KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": *bootstrap}, LeaderGroupID: *group, Name: *name}
 	if err := run(ctx, cfg, *schedule); err != nil {
 		fmt.Fprintln(os.Stderr, "cron:", err)

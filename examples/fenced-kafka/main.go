@@ -35,17 +35,11 @@ func main() {
 		name      = flag.String("name", "", "this process's name, in logs")
 		topic     = flag.String("reports", "", "the topic for the reports, with one partition (default: group + .reports)")
 		takes     = flag.Duration("takes", 2*time.Second, "how long a report takes")
-		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if *limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *limit)
-		defer cancel()
-	}
 	if *topic == "" {
 		*topic = *group + ".reports"
 	}

@@ -33,17 +33,11 @@ func main() {
 		group     = flag.String("group", "reports", "the group whose members contend")
 		name      = flag.String("name", "", "this process's name, in logs")
 		takes     = flag.Duration("takes", 2*time.Second, "how long a report takes")
-		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if *limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *limit)
-		defer cancel()
-	}
 	cfg := neli.Config{KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": *bootstrap}, LeaderGroupID: *group, Name: *name}
 	if err := run(ctx, cfg, *dsn, *takes); err != nil {
 		fmt.Fprintln(os.Stderr, "fenced-sql:", err)

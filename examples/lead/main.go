@@ -26,24 +26,16 @@ func main() {
 	var (
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "rates", "the group whose members contend")
-		topic     = flag.String("topic", "", "the topic that carries the election (default: group + .neli)")
 		name      = flag.String("name", "replica", "prefix of the replicas' names, in logs")
 		stepDown  = flag.Duration("step-down", 3*time.Second, "the first leader closes after this time")
-		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if *limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *limit)
-		defer cancel()
-	}
 	cfg := neli.Config{
 		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": *bootstrap},
 		LeaderGroupID: *group,
-		LeaderTopic:   *topic,
 		Nomination:    neli.Open, // no consumer group: the next leader takes over within milliseconds
 	}
 	if err := run(ctx, cfg, *name, *stepDown); err != nil {

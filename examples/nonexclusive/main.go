@@ -28,17 +28,11 @@ func main() {
 		group     = flag.String("group", "a", "the group of this process: a or b")
 		topic     = flag.String("topic", "prices.neli", "the topic that carries the election of both groups")
 		name      = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
-		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if *limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *limit)
-		defer cancel()
-	}
 	symbols := []string{"AAPL", "MSFT", "NVDA", "ORCL"}
 	cfg := neli.Config{
 		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": *bootstrap},

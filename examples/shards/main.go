@@ -23,24 +23,16 @@ func main() {
 	var (
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "shards", "the group whose members contend")
-		topic     = flag.String("topic", "", "the topic that carries the election (default: group + .neli)")
 		process   = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
 		shards    = flag.Int("shards", 64, "number of shards: the same in all processes, and never changed")
-		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if *limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *limit)
-		defer cancel()
-	}
 	cfg := neli.Config{
 		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": *bootstrap},
 		LeaderGroupID: *group,
-		LeaderTopic:   *topic,
 		Name:          *process,
 		// Shards are cheap, so there are many. One partition carries them all.
 		Roles: *shards,

@@ -29,17 +29,11 @@ func main() {
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "static", "the group whose members contend")
 		name      = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
-		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	if *limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *limit)
-		defer cancel()
-	}
 	if err := run(ctx, *group, *name, strings.Split(*bootstrap, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "static:", err)
 		os.Exit(1)
