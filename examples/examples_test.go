@@ -72,7 +72,7 @@ func testBasic(t *testing.T, f flags) {
 	next := other(leader, anna, boris)
 	require.Zero(t, s.said(next, `sent`), "only one sends")
 
-	leader.kill()
+	leader.Kill()
 	s.await(next, `sent invoice 1$`)
 	next.signal(syscall.SIGTERM)
 	s.await(next, `closed$`)
@@ -186,7 +186,7 @@ func testNonExclusive(t *testing.T, f flags) {
 	s.await(b, `publishes ORCL`)
 	s.await(a, `publishes ORCL`)
 
-	a.kill()
+	a.Kill()
 	for range 10 {
 		for _, symbol := range []string{"AAPL", "MSFT", "NVDA", "ORCL"} {
 			_, m := s.await(b, `publishes (\w+)`)

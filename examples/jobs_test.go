@@ -54,7 +54,7 @@ func testAsynq(t *testing.T, f flags) {
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(tasks), int(time.Since(began)/time.Second)+2, "a tick each second, and none twice")
 
-	leader.kill()
+	leader.Kill()
 	left := s.said(leader, `enqueued report`)
 	_, later := s.await(next, `starts the scheduler, with token (\d+)`)
 	require.Greater(t, number(t, later[0]), number(t, m[0]))
@@ -91,7 +91,7 @@ func testRunner(t *testing.T, f flags) {
 	status, _ := ask(t, urls[leader]+"/jobs/invoices?steps=none")
 	require.Equal(t, http.StatusBadRequest, status)
 
-	leader.kill()
+	leader.Kill()
 	_, later := s.await(next, `leads, with token (\d+)$`)
 	require.Greater(t, number(t, later[0]), number(t, m[0]))
 	status, body := ask(t, urls[next]+"/jobs/invoices?steps=1")

@@ -1,9 +1,8 @@
 package examples_test
 
 import (
-	"bufio"
+	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/testkit/nursery"
 )
 
 // limit is the longest wait for anything. Most steps take a few seconds.
@@ -50,9 +51,10 @@ func testMain(m *testing.M) int {
 
 // stage runs programs, and records all their output in one order.
 type stage struct {
-	t    *testing.T
-	news chan struct{}    // there are new lines
-	next map[*program]int // the first line after those that await returned
+	t         *testing.T
+	processes *nursery.Nursery
+	news      chan struct{}    // there are new lines
+	next      map[*program]int // the first line after those that await returned
 
 	mu    sync.Mutex
 	lines []line
@@ -65,15 +67,22 @@ type line struct {
 
 // program is a running example.
 type program struct {
+	*nursery.Process
 	t    *testing.T
 	name string
-	cmd  *exec.Cmd
-	done chan struct{}
-	err  error
 }
 
 func newStage(t *testing.T) *stage {
-	return &stage{t: t, news: make(chan struct{}, 1), next: map[*program]int{}}
+	processes, err := nursery.New("")
+	require.NoError(t, err)
+	s := &stage{t: t, processes: processes, news: make(chan struct{}, 1), next: map[*program]int{}}
+	t.Cleanup(func() {
+		processes.Close()
+		if t.Failed() {
+			t.Logf("all output:\n%s", s.transcript())
+		}
+	})
+	return s
 }
 
 func (s *stage) heard(l line) {
@@ -104,29 +113,31 @@ func (s *stage) startAt(path, name string, env []string, args ...string) *progra
 	s.t.Helper()
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), env...)
-	stdout, w := io.Pipe()
-	cmd.Stdout, cmd.Stderr = w, w
-	require.NoError(s.t, cmd.Start())
-	p := &program{t: s.t, name: name, cmd: cmd, done: make(chan struct{})}
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		for in := bufio.NewScanner(stdout); in.Scan(); {
-			s.heard(line{p, in.Text()})
-		}
-	})
-	go func() {
-		defer close(p.done)
-		p.err = cmd.Wait()
-		w.Close()
-		reading.Wait()
-	}()
-	s.t.Cleanup(func() {
-		p.kill()
-		if s.t.Failed() {
-			s.t.Logf("all output:\n%s", s.transcript())
-		}
-	})
+	p := &program{t: s.t, name: name}
+	out := &lines{heard: func(text string) { s.heard(line{p, text}) }}
+	cmd.Stdout, cmd.Stderr = out, out
+	var err error
+	p.Process, err = s.processes.Start(cmd)
+	require.NoError(s.t, err)
 	return p
+}
+
+// lines passes on what is written, line by line.
+type lines struct {
+	heard func(text string)
+	begun []byte // a line without its end
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.begun = append(l.begun, b...)
+	for {
+		text, rest, ended := bytes.Cut(l.begun, []byte("\n"))
+		if !ended {
+			return len(b), nil
+		}
+		l.heard(string(text))
+		l.begun = rest
+	}
 }
 
 // await waits for the next line of p, or of any program if p is nil, that matches pattern. It returns the
@@ -198,21 +209,16 @@ func (s *stage) transcript() string {
 
 func (p *program) signal(sig syscall.Signal) {
 	p.t.Helper()
-	require.NoError(p.t, p.cmd.Process.Signal(sig), p.name)
+	require.NoError(p.t, p.Signal(sig), p.name)
 }
 
 // ends requires that p ends by itself, with exit code 0.
 func (p *program) ends() {
 	p.t.Helper()
 	select {
-	case <-p.done:
-		require.NoError(p.t, p.err, p.name)
+	case <-p.Done():
+		require.Equal(p.t, "exit status 0", p.State(), p.name)
 	case <-time.After(limit):
 		p.t.Fatalf("%s does not end", p.name)
 	}
-}
-
-func (p *program) kill() {
-	_ = p.cmd.Process.Kill() // fails if it has ended
-	<-p.done
 }

@@ -88,7 +88,7 @@ func trySuspended(t *testing.T, binary string, s suspended) {
 		elected = st.first(anna, s.again, asleep)
 	}
 	require.Equal(t, before, st.saidBy(anna, s.acts, elected), "anna acts as a leader though boris leads")
-	anna.kill()
+	anna.Kill()
 	if s.repeats() {
 		st.await(boris, s.acts)
 	}
