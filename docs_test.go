@@ -204,8 +204,8 @@ func TestPagesSayWhoTheyAreFor(t *testing.T) {
 	}
 }
 
-// notInRunbook are programs for tests and examples, and peers, whose page has its own table.
-var notInRunbook = regexp.MustCompile(`^(examples|lab|nelitest|peers|\w+/internal/compare)/`)
+// notInRunbook are programs for tests and examples, and peers and neli-outbox, whose pages have their own lists.
+var notInRunbook = regexp.MustCompile(`^(cmd/neli-outbox|examples|lab|nelitest|peers|\w+/internal/compare)/`)
 
 // TestRunbookNamesEveryWarning looks up in the runbook every line that the library and neli run log
 // as a warning or an error. People search for such lines there during an incident.
