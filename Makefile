@@ -9,7 +9,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES := . franz franz/iam peers metrics nelicron examples examples/migration cmd/neli cmd/neli-outbox lab # lab/chaos, lab/bench: Linux
-LAB := ./cmd/... ./dbtest ./kafkatest ./nursery ./pause ./proxy ./witness # what the machines of lab share
+LAB := ./cmd/... ./dbtest ./demo ./demo-peers ./internal/... ./kafkatest ./nursery ./pause ./proxy ./witness # what the machines of lab share
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -54,10 +54,10 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 win
 .PHONY: booted suspend-peers demo demo-peers check check-root check-franz check-peers check-nelicron test lanes built unit unit-root unit-modules prometheus metrics metrics-doc mutants mutants-root mutants-modules sim soak nightly integration integration-timed integration-patient integration-examples fenced integration-franz integration-franz-timed integration-franz-patient versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-brokers chaos-members chaos-test lint cross tidy commands extras vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
-	cd examples && $(GO) run ./demo
+	cd lab && $(GO) run ./demo
 
 demo-peers: ## five processes elect leaders without a broker; one is killed with its log, one suspended, the network is cut
-	cd examples && $(GO) run ./demo-peers
+	cd lab && $(GO) run ./demo-peers
 
 # What takes long for what it finds: simulations with all their seeds, thousands of roles,
 # hundreds of members.

@@ -12,11 +12,9 @@
 //	cron          a schedule of robfig/cron that runs on one process
 //	asynq         asynq's Scheduler, on one process; needs a Redis
 //	runner        jobs that are requested over HTTP, and run on one process
-//	demo          kills and suspends processes, and shows what happens; needs no Kafka
-//	demo-peers    the same without a broker, and cuts the network
 //
 // Directory migration is a module of its own. It has programs before and after their move from other
-// systems to package neli. All other programs but the demos need a Kafka at -bootstrap (localhost:9092). Start
+// systems to package neli. All other programs need a Kafka at -bootstrap (localhost:9092). Start
 // each in two or three terminals, and end the leader with Ctrl-C or kill -9. Or suspend it (kill -STOP),
 // and wake it (kill -CONT) when another one leads: it then does nothing.
 package examples

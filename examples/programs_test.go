@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli/testkit/nursery"
+	"github.com/goneli/neli/lab/nursery"
 )
 
 // limit is the longest wait for anything. Most steps take a few seconds.
@@ -33,7 +33,7 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator),
-		"./basic", "./barrier", "./lead", "./shards", "./nonexclusive", "./fenced-sql", "./fenced-kafka", "./cron", "./asynq", "./runner", "./demo", "./demo-peers")
+		"./basic", "./barrier", "./lead", "./shards", "./nonexclusive", "./fenced-sql", "./fenced-kafka", "./cron", "./asynq", "./runner", "github.com/goneli/neli/lab/demo", "github.com/goneli/neli/lab/demo-peers")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the examples: %v\n%s", err, out)
 		return 1

@@ -4,6 +4,8 @@
 //	integration   the library on a real Kafka
 //	chaos         a real cluster, or members without a broker, under faults
 //	bench         what the library costs, beside other ways to elect a leader
+//	demo          kills and suspends processes, and shows what happens; needs no Kafka
+//	demo-peers    the same without a broker, and cuts the network
 //	release       makes, checks and tags releases
 //
 // They share these packages, which do not know NELI:

@@ -52,7 +52,7 @@ type world struct {
 	topicName string
 	store     *store
 	timeout   time.Duration // T of the relays
-	command   []string // starts a relay, without its flags
+	command   []string      // starts a relay, without its flags
 	flags     []string
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goneli/neli/examples/internal/show"
+	"github.com/goneli/neli/lab/internal/show"
 )
 
 // story is what happens to the members.

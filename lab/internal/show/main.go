@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/goneli/neli/testkit/nursery"
-	"github.com/goneli/neli/testkit/witness"
+	"github.com/goneli/neli/lab/nursery"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // Main runs a demo, or one of its members: the demo starts this program again for each of them. tell is what happens. The columns

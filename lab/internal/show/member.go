@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/testkit/nursery"
-	"github.com/goneli/neli/testkit/witness"
+	"github.com/goneli/neli/lab/nursery"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // Roles is the number of roles.

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/goneli/neli/testkit/nursery"
-	"github.com/goneli/neli/testkit/witness"
+	"github.com/goneli/neli/lab/nursery"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // Story is a sequence of events. After an error its methods do nothing, and Tell returns the error.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goneli/neli/testkit/witness"
+	"github.com/goneli/neli/lab/witness"
 )
 
 const (

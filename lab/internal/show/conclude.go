@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/goneli/neli/testkit/witness"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // conclude prints what happened. Its error lists broken promises.

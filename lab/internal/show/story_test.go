@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli/testkit/nursery"
-	"github.com/goneli/neli/testkit/witness"
+	"github.com/goneli/neli/lab/nursery"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // The demo fails if a member fails at its end.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/examples/internal/show"
+	"github.com/goneli/neli/lab/internal/show"
 )
 
 const (

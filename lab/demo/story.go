@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/examples/internal/show"
+	"github.com/goneli/neli/lab/internal/show"
 )
 
 // story is what happens to the members.
