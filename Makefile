@@ -13,45 +13,43 @@ LAB := ./cmd/... ./dbtest ./demo ./demo-peers ./internal/... ./kafkatest ./nurse
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
-SCALE ?= 1000,1,100000
-OF ?= TestScale
 SEED ?= 1
-NOMINATION ?= open
 CHAOS ?=
-N ?= 20
-QUIET ?= 30m
 MUTANTS_LIMIT ?= 30m
-OUTAGES ?= 200
 NIGHT := $(shell date +%Y%m%d)
-CLIENT ?=
 VERSIONS ?=
 
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
 MUTANTS := (Guarded|NeedsEveryRule)$$
-# What make test runs; CI runs these, and more, in lanes.
-TESTS := unit-root unit-modules mutants-root mutants-modules sim cli integration-timed integration-patient integration-examples fenced \
-	integration-franz-timed integration-franz-patient metrics
+# Tests that take long for what they find: simulations with all their seeds, thousands of roles, hundreds of members.
+LENGTHY := Simulation(Repeats)?$$|WithoutMercy$$|TestFewClaimsOnASlowLog|TestSuccessorOfMany|TestManyClientsShareOneLook|TestModel$$|TestOutage$$|TestScale$$|TestRestart$$|TestGather$$
+# Packages whose tests take long in synctest bubbles, in which hardly two goroutines run at once: a second processor
+# only costs the time to wake it, a fifth of all. The race detector needs none: it looks at what is ordered, not at what coincides.
+LONG := . ./internal/scenario ./internal/nonexclusive
+# A first look at a real Kafka: elections, in both modes.
+KAFKA := ^Test(ExclusiveOpen|NonExclusive)$$
 # Tests on real brokers that measure how soon something happens, or sample members every few
 # milliseconds: in CI they have the processors first. The other tests on brokers mostly wait.
 TIMED := ^Test(ThreeBrokers|BrokerStandsStill|TopicIDsAgree|MixedClients|CommandRuns|Exclusive|Far|Figures|Groups|LogsOfOneBrokerEach|NonExclusive|Sentinel|RollingUpgrade|Member)
-# What CI runs a second time, with the client without cgo: the table of ACLs, TLS and
-# SCRAM, members that crash and hang, brokers that fail, groups, small logs. The rest at night: TestTopic takes minutes.
-FRANZ_TIMED := ExclusiveOpen|ExclusiveAssigned|ThreeBrokers|BrokerStandsStill|Groups|LogsOfOneBrokerEach
-FRANZ_PATIENT := Secured
-# The lanes of .ci/run, a line each: stages that run one after the other. idle: the stage computes, and runs in the
-# kernel's idle class. low: it mostly waits, takes no harm from a late answer, and runs at a lower priority. Not chaos: its samplers must not starve.
+# What runs a second time with the client without cgo: the table of ACLs, TLS and SCRAM, members that crash and hang,
+# brokers that fail, groups, small logs. The rest does at night, with FRANZ=. : TestTopic takes minutes.
+FRANZ ?= ^Test(ExclusiveOpen|ExclusiveAssigned|ThreeBrokers|BrokerStandsStill|Groups|LogsOfOneBrokerEach|Secured)$$
+
+# What make test-all runs beyond make test, in the lanes of .ci/run, a line each: stages that run one after the other.
+# idle: the stage computes, and runs in the kernel's idle class. low: it mostly waits, takes no harm from a late answer,
+# and runs at a lower priority. Not chaos: its samplers must not starve.
 define LANES
-integration-timed integration-franz-timed chaos-brokers chaos-members
-low:integration-patient low:integration-examples low:fenced low:integration-franz-patient
-low:cli low:unit-modules low:mutants-modules low:metrics low:browser low:migration low:bench-test low:chaos-test
-idle:unit-root idle:sim idle:mutants-root idle:release-check
+integration-timed integration-franz chaos-ci
+low:integration-patient low:integration-examples
+low:cli low:mutants-modules low:metrics low:browser low:migration low:lab-test
+idle:race idle:sim idle:mutants-root idle:release-check
 endef
 
 # What needs no cgo is to build wherever Go does.
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-# metrics is a folder, too.
-.PHONY: booted suspend-peers demo demo-peers check check-root check-franz check-peers check-nelicron test lanes built unit unit-root unit-modules prometheus metrics metrics-doc mutants mutants-root mutants-modules sim soak nightly integration integration-timed integration-patient integration-examples fenced integration-franz integration-franz-timed integration-franz-patient versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-brokers chaos-members chaos-test lint cross tidy commands extras vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+# Each target is a task: none is a file, though metrics is the name of a folder.
+.PHONY: $(MAKECMDGOALS)
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd lab && $(GO) run ./demo
@@ -59,54 +57,44 @@ demo: ## several processes elect a leader on an embedded broker; one is killed, 
 demo-peers: ## five processes elect leaders without a broker; one is killed with its log, one suspended, the network is cut
 	cd lab && $(GO) run ./demo-peers
 
-# What takes long for what it finds: simulations with all their seeds, thousands of roles,
-# hundreds of members.
-LENGTHY := Simulation(Repeats)?$$|WithoutMercy$$|TestFewClaimsOnASlowLog|TestSuccessorClaimsManyRolesAtOnce|TestManyClientsShareOneLook|TestModel$$|TestOutage$$|TestScale$$|TestRestart$$|TestGather$$
-
-# Those of franz and peers mostly wait: eight at a time, beside the others.
 check: ## before a commit: lint, the tests without a broker but for the lengthy ones, 200 seeds of the simulations; no race detector
 	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory -j 4 -O check-root check-franz check-peers check-nelicron
+	$(GO) test -short -skip '$(MUTANTS)|$(LENGTHY)|TestSuspended|TestProcesses' $(foreach m,. franz peers nelicron,$(m:%=./%/...))
+	$(short-simulations)
 
-check-root:
-	$(GO) test -short -skip '$(MUTANTS)|$(LENGTHY)' ./...
-	CGO_ENABLED=0 $(GO) test -short -run 'Simulation$$' ./internal/lease ./internal/quorum
-	CGO_ENABLED=0 NELI_SEEDS=200 $(GO) test -run '^Test(Small)?Simulation$$' .
-
-check-franz:
-	cd franz && $(GO) test -short -parallel 8 ./...
-
-check-peers:
-	cd peers && $(GO) test -short -parallel 8 -skip '$(MUTANTS)|TestSuspended' ./...
-
-check-nelicron:
-	cd nelicron && $(GO) test -short -skip '$(MUTANTS)|TestProcesses' ./...
+define short-simulations
+CGO_ENABLED=0 $(GO) test -short -run 'Simulation$$' ./internal/lease ./internal/quorum
+CGO_ENABLED=0 NELI_SEEDS=200 $(GO) test -run '^Test(Small)?Simulation$$' .
+endef
 
 # The other tests run the guards on the source as it is.
-test: export NELI_MUTANTS := only
-test: $(TESTS) ## everything
+test test-all: export NELI_MUTANTS := only
+test: ## elections on a real Kafka, if Java 17 and Maven are there; each package's tests, with the race detector where it finds something; 200 seeds of the simulations
+	@echo 'integration-short, unit-root and unit-modules run side by side; go test prints a line for each package when it is done'
+	@$(MAKE) --no-print-directory -j 2 -Oline integration-short unit
+
+test-all: test ## make test, then everything else that CI runs; root, Linux; an hour
+	$(foreach s,built $(LANES),$(MAKE) --no-print-directory $(lastword $(subst :, ,$s)) &&) true
 
 export LANES
-lanes: $(foreach t,$(TESTS),$(if $(filter $t %:$t,$(LANES)),,$(error no lane has $t))) # for .ci/run
+lanes: # for .ci/run
 	@echo "$$LANES"
 
 # A compiler beside tests that measure time would starve them. With Go's caches filled this takes seconds.
 built: # compiles what CI's lanes test, without linking
 	for m in . franz franz/iam peers metrics nelicron examples cmd/neli-outbox; do (cd $$m && $(GO) list -export -test -race ./... >/dev/null) || exit 1; done
 	cd lab && $(GO) list -export -test -race $(LAB) ./integration/... ./chaos/... >/dev/null
-	for m in . franz peers nelicron cmd/neli cmd/neli-outbox; do (cd $$m && CGO_ENABLED=0 $(GO) list -export -test ./... >/dev/null) || exit 1; done
+	for m in . franz peers nelicron examples cmd/neli cmd/neli-outbox; do (cd $$m && CGO_ENABLED=0 $(GO) list -export -test ./... >/dev/null) || exit 1; done
 	for m in examples/migration cmd/neli; do (cd $$m && $(GO) list -export -test ./... >/dev/null) || exit 1; done
 	cd lab && $(GO) list -export -test ./bench/... ./release/... >/dev/null
 
-# These are long, and run in synctest bubbles, in which hardly two goroutines run at once: a second processor only costs
-# the time to wake it, a fifth of all. The race detector needs none, since it looks at what is ordered, not at what coincides.
-LONG := . ./internal/scenario ./internal/nonexclusive
+unit: ## without a broker
+	@nice -n 15 $(MAKE) --no-print-directory -j 2 -Oline unit-root unit-modules
 
-unit: unit-root unit-modules ## without a broker, race detector on
-
-unit-root: # small packages first
+unit-root:
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $$($(GO) list ./... | grep -vFx "$$($(GO) list $(LONG))")
-	GOMAXPROCS=1 $(GO) test -p 2 -race -timeout 30m -skip '$(MUTANTS)' $(LONG)
+	$(GO) test -short -skip '$(MUTANTS)|$(LENGTHY)' $(LONG)
+	$(short-simulations)
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo ./internal/confluent
 	$(GO) test -tags neli_nolibrdkafka -run TestNewWithoutCgo ./internal/confluent
 
@@ -116,15 +104,16 @@ unit-modules: # mostly waits
 	cd peers && $(GO) test -race -parallel 8 -timeout 15m -skip '$(MUTANTS)' ./...
 	cd nelicron && $(GO) test -race -timeout 15m -skip '$(MUTANTS)|TestProcesses' ./...
 
-prometheus: # Debian's, unless there is one
+integration-short:
+	cd lab/integration && $(GO) test -count=1 -race -timeout 10m -run '$(KAFKA)' .
+
+race: # what unit-root runs without the race detector
+	GOMAXPROCS=1 $(GO) test -p 2 -race -timeout 40m -skip '$(MUTANTS)' $(LONG)
+
+metrics: ## the collector, the alerts, the dashboard; with a real Prometheus, Debian's, for a minute
 	@command -v prometheus >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus && (systemctl disable --now prometheus || service prometheus stop || true)) >/dev/null 2>&1 || \
 		{ echo "prometheus is missing, and could not be installed: apt-get install prometheus, as root"; exit 1; }
-
-metrics: prometheus ## the collector, the alerts, the dashboard; with a real Prometheus for a minute (apt-get install prometheus)
 	cd metrics && $(GO) test -race -timeout 10m ./...
-
-metrics-doc: ## docs/metrics.md from the collector and the alerts
-	cd metrics && $(GO) generate ./...
 
 # Never from the cache, which does not see the packages that mutants change.
 mutants: mutants-root mutants-modules ## without each of its rules, the library must fail for the stated reason; NELI_SEEDS=5000 MUTANTS_LIMIT=4h for more
@@ -142,7 +131,7 @@ mutants-modules: # mostly waits
 	cd franz && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./franzfence
 	cd cmd/neli-outbox && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' .
 
-sim: ## without the race detector: the models, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, both with sentinels under 100, non-exclusive ones under 300; and what unit has less of
+sim: ## without the race detector: the models, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, both with sentinels under 100, non-exclusive ones under 300; and what unit-root has less of
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum ./fence
 	CGO_ENABLED=0 $(GO) test -count=1 -run 'TestFewClaimsOnASlowLog|TestFarMembersLeadTheirShares|WithoutMercy$$' ./internal/scenario ./nelitest
 	GOMAXPROCS=1 CGO_ENABLED=0 $(GO) test -p 2 -count=1 -timeout 30m -run 'Test(Shared|Small|Sentinel|SmallSentinel)?Simulation(Repeats)?$$' -v . ./internal/nonexclusive | grep -v '^=== \|^ *--- PASS'
@@ -157,115 +146,83 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	$(MAKE) soak SOAK=30m
 	$(MAKE) fuzz FUZZTIME=2m
 	NELI_ROUNDS=200 $(MAKE) cli
-	$(MAKE) booted
-	$(MAKE) outages OUTAGES=20
-	$(MAKE) fences FOR=1h
-	$(MAKE) outbox-brokers FOR=15m
-	$(MAKE) suspend-peers
+	cmd/neli/boot/boot.sh
+	cd lab/integration && NELI_OUTAGES=20 $(GO) test -count=1 -parallel 6 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '
+	cd lab/integration && NELI_FENCE=1h $(GO) test -count=1 -timeout 0 -run '^TestSuspendedLeaders$$' -v ./fenced
+	cd cmd/neli-outbox && NELI_OUTBOX_FOR=15m CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '^TestNothingIsLostOnThreeBrokers$$' -v .
+	cd peers && NELI_ROUNDS=300 CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run TestSuspendedMembersLoseNothing -v .
 	cd lab/integration && NELI_FIGURES=20 $(GO) test -count=1 -timeout 60m -run TestFigures -v . | grep -v '^=== '
 	$(MAKE) versions VERSIONS=all
 	$(MAKE) integration-franz FRANZ=.
-	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=open
-	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=assigned
-	$(MAKE) chaos-peers FOR=15m SEED=$(NIGHT)
-	$(MAKE) chaos-peers FOR=15m SEED=$(NIGHT) CHAOS=-sentinels
-	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=open
-	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=assigned
+	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination open'
+	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination assigned'
+	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS=-peers
+	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-peers -sentinels'
+	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination open'
+	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination assigned'
 
 # Never from the cache, which does not see what the processes are built of that tests start.
-integration: integration-timed integration-patient integration-examples fenced ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
+integration: integration-short integration-timed integration-patient integration-examples ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
 
 integration-timed:
-	cd lab/integration && $(GO) test -count=1 -race -timeout 40m -run '$(TIMED)' .
+	cd lab/integration && $(GO) test -count=1 -race -timeout 40m -run '$(TIMED)' -skip '$(KAFKA)' .
 
-# Its tests wait for brokers to start, sessions to end, tokens to be renewed: four at a time.
+# Its tests wait for brokers to start, sessions to end, tokens to be renewed: three at a time.
 integration-patient:
 	cd lab && $(GO) test -count=1 -race -p 1 -timeout 15m $(LAB)
-	cd lab/integration && $(GO) test -count=1 -race -parallel 3 -timeout 40m -skip '$(TIMED)' . ./cost
-
-fenced:
-	cd lab/integration && $(GO) test -count=1 -race -timeout 40m ./fenced
+	cd lab/integration && $(GO) test -count=1 -race -p 1 -parallel 3 -timeout 40m -skip '$(TIMED)' . ./cost ./fenced
 
 integration-examples:
 	cd examples && $(GO) test -count=1 -race -p 1 -parallel 8 -timeout 15m ./...
 	cd cmd/neli-outbox && $(GO) test -count=1 -race -parallel 8 -timeout 15m -skip '$(MUTANTS)' .
 	cd nelicron && $(GO) test -count=1 -race -run TestProcesses ./...
 
-integration-franz: FRANZ := ^Test($(FRANZ_TIMED)|$(FRANZ_PATIENT))$$
-integration-franz-timed: FRANZ := ^Test($(FRANZ_TIMED))$$
-integration-franz-patient: FRANZ := ^Test($(FRANZ_PATIENT))$$
-integration-franz: ## likewise with the client without cgo, FRANZ=^TestSecured$$$$ for some of it
-integration-franz integration-franz-timed integration-franz-patient:
+integration-franz: ## what matters most of integration, with the client without cgo, or FRANZ=^TestSecured$$$$
 	cd lab/integration && NELI_PROVIDER=franz $(GO) test -count=1 -race -timeout 40m -run '$(FRANZ)' .
 
 versions: ## the oldest version of Kafka, one in the middle and the newest; VERSIONS=all for all of them
 	cd lab/integration && NELI_VERSIONS=$(VERSIONS) $(GO) test -count=1 -race -timeout 40m -run '^TestVersions$$' -v . | grep -v '^=== '
 
-outages: ## OUTAGES=200 of half a minute, of one broker and of three, three clusters of each in parallel; ten members on either client must go on by themselves; about an hour on two cores that do nothing else
-	cd lab/integration && NELI_OUTAGES=$(OUTAGES) $(GO) test -count=1 -parallel 6 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '
-
-outbox-brokers: ## the outbox's relays for FOR=3m on three brokers that crash or restart in turn; relays and the database fail, too
-	cd cmd/neli-outbox && NELI_OUTBOX_FOR=$(FOR) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '^TestNothingIsLostOnThreeBrokers$$' -v .
-
-fences: ## FOR=3m of suspended leaders on a real broker, with both clients
-	cd lab/integration && NELI_FENCE=$(FOR) $(GO) test -count=1 -timeout 0 -run '^TestSuspendedLeaders$$' -v ./fenced
-
 browser: ## the page of nelihttp in a real Chromium (Debian's, or what NELI_CHROMIUM names)
 	cd lab/integration && CGO_ENABLED=0 $(GO) test -count=1 -timeout 10m ./browser
-
-picture: ## docs/pages.png and docs/pages-crash.png
-	cd lab/integration && NELI_PICTURE=$(CURDIR)/docs/pages.png CGO_ENABLED=0 $(GO) test -count=1 -run '/picture' ./browser
 
 cli: ## the command neli, on a Kafka in memory; NELI_ROUNDS=200 for more of what is killed and stopped; Linux
 	cd cmd/neli && $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./...
 
-booted: ## the sentinel's unit under a real systemd, and memory.oom.group, in a machine that QEMU emulates: 6 minutes; root, Debian for amd64
-	cmd/neli/boot/boot.sh
+chaos: ## a real cluster disturbed for FOR=3m from SEED=1, with the further flags CHAOS='-nomination assigned', or CHAOS='-peers -sentinels' for members without a broker; root, Linux; writes lab/chaos/chaos-report (docs/correctness.md)
+	cd lab/chaos && $(GO) run . -for $(FOR) -seed $(SEED) $(CHAOS) -out chaos-report/run
 
-suspend-peers: ## three members without a broker, each of them suspended in turn 300 times while all hand over roles: 12 minutes; NELI_ROUNDS=n; Linux
-	cd peers && NELI_ROUNDS=$${NELI_ROUNDS:-300} CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run TestSuspendedMembersLoseNothing -v .
-
-cli-reference: ## docs/cli.md
-	cd cmd/neli && NELI_UPDATE=1 $(GO) test -count=1 -run TestReference ./internal/cli
-
-chaos: ## a real cluster disturbed for FOR=3m from SEED=1, NOMINATION=open or assigned, with the further flags CHAOS=-sentinels; root, Linux; writes lab/chaos/chaos-report (docs/correctness.md)
-	cd lab/chaos && $(GO) run . -for $(FOR) -seed $(SEED) -nomination $(NOMINATION) $(CHAOS) -out chaos-report/$(NOMINATION)
-
-# What takes Kafka's own patience comes first, for it might not come at all.
-chaos-peers: ## five members with a log host each, no broker, disturbed for FOR=3m from SEED=1; root, Linux
-	cd lab/chaos && $(GO) run . -peers -for $(FOR) -seed $(SEED) $(CHAOS) -out chaos-report/peers
-
-chaos-ci: chaos-brokers chaos-members ## short runs, one for each nomination, one with the client without cgo, two without a broker, of which one has sentinels; a violation fails
-
-chaos-brokers:
+# What takes Kafka's own patience comes first, for it might not come at all. A violation fails.
+chaos-ci:
 	cd lab/chaos && $(GO) run . -for 90s -seed 2 -nomination open -first 'broker frozen past its session' -out chaos-report/open
 	cd lab/chaos && $(GO) run . -for 90s -seed 3 -nomination assigned -first 'link between brokers cut for long' -out chaos-report/assigned
 	cd lab/chaos && NELI_PROVIDER=franz $(GO) run . -for 90s -seed 4 -nomination assigned -first 'broker frozen past its session' -out chaos-report/franz
-
-chaos-members:
 	cd lab/chaos && $(GO) run . -peers -for 150s -seed 5 -out chaos-report/peers
 	cd lab/chaos && $(GO) run . -peers -sentinels -for 60s -seed 3 -only 'sentinel alive, member killed; sentinel killed; sentinel stopped, member killed; false members at the sentinel; member frozen; member executes another program; files closed, member killed; a stranger'\''s socket' -out chaos-report/sentinels
 
-chaos-test: ## the chaos machine itself; root, Linux
-	cd lab/chaos && $(GO) test -count=1 -race -p 1 -timeout 20m ./...
+# client-go and controller-runtime take minutes to build: without the race detector, as lint has built them.
+migration: ## programs before and after they moved here from other systems; Linux
+	cd examples/migration && $(GO) test -count=1 -timeout 10m ./...
 
-lint:
+# etcd takes minutes to build with the race detector, which is for our own code.
+lab-test: ## the chaos machine itself, the pure parts of bench, and each of its trials beside a sentinel once; root, Linux
+	cd lab && $(GO) test -count=1 -race -p 1 -timeout 20m ./chaos/... ./bench/clients ./bench/idle ./bench/measure ./bench/probe
+	cd lab && $(GO) test ./bench/...
+
+# One run of staticcheck for all modules looks at what they share once.
+lint: ## gofmt, vet, staticcheck, tidy go.mod files, workflows; builds without cgo for six platforms
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
-	@$(MAKE) --no-print-directory -j 2 -O $(MODULES:%=lint-%) cross
+	$(GO) vet $(MODULES:%=./%/...)
+	$(GO) run $(STATICCHECK) $(MODULES:%=./%/...)
+	@for p in $(PLATFORMS); do echo "build $$p"; \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./... ./franz/... ./cmd/neli/... ./cmd/neli-outbox/... || exit 1; done
 	cd lab/release && $(GO) run ./tidy -check
 	$(GO) run $(ACTIONLINT) -shellcheck= .github/workflows/*.yml
 	CGO_ENABLED=0 $(GO) vet .
 	$(GO) vet -tags neli_nolibrdkafka .
-	cd cmd/neli && $(GO) vet -tags booted . && $(GO) run $(STATICCHECK) -tags booted .
+	$(GO) vet -tags booted ./cmd/neli && $(GO) run $(STATICCHECK) -tags booted ./cmd/neli
 	@export GOWORK=off; oldest=go$$($(GO) list -m -f '{{.GoVersion}}'); if GOTOOLCHAIN=$$oldest $(GO) version; then GOTOOLCHAIN=$$oldest $(GO) vet ./...; \
 		else echo "not checked with $$oldest: this toolchain cannot be had here"; fi
-
-$(MODULES:%=lint-%): lint-%:
-	@echo "lint $*"; cd $* && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
-
-cross: ## what needs no cgo builds on each of PLATFORMS
-	@for p in $(PLATFORMS); do echo "build $$p"; for m in . franz cmd/neli cmd/neli-outbox; do \
-		(cd $$m && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./...) || exit 1; done; done
 
 # VERSION is what the commands say of themselves: nothing but what Go knows unless it is given.
 OUT ?= dist
@@ -280,6 +237,11 @@ extras: ## completions of the commands, manual pages of neli, and the licences o
 	for c in neli neli-outbox; do for shell in bash zsh fish powershell; do \
 		dist-extras/$$c completion $$shell >dist-extras/completions/$$c.$$shell || exit 1; done; rm dist-extras/$$c; done
 
+generate: ## the documents that programs write: docs/cli.md, docs/metrics.md, docs/benchmarks.md
+	cd cmd/neli && NELI_UPDATE=1 $(GO) test -count=1 -run TestReference ./internal/cli
+	cd metrics && $(GO) generate ./...
+	cd lab/bench && $(GO) run . report
+
 tidy: ## each module's go.mod and go.sum, released or not
 	cd lab/release && $(GO) run ./tidy
 
@@ -287,22 +249,16 @@ VULNDB ?= https://vuln.go.dev
 vulnerabilities: ## known ones in what we require; asks a public database, or VULNDB=file:///dir with a copy of it
 	for m in $(MODULES); do (cd $$m && $(GO) run $(GOVULNCHECK) -db $(VULNDB) ./...) || exit 1; done
 
-systemd: # Debian's, for systemd-analyze
-	@command -v systemd-analyze >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends systemd) >/dev/null 2>&1 || \
-		{ echo "systemd-analyze is missing, and could not be installed: apt-get install systemd, as root"; exit 1; }
-
 # Rehearsed in a clone first: what cannot be installed is not tagged.
 release: ## VERSION=vX.Y.Z: writes it, commits, tags all modules, says what to push; pushes nothing
 	$(if $(VERSION),,$(error VERSION is missing: make release VERSION=vX.Y.Z))
 	cd lab/release && $(GO) run ./check -version $(VERSION) && $(GO) run ./cut $(VERSION)
 
-release-check: systemd ## can users get, build, install and run what is committed; is each break of the API in the changelog; image, units, manifests
+release-check: ## can users get, build, install and run what is committed; is each break of the API in the changelog; image, units, manifests
+	@command -v systemd-analyze >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends systemd) >/dev/null 2>&1 || \
+		{ echo "systemd-analyze is missing, and could not be installed: apt-get install systemd, as root"; exit 1; }
 	cd lab/release && $(GO) test -count=1 -timeout 10m ./...
 	cd lab/release && $(GO) run ./check
-
-cover:
-	$(GO) test -coverprofile=cover.out -coverpkg=.,./nelitest ./...
-	$(GO) tool cover -func=cover.out | tail -1
 
 fuzz: ## FUZZTIME=20s each
 	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./internal/lease
@@ -311,46 +267,9 @@ fuzz: ## FUZZTIME=20s each
 	cd peers && $(GO) test -run '^$$' -fuzz FuzzLog -fuzztime $(FUZZTIME) ./smalllog
 	cd peers && $(GO) test -run '^$$' -fuzz FuzzHost -fuzztime $(FUZZTIME) .
 
-bench: ## in memory, then CPU on a real broker, then fail-over times beside the prototype's
-	$(GO) test -run '^$$' -bench . -benchmem .
-	cd lab/integration && $(GO) test -run '^$$' -bench . ./cost
-	cd lab/integration && NELI_FIGURES=10 $(GO) test -count=1 -run TestFigures -v . | grep -v '^=== '
-
 # Built first: a compiler beside the brokers would be measured, too.
-BENCH = cd lab/bench && $(GO) build -o bench . && ./bench
-
-bench-peers: ## beside etcd and raft, N=20 trials each, CLIENT=franz too; about an hour; writes docs/benchmarks.md
-	$(BENCH) run -n $(N) -client "$(CLIENT)" -command "make bench-peers N=$(N) CLIENT=$(CLIENT)"
-
-bench-outbox: ## rows a second of the outbox relay beside a plain loop, N=20 rounds
-	cd cmd/neli-outbox && CGO_ENABLED=0 $(GO) test -run '^$$' -bench Relay -benchtime $(N)x -timeout 0 .
-
-bench-quiet: ## terms lost in QUIET=30m of nothing, T = 300 ms on one broker, 500 ms on three
-	$(BENCH) quiet -for $(QUIET)
-
-bench-rolling: ## terms lost while three brokers are restarted in turn, T = 2 s
-	$(BENCH) rolling
-
-bench-logs: ## one replicated log and Logs: 3 beside it, T = 500 ms, while brokers are killed, stopped, closed and restarted; a quarter of an hour; writes docs/benchmarks.md
-	$(BENCH) logs
-
-bench-scale: ## 100 members and 100,000 roles, 20 and 1,000, one that leads 1,000, on one broker, T = 5 s; 20 minutes; fails if a step was longer than T/50; writes docs/benchmarks.md
-	$(BENCH) scale -client "$(CLIENT)"
-
-scale-sim: ## a tenth of SCALE=members,partitions,roles dies, in simulated time; OF=TestOutage SCALE=200,1,100000, OF=TestGather or OF=TestRestart SCALE=100,1,100000
-	NELI_SCALE=$(SCALE) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '$(OF)$$' -v .
-
-bench-report: ## docs/benchmarks.md and the tables from bench/results/results.json
-	$(BENCH) report
-
-# client-go and controller-runtime take minutes to build: without the race detector, as lint has built them.
-migration: ## programs before and after they moved here from other systems; Linux
-	cd examples/migration && $(GO) test -count=1 -timeout 10m ./...
-
-# etcd takes minutes to build with the race detector, which is for our own code.
-bench-test: ## the pure parts of bench, and each trial beside a sentinel once
-	cd lab/bench && $(GO) test -race ./clients ./idle ./measure ./probe
-	cd lab/bench && $(GO) test ./...
+bench: ## OF='run -n 20' beside etcd and raft, an hour; or quiet, rolling, logs, scale (docs/testing.md); writes docs/benchmarks.md
+	cd lab/bench && $(GO) build -o bench . && ./bench $(or $(OF),run -n 20)
 
 clean:
-	rm -rf cover.out dist dist-extras lab/*/logs examples/logs examples/*/logs cmd/*/logs lab/chaos/chaos-report lab/bench/bench
+	rm -rf dist dist-extras lab/*/logs examples/logs examples/*/logs cmd/*/logs lab/chaos/chaos-report lab/bench/bench

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These tests run the shipped unit under a real systemd, on a machine that is made for them: make booted.
+// These tests run the shipped unit under a real systemd, on a machine that is made for them: boot/boot.sh.
 // They install units, users and commands, so they run nowhere else.
 
 // booted asserts that the test runs on such a machine.

@@ -143,7 +143,7 @@ func TestMembersKilledByTheOOMKillerAreDead(t *testing.T) {
 }
 
 // With memory.oom.group, as in Kubernetes, the kernel kills all processes of the cgroup. The sentinel
-// notices each death. Only cgroups of version 2 with the memory controller have this file: make booted
+// notices each death. Only cgroups of version 2 with the memory controller have this file: cmd/neli/boot/boot.sh
 // runs a machine that has it, and does not accept a skip.
 func TestMembersKilledTogetherByTheOOMKillerAreDead(t *testing.T) {
 	dir := cgroupWith(t, "memory.oom.group")
@@ -151,7 +151,7 @@ func TestMembersKilledTogetherByTheOOMKillerAreDead(t *testing.T) {
 		if os.Getenv("NELI_BOOTED") != "" {
 			t.Fatal("this machine has no memory.oom.group")
 		}
-		t.Skip("needs memory.oom.group, of cgroups of version 2: make booted")
+		t.Skip("needs memory.oom.group, of cgroups of version 2: cmd/neli/boot/boot.sh")
 	}
 	p := startPost(t, socketIn(directory(t)), nil)
 	inside := limited(t, p, dir, "memory.max")

@@ -26,6 +26,6 @@ func TestCIFailsIfALaneIsKilled(t *testing.T) {
 	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	ran, _ := os.ReadFile(dir + "/ran")
-	require.Equal(t, "lint\nbuilt\nother\n", string(ran), "%s", out)
+	require.Equal(t, "lint\nbuilt\ntest\nother\n", string(ran), "%s", out)
 	require.Error(t, err, "%s", out)
 }

@@ -155,7 +155,7 @@ func TestPagesAreThoseOfTheResults(t *testing.T) {
 		}
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
-		assert.Equal(t, page, string(text), "make bench-report writes it anew")
+		assert.Equal(t, page, string(text), "make generate writes it anew")
 	}
 }
 

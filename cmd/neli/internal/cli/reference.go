@@ -38,7 +38,7 @@ const preface = `# The command neli
 
 For operators who run one copy of a command in a cluster, or who show and move leadership from a shell.
 
-Install it by ` + "`go install github.com/goneli/neli/cmd/neli@latest`" + `, or in [another way](install.md). ` + "`make cli-reference`" + ` writes this page from the command's own help.
+Install it by ` + "`go install github.com/goneli/neli/cmd/neli@latest`" + `, or in [another way](install.md). ` + "`make generate`" + ` writes this page from the command's own help.
 
 ` + "```" + `
 neli run --bootstrap kafka:9092 --group mailer -- /usr/local/bin/mailer

@@ -18,5 +18,5 @@ func TestReference(t *testing.T) {
 	}
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, string(text), b.String(), "make cli-reference")
+	require.Equal(t, string(text), b.String(), "make generate")
 }
