@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -12,22 +13,21 @@ import (
 func Reference(w io.Writer) error {
 	root := newRoot()
 	var b strings.Builder
-	b.WriteString(preface)
-	list(&b, root.PersistentFlags())
+	once := said{}
+	fmt.Fprintf(&b, "%s%s\n", preface, strings.Join(list(root.PersistentFlags()), "\n"))
 	for _, cmd := range root.Commands() {
 		fmt.Fprintf(&b, "\n## neli %s\n\n%s.\n", cmd.Name(), cmd.Short)
 		if cmd.Use != cmd.Name() {
 			fmt.Fprintf(&b, "\n```\nneli %s\n```\n", cmd.Use)
 		}
 		if cmd.Long != "" {
-			fmt.Fprintf(&b, "\n```text\n%s\n```\n", cmd.Long)
+			fmt.Fprintf(&b, "\n```text\n%s\n```\n", strings.Join(once.of(cmd.Name(), strings.Split(cmd.Long, "\n\n")), "\n\n"))
 		}
 		if cmd.Example != "" {
 			fmt.Fprintf(&b, "\n```\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(cmd.Example, "  "), "\n  ", "\n"))
 		}
 		if own := cmd.LocalNonPersistentFlags(); own.HasAvailableFlags() {
-			b.WriteString("\n")
-			list(&b, own)
+			fmt.Fprintf(&b, "\n%s\n", strings.Join(once.of(cmd.Name(), list(own)), "\n"))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -80,8 +80,9 @@ if you have set them yourself. Pass them as arguments: ` + "`neli status --group
 
 `
 
-// list writes flags, sorted by name, each with its default.
-func list(b *strings.Builder, flags *pflag.FlagSet) {
+// list returns flags, sorted by name, each with its default.
+func list(flags *pflag.FlagSet) []string {
+	var out []string
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "--" + f.Name
 		if f.Shorthand != "" {
@@ -90,6 +91,29 @@ func list(b *strings.Builder, flags *pflag.FlagSet) {
 		if value := strings.Trim(f.DefValue, "[]"); value != "" && value != "false" {
 			name += "=" + value
 		}
-		fmt.Fprintf(b, "- `%s`: %s\n", name, f.Usage)
+		out = append(out, fmt.Sprintf("- `%s`: %s", name, f.Usage))
 	})
+	return out
+}
+
+// said is the verb that was first described by a text.
+type said map[string]string
+
+// of returns a verb's paragraphs or flags. Of those that stand with a former verb it says only with which.
+func (s said) of(verb string, texts []string) []string {
+	var out []string
+	for _, text := range texts {
+		flag, _, isFlag := strings.Cut(strings.TrimPrefix(text, "- "), "`: ")
+		former, again := s[text]
+		switch {
+		case !again:
+			s[text] = verb
+			out = append(out, text)
+		case isFlag:
+			out = append(out, fmt.Sprintf("- %s`: as for neli %s", flag, former))
+		case !slices.Contains(out, "For the rest see neli "+former+"."):
+			out = append(out, "For the rest see neli "+former+".")
+		}
+	}
+	return out
 }
