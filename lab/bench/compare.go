@@ -23,7 +23,7 @@ import (
 type comparison struct {
 	n, few, lanes int
 	window        time.Duration // of idle groups
-	settle        time.Duration // how long servers are left alone first; groups are left alone for a part of it
+	settle        time.Duration // pause after the servers' start, before anything is measured; groups get a part of it
 	only          *regexp.Regexp
 	client        string // another Kafka client to measure beside the default
 }
@@ -136,8 +136,8 @@ func (o *comparison) system(ctx context.Context, place peers.Place, system peers
 	return s, err
 }
 
-// idle measures idle groups of several sizes, without sampling. It waits first, since members are busier just after
-// their start.
+// idle measures idle groups of several sizes, with the members' sampling off. It waits first, since members are
+// busier just after their start.
 func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.System, servers peers.Servers) ([]idle.Usage, error) {
 	var all []idle.Usage
 	for _, size := range system.Idle {
@@ -153,7 +153,7 @@ func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.Syst
 		if err := pause.For(ctx, o.settle/6); err != nil {
 			return all, err
 		}
-		// At least one beat of every member.
+		// The window is at least as long as the time between two beats of a member.
 		u, err := idle.Measure(ctx, max(o.window, system.Lease), g.Pids(), servers.Pids())
 		if err != nil {
 			return all, err
@@ -163,8 +163,8 @@ func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.Syst
 	return all, nil
 }
 
-// watching measures what an idle sentinel costs: with one member, which leads, and with more members that are
-// registered and lead nothing.
+// watching measures what an idle sentinel costs: first beside one member, which leads, then beside more
+// members that are registered and lead nothing.
 func (o *comparison) watching(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers) (all []report.Watching, err error) {
 	if o.window == 0 || len(system.Registered) == 0 {
 		return nil, nil

@@ -46,7 +46,7 @@ func main() {
 
 func command(args []string) error {
 	commands := map[string]func([]string) error{"run": run, "quiet": quiet, "rolling": rolling, "logs": logs, "scale": scale, "report": rewrite,
-		// Hidden: what this program is to itself.
+		// Hidden subcommands, with which this program starts itself.
 		crowd.Command:       func([]string) error { return crowd.Main() },
 		trial.MemberCommand: func([]string) error { return member.Main() }, peers.ServerCommand: func([]string) error { return peers.ServerMain() },
 		peers.HostCommand:     peers.HostMain,
@@ -66,7 +66,7 @@ func (f *files) flags(set *flag.FlagSet) {
 	set.StringVar(&f.docs, "docs", "../../docs", "directory of the summary and the picture")
 }
 
-// update changes the results and writes everything that is made of them.
+// update changes the results, and writes the files that are made from them.
 func (f *files) update(change func(*report.Results)) error {
 	r, err := report.Load(f.results)
 	if err != nil {
@@ -89,7 +89,7 @@ func rewrite(args []string) error {
 	return f.update(func(*report.Results) {})
 }
 
-// keep runs a command that measures, and adds its results. about describes the run, apart from its date, its sources and
+// keep runs a command that measures, and adds its results. about describes the run, without its date, its sources and
 // the machine.
 func (f *files) keep(about *report.Run, do func(context.Context, peers.Place) (*report.Results, error)) error {
 	return inPlace(func(ctx context.Context, place peers.Place) error {
@@ -220,7 +220,7 @@ func scale(args []string) error {
 			sizes = slices.Insert(sizes, i+1, size)
 		}
 	}
-	var long error // what was measured is kept nevertheless
+	var long error // reported after the results have been kept
 	err := f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
 		fresh := &report.Results{}
 		for _, size := range sizes {
@@ -237,7 +237,7 @@ func scale(args []string) error {
 	return errors.Join(err, long)
 }
 
-// inPlace calls a function with a directory and processes of its own. Nothing of these is left, however it ends, but after
+// inPlace calls a function with a directory and processes of its own. Afterwards nothing of these is left; only after
 // an error the directory is kept.
 func inPlace(do func(context.Context, peers.Place) error) (err error) {
 	if err := kafkatest.Find(); err != nil {

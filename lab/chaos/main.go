@@ -62,8 +62,8 @@ func run() int {
 	}
 	code := exitSetUp
 	if err == nil {
-		// The run ends in any case: building takes up to two minutes, the first leaders take as long, and the last fault
-		// may take one and a half.
+		// This bounds the whole run: building takes up to two minutes, the first leaders take as long, and the last
+		// fault may take one and a half.
 		code, err = jail.Run(o.For+10*time.Minute, func(ctx context.Context) (int, error) { return disturb(ctx, o) })
 	}
 	if err != nil {
@@ -97,7 +97,7 @@ func parse(args []string) (machine.Options, error) {
 	if o.For <= 0 {
 		return o, fmt.Errorf("-for is %v, must be positive", o.For)
 	}
-	// What three brokers need on a quiet network, by measurement.
+	// Three brokers need this much on a quiet network, by measurement.
 	if minimum := 500 * time.Millisecond; o.Timeout < minimum {
 		return o, fmt.Errorf("-t is %v, must be at least %v", o.Timeout, minimum)
 	}
@@ -167,9 +167,9 @@ func possible(o machine.Options) error {
 	return errors.Join(missing...)
 }
 
-// disturb is the run itself, in the jail.
+// disturb does the run itself, in the jail.
 func disturb(ctx context.Context, o machine.Options) (int, error) {
-	// Not the directory itself, which may have other files.
+	// The directory itself stays, since it may have other files.
 	for _, name := range []string{machine.MembersDir, machine.BrokersDir, report.TextName, report.TimelineName} {
 		if err := os.RemoveAll(filepath.Join(o.Dir, name)); err != nil {
 			return 0, err
@@ -208,7 +208,7 @@ func far(o machine.Options) string {
 	return fmt.Sprintf("%s, round trips longer by %v", host, plan.Far)
 }
 
-// where names what carries the election.
+// where describes the logs that carry the election.
 func where(o machine.Options) string {
 	if o.Peers {
 		return fmt.Sprintf("%d log hosts inside the members", machine.Members)
@@ -216,7 +216,7 @@ func where(o machine.Options) string {
 	return fmt.Sprintf("%d brokers, Kafka %s", machine.Brokers, kafkatest.KafkaVersion)
 }
 
-// written names the stores that the leaders write to.
+// written lists the kinds of stores to which the leaders write.
 func written(o machine.Options) string {
 	names := strings.Join(o.Stores, ", ")
 	if o.Unfenced {
@@ -225,7 +225,7 @@ func written(o machine.Options) string {
 	return names
 }
 
-// transport names what connects the members.
+// transport describes the network between the members.
 func transport(o machine.Options) string {
 	if o.Peers {
 		return "package peers"

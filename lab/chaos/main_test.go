@@ -55,7 +55,7 @@ func exitCode(t *testing.T, err error) int {
 }
 
 func TestMissingProgramsAreNamed(t *testing.T) {
-	exe, err := os.Open(os.Args[0]) // nobody may not pass the directories to it
+	exe, err := os.Open(os.Args[0]) // the user nobody may not enter the directories above it
 	require.NoError(t, err)
 	defer exe.Close()
 	cmd := exec.Command("/proc/self/fd/3", "-for", "1s")
@@ -154,8 +154,8 @@ func TestRunWithoutFenceFails(t *testing.T) {
 	}
 }
 
-// Nothing outlives a runner, however it ends: no process, not even a suspended one, no namespace, and so no data, which only
-// processes in there could see.
+// Nothing outlives a runner, however it ends: no process, not even a suspended one, no namespace, and so no data, which
+// only processes in the namespace can see.
 func TestNothingOutlivesTheRunner(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
@@ -173,7 +173,8 @@ func TestNothingOutlivesTheRunner(t *testing.T) {
 				}
 				return true
 			}, time.Minute, 10*time.Millisecond, "%v", family)
-			// One that the runner began since is not of that family, and may take a moment to end.
+			// A process that the runner has begun since then is not in the list, and may take a
+			// moment to end.
 			require.EventuallyWithT(t, func(c *assert.CollectT) {
 				for _, pid := range processes(t) {
 					assert.NotContains(c, spaces, namespace(pid), "process %d", pid)
@@ -257,7 +258,7 @@ func field(pid, n int) string {
 }
 
 func state(pid int) string { return field(pid, 3) }
-func life(pid int) string  { return field(pid, 22) } // when it began tells it from a later one of the same number
+func life(pid int) string  { return field(pid, 22) } // the start time distinguishes it from a later process with the same pid
 
 func namespace(pid int) string {
 	name, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))

@@ -7,10 +7,11 @@ import (
 	"github.com/goneli/neli"
 )
 
-// lookedAt is how many roles are looked at, of all.
+// lookedAt is the number of roles whose checks are observed, of all roles.
 const lookedAt = 1024
 
-// Checks counts how often members were asked whether they lead a role of which they had been told.
+// Checks counts the checks of leadership that were observed, for roles that members had been told
+// they lead.
 type Checks struct {
 	Made  uint64
 	False uint64 // times when the answer was no, and then yes again in the same term
@@ -23,12 +24,12 @@ func (c Checks) String() string {
 	return fmt.Sprintf("%d of %d checks were false within a term", c.False, c.Made)
 }
 
-// checker looks at one member's check, for some roles. From the event that begins a term to the
-// event that ends it, the check may become false, but must not become true again. Only counts may
-// be called while another method runs.
+// checker observes one member's check of leadership, for some roles. Between the event that begins
+// a term and the event that ends it, the check may become false, but must not become true again.
+// Only counts may be called while another method runs.
 type checker struct {
-	apart       int          // every so many roles, one is looked at
-	told        map[int]bool // roles that the member was told it leads; true: the check was false when last looked at
+	apart       int          // one role in so many is observed
+	told        map[int]bool // the roles that the member was told it leads; true if the last check was false
 	made, wrong atomic.Uint64
 }
 
@@ -58,7 +59,7 @@ func (c *checker) end(roles []int) {
 	}
 }
 
-// look asks the member's check about each role.
+// look calls the member's check for each observed role.
 func (c *checker) look(leads func(role int) bool) {
 	for role, was := range c.told {
 		leads := leads(role)

@@ -20,7 +20,7 @@ import (
 	"github.com/goneli/neli/lab/pause"
 )
 
-// patience bounds each phase. T comes on top where leases must lapse.
+// patience bounds each phase. T is added where leases must lapse first.
 const patience = 2 * time.Minute
 
 // apart is the pause between the starts of two processes: starting ten members keeps a small
@@ -142,7 +142,7 @@ func (c *crowd) startAll(ctx context.Context, n int) error {
 	return nil
 }
 
-// settled is how long a crowd is left alone before its cost is measured.
+// settled is the pause before a crowd's cost is measured.
 const settled = 10 * time.Second
 
 func (c *crowd) quiet(ctx context.Context, o *Outcome, window time.Duration) error {

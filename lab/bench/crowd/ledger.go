@@ -11,7 +11,7 @@ import (
 type ledger struct {
 	roles  int
 	alive  []*account
-	by     []int // the number of living leaders, by role
+	by     []int // by role: how many living members lead it
 	vacant int   // roles without a leader
 
 	seen   []bool // roles that a living member has led since the phase began
@@ -24,7 +24,7 @@ type ledger struct {
 // account is one process's part of the ledger.
 type account struct {
 	of      []int // by role: the number of the process's members that lead it, 1 or 0
-	shares  []int // by member
+	shares  []int // by member: how many roles it leads
 	started time.Duration
 	fenced  int
 	heap    uint64
@@ -50,7 +50,7 @@ func (l *ledger) end(a *account) {
 	}
 }
 
-// anew begins a phase.
+// anew begins a new phase.
 func (l *ledger) anew(at time.Duration) {
 	l.at, l.unseen = at, 0
 	for role, n := range l.by {
@@ -118,10 +118,10 @@ func (l *ledger) spread() (most, least float64) {
 	return float64(slices.Max(of)) / mean, float64(slices.Min(of)) / mean
 }
 
-// led reports whether a living member has led each role since the phase began.
+// led reports whether every role has been led by some living member since the phase began.
 func (l *ledger) led() bool { return l.unseen == 0 }
 
-// some reports whether a living member leads a role.
+// some reports whether a living member leads a role at present.
 func (l *ledger) some() bool { return l.vacant < l.roles }
 
 // Roles are shared out if the largest share is at most Even times the mean, and the smallest at

@@ -35,7 +35,7 @@ type Params struct {
 	Roles      int
 	T          time.Duration
 	Priority   int
-	Lead       bool // drive members by Lead, which does nothing while nothing happens; otherwise by Pulse, which needs no goroutine for each role
+	Lead       bool // drive members by Lead, which is idle while nothing happens; otherwise by Pulse, which needs no goroutine for each role
 }
 
 const closeAll = "close"
@@ -51,8 +51,8 @@ type Line struct {
 	Watched      *Watched `json:",omitempty"` // of all members, since they began
 }
 
-// pulse is the pause between two pulses. Events are delivered at a pulse, so what is measured is
-// late by at most this.
+// pulse is the pause between two pulses. Events are delivered at pulses, so measured times are late
+// by at most this.
 const pulse = 100 * time.Millisecond
 
 // mouth writes lines, one at a time.
@@ -66,7 +66,7 @@ func (m *mouth) say(l Line) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.out.Encode(l); err != nil {
-		os.Exit(1) // nobody reads
+		os.Exit(1) // the parent no longer reads
 	}
 }
 
@@ -122,8 +122,8 @@ func Main() error {
 	return errors.Join(in.Err(), fmt.Errorf("the parent is gone: %w", io.EOF))
 }
 
-// heap collects twice: the first collection only marks what pools keep, such as the encoder's
-// buffers of long lines, which are no part of a member.
+// heap collects garbage twice. The first collection keeps what pools hold, such as the encoder's
+// buffers of long lines, which do not belong to the members.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()
@@ -132,7 +132,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// close closes all members at once, and reports what they have shown until then.
+// close closes all members at once, and reports what was observed of them until then.
 func (p *Params) close(members []*neli.Neli, checkers []*checker, out *mouth) error {
 	var all errgroup.Group
 	for _, n := range members {
@@ -175,8 +175,8 @@ func lead(n *neli.Neli) {
 	os.Exit(1)
 }
 
-// drive pulses for all members on one goroutine, until they are to be closed. Before each pulse, which
-// delivers events, it looks at the member's check.
+// drive pulses all members on one goroutine, until they are to be closed. Before each pulse, which
+// delivers events, it calls the member's check.
 func drive(members []*neli.Neli, checkers []*checker, closing <-chan struct{}) {
 	tick := time.NewTicker(pulse)
 	defer tick.Stop()

@@ -59,8 +59,8 @@ type Phase struct {
 	Seconds float64
 	Spread  float64 // of members' shares: maximum over mean
 	Least   float64 // minimum over mean
-	Vacant  int     // roles without a leader at the end, mostly because they are being handed over
-	Unmet   bool    // this did not happen within that time
+	Vacant  int     // roles without a leader at the end; most of them are being handed over
+	Unmet   bool    // the phase's goal was not reached within that time
 	Started float64 `json:",omitempty"` // FirstAnew, LedAnew: when the last member had begun
 }
 
@@ -75,8 +75,8 @@ type Outcome struct {
 	// Memory of a member, in bytes: its part of the process's resident set, and of Go's heap after
 	// a collection. The figures are of the process where they are largest.
 	Resident, Heap float64
-	Lost           int     // lost terms, except those of the process that was killed
-	LostInQuiet    int     // of these, while nothing happened
+	Lost           int     // terms lost, without those of the killed process
+	LostInQuiet    int     // of these, the terms lost while nothing happened
 	Steps          *Steps  `json:",omitempty"` // of all members until the end; of the process that was killed, until it was last asked
 	Checks         *Checks `json:",omitempty"` // likewise
 }

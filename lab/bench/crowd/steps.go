@@ -12,7 +12,7 @@ import (
 // Steps is how long members' electors held their locks, in the buckets of neli.TimingBounds.
 type Steps struct {
 	neli.Timing
-	Over uint64 // longer than a fiftieth of T or, if that is not a bound, than the next lower bound
+	Over uint64 // steps longer than a fiftieth of T, or than the next lower bound if that is not a bound
 }
 
 // stepsOf adds up the steps of some members.

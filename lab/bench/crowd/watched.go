@@ -8,8 +8,8 @@ import (
 	"github.com/goneli/neli"
 )
 
-// Watched is what members showed of their inside: how long their steps took, and how often their
-// checks were wrong.
+// Watched is what was observed of members: how long their steps took, and how often their checks
+// were wrong.
 type Watched struct {
 	Steps  Steps
 	Checks Checks
@@ -25,9 +25,9 @@ func watchedOf(members []*neli.Neli, checkers []*checker, t time.Duration) Watch
 	return Watched{stepsOf(members, t), checksOf(checkers)}
 }
 
-// Check returns an error if a step of a member was longer than a fiftieth of T: what such a member
-// says to others, and its beats, are late by that much. It also returns one if a member's check was
-// false and then true again within a term: its task would have stopped for no reason.
+// Check returns an error if a step of a member took longer than a fiftieth of T, since the member's
+// messages and beats are then late by that much. It also returns one if a member's check was false
+// and then true again within a term, since the member's task would have stopped without a reason.
 func (o *Outcome) Check() error {
 	var faults []error
 	if o.Checks != nil && o.Checks.False > 0 {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Sample is one answer of a member to "do you lead?" that is reported: it differs from the one before, comes after a pause
-// in sampling, or confirms after a while that the member still leads.
+// Sample is an answer of a member to "do you lead?" that is reported. An answer is reported if it differs from the one
+// before, if it comes after a pause in sampling, or, once in a while, if the member still leads.
 type Sample struct {
-	Asked time.Duration // the answer is from some instant between this
+	Asked time.Duration // the answer holds for some instant between this
 	At    time.Duration // and this
 	Prev  time.Duration // when the question before was asked
 	Leads bool
@@ -30,7 +30,7 @@ type Span struct {
 // Track is the leadership of one member.
 type Track struct {
 	Spans []Span
-	Lost  []time.Duration // when it was first seen to lead no longer
+	Lost  []time.Duration // the times at which it was first seen not to lead any more
 }
 
 // Leads returns what the newest sample said.
@@ -119,7 +119,7 @@ func Overlap(a, b []Span) (length time.Duration, met bool) {
 	return length, met
 }
 
-// within: a single answer that was given while o lasted.
+// within reports whether a single answer was given while o lasted.
 func (s Span) within(o Span) bool { return s.From > s.To && o.From <= s.First && s.From <= o.To }
 
 // Vacant returns for how long no member was seen to lead between two times, and the longest such period. An open span

@@ -57,7 +57,8 @@ func (c *etcdContender) term(ctx context.Context) error {
 	}
 	defer session.Close() // revokes the session, so that a follower that leaves does not delay others
 	c.session.Store(session)
-	// Not longer than the session: a campaign does not notice that its own key is gone.
+	// This is not longer than the session, since a campaign does not notice that its own key is
+	// gone.
 	campaign, cancel := context.WithCancel(session.Ctx())
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
@@ -76,12 +77,12 @@ func (c *etcdContender) term(ctx context.Context) error {
 	}
 }
 
-// Leads: the campaign was won, and the session not seen to be lost since.
+// Leads reports whether the campaign was won and the session is not known to be lost since then.
 func (c *etcdContender) Leads() bool {
 	return lasts(c.won.Load())
 }
 
-// lasts: there is a session, and it is not known to be lost.
+// lasts reports whether there is a session that is not known to be lost.
 func lasts(session *concurrency.Session) bool {
 	if session == nil {
 		return false
@@ -94,7 +95,7 @@ func lasts(session *concurrency.Session) bool {
 	}
 }
 
-// Ready: its key is in the store, behind the leader's or as the leader's.
+// Ready reports whether the member's key is in the store, as the leader's or behind it.
 func (c *etcdContender) Ready() bool {
 	session := c.session.Load()
 	if !lasts(session) {

@@ -92,7 +92,7 @@ func (p *process) do(c Command) Line {
 	case DoClose:
 		p.tell(Line{Say: SayClosing})
 		err = p.Close()
-		p.sampler.pass() // so that its last report says that it does not lead
+		p.sampler.pass() // the last report must say that it does not lead
 	case DoCheck:
 		answer.Check = p.check()
 	case DoSample:
@@ -124,7 +124,7 @@ func (p *process) do(c Command) Line {
 }
 
 func (p *process) awaitReady() {
-	tick := time.NewTicker(50 * time.Millisecond) // sixty processes that ask more often keep a small machine busy by that alone
+	tick := time.NewTicker(50 * time.Millisecond) // sixty processes that ask more often would alone keep a small machine busy
 	defer tick.Stop()
 	for !p.Ready() {
 		<-tick.C

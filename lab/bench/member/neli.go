@@ -20,9 +20,9 @@ type neliContender struct {
 	*neli.Neli
 	roles    int
 	watched  bool                 // by a sentinel, when it is ready
-	assigned *atomic.Bool         // nil if no group is needed
-	metadata func() time.Duration // when a server first described the log; 0 before
-	holders  atomic.Int64         // when those of all roles were known; 0 before
+	assigned *atomic.Bool         // nil if the nomination needs no group
+	metadata func() time.Duration // the time at which a server first described the log; 0 before
+	holders  atomic.Int64         // the time at which the holders of all roles were known; 0 before
 }
 
 func newNeli(p Params) (Contender, error) {
@@ -58,7 +58,8 @@ func newNeli(p Params) (Contender, error) {
 	return c, nil
 }
 
-// provider returns the provider of Kafka, with its addresses, or that of small logs.
+// provider returns the provider of the Kafka cluster, with its addresses, or that of the small
+// logs.
 func (c *neliContender) provider(p Params) (kafka.Provider, neli.KafkaConfigMap, error) {
 	if len(p.Hosts) == 0 {
 		provider, err := clients.Named(p.Client)
@@ -89,7 +90,8 @@ func (c *neliContender) lead() {
 	}
 }
 
-// A member that joins learns the holders quickly. A member of a new group waits for them.
+// A member that joins learns the holders quickly. The members of a new group have to wait until
+// there are holders.
 const (
 	learnEvery = 2 * time.Millisecond
 	learnSoon  = time.Second
@@ -127,7 +129,7 @@ func (c *neliContender) Leads() bool {
 	return true
 }
 
-// Check is the library's check, of any one role.
+// Check calls the library's check for any one role.
 func (c *neliContender) Check() bool {
 	if c.roles == 1 {
 		return c.IsLeader()
@@ -135,7 +137,8 @@ func (c *neliContender) Check() bool {
 	return c.IsLeaderOf(c.roles - 1)
 }
 
-// Ready: it leads, or has read of holders, and the group has taken it in; and the sentinel, if there is one.
+// Ready reports whether it leads, or has read who holds the roles and was taken into the group.
+// With a sentinel, it must also be watched.
 func (c *neliContender) Ready() bool {
 	if c.watched && c.Stats().Sentinel != "watching" {
 		return false
@@ -143,8 +146,8 @@ func (c *neliContender) Ready() bool {
 	return c.Leads() || c.holders.Load() > 0 && (c.assigned == nil || c.assigned.Load())
 }
 
-// groupWatch sees in the log that the group has made an assignment, which the library shows in no other way. It drops debug
-// lines, which would cost CPU.
+// groupWatch reads in the log that the group has made an assignment, which the library does not report elsewhere. It
+// drops debug lines, which would cost CPU.
 type groupWatch struct {
 	slog.Handler
 	assigned *atomic.Bool

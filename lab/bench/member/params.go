@@ -1,5 +1,5 @@
-// Package member is one candidate of an election, as a process of its own: the program executed again. It contends as its
-// parameters say, checks all the time whether it leads, and reports every change of the answer.
+// Package member is one candidate of an election, in a process of its own: the program executed again. It contends as
+// its parameters say, checks continuously whether it leads, and reports every change of the answer.
 package member
 
 import (
@@ -67,8 +67,7 @@ type Command struct {
 	Voter Voter         `json:",omitzero"`
 }
 
-// What a member says. Every command is answered by a Done line, close by a Closing
-// line as well.
+// Reports of a member. Every command is answered by a Done line, close by a Closing line as well.
 const (
 	SaySample  = "sample"
 	SayReady   = "ready" // able to take over, or leading; said once

@@ -28,7 +28,7 @@ func newRaft(p Params) (Contender, error) {
 	config.LogLevel = "ERROR"
 	if p.Lease > 0 {
 		config.HeartbeatTimeout, config.ElectionTimeout, config.LeaderLeaseTimeout = p.Lease, p.Lease, p.Lease
-		config.CommitTimeout = p.Lease / 10 // as the library's own tests have it
+		config.CommitTimeout = p.Lease / 10 // the ratio that the library's own tests use
 	}
 	addr, err := net.ResolveTCPAddr("tcp", p.Node.Addr)
 	if err != nil {
@@ -62,10 +62,11 @@ func newRaft(p Params) (Contender, error) {
 	return c, err
 }
 
-// Leads returns what the node believes. VerifyLeader would cost a round trip to the others.
+// Leads returns what the node believes. VerifyLeader would also cost a round trip to the other
+// nodes.
 func (c *raftContender) Leads() bool { return c.State() == raft.Leader }
 
-// Ready: it leads, or has heard of a leader since it was started.
+// Ready reports whether it leads, or has learnt of a leader since it was started.
 func (c *raftContender) Ready() bool {
 	_, leader := c.LeaderWithID()
 	return leader != "" && (c.State() == raft.Leader || time.Since(c.LastContact()) < time.Second)
@@ -88,7 +89,7 @@ func (c *raftContender) Remove(v Voter) error {
 	return c.RemoveServer(raft.ServerID(v.ID), 0, changeTimeout).Error()
 }
 
-// noState is a state machine without state: only the election matters.
+// noState is a state machine without state, since only the election is measured.
 type noState struct{}
 
 func (noState) Apply(*raft.Log) any                 { return nil }

@@ -17,8 +17,8 @@ type sampler struct {
 	change chan time.Duration // of the interval
 	now    chan chan struct{} // requests for a sample at once
 
-	prev  time.Duration // when the last question was asked
-	told  time.Duration // and the last one that was told of
+	prev  time.Duration // when the question before this one was asked
+	told  time.Duration // when the last reported question was asked
 	leads bool
 	any   bool
 }
@@ -49,7 +49,7 @@ func (s *sampler) run(every time.Duration) {
 			if every > 0 {
 				tick.Reset(every)
 			}
-			s.any = false // a pause that was asked for is no gap
+			s.any = false // the pause was asked for, so it is not a gap
 		}
 	}
 }

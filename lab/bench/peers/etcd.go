@@ -30,9 +30,9 @@ type etcdParams struct {
 	TickMs, ElectionMs               uint // 0 for the default
 }
 
-// The fastest settings for a session. etcd grants no lease shorter than one and a half election
-// timeouts, rounded up to whole seconds: that is 2 s with the default timeout of 1 s. These
-// settings allow 1 s, and keep the ratio of 10 that etcd's tuning guide asks for.
+// These are the fastest settings for a session. etcd grants no lease shorter than one and a half
+// election timeouts, rounded up to whole seconds: that is 2 s with the default timeout of 1 s.
+// These settings allow 1 s, and keep the ratio of 10 that etcd's tuning guide asks for.
 const (
 	fastTickMs     = 50
 	fastElectionMs = 500

@@ -13,16 +13,16 @@ import (
 // Far is how much longer a round trip takes for a far member.
 const Far = 40 * time.Millisecond
 
-// farSeat is the far member's.
+// farSeat is the seat of the far member.
 const farSeat = 2
 
-// Distant is a cluster to which there is a longer way, too.
+// Distant is a cluster that can also be reached by a slower way.
 type Distant struct {
 	Kafka
 	detour *proxy.Proxy
 }
 
-// Stop stops both.
+// Stop stops the cluster and the slower way.
 func (d Distant) Stop() {
 	d.detour.Close()
 	d.Kafka.Stop()
@@ -45,8 +45,8 @@ func startDistant(ctx context.Context, place Place) (Servers, error) {
 	return d, nil
 }
 
-// farBed has groups of which one member is far from the broker. The member that started first is
-// preferred: so roles go round, and each third hand-over is one to the far member.
+// farBed has groups with one member far from the broker. The group prefers the member that started
+// first, so roles move round, and each third hand-over is one to the far member.
 func farBed() Bed {
 	s := NeliSystem("1 broker", false, 5*time.Second)
 	s.Bed, s.Setting = "1 broker, a far member", fmt.Sprintf("%s, one member %v away", s.Setting, Far)

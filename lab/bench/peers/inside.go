@@ -32,13 +32,13 @@ func peersBed() Bed {
 	return bed
 }
 
-// ManyRoles is the number of roles in the trials of many roles without a broker. These have no
-// hand-over: checking each role takes longer than handing all over.
+// ManyRoles is the number of roles in the trials of many roles without a broker. These trials have
+// no hand-over, since checking each role takes longer than handing over all.
 const ManyRoles = 10_000
 
 func peersSystem(bed string, t time.Duration) System {
 	return System{Family: "neli", Bed: bed, Setting: fmt.Sprintf("T = %v", t), Lease: t, Beat: t / 5, Timed: true, Inside: true,
-		Settle: t + 300*time.Millisecond, // a log that was started again counts after T′
+		Settle: t + 300*time.Millisecond, // a restarted log counts again after T′
 		Members: func(_ Servers, group string) Group {
 			return &hosted{group: group, lease: t}
 		}}
@@ -83,10 +83,10 @@ type LogHost struct {
 	process *nursery.Process
 }
 
-// Pids returns none: the members are the servers.
+// Pids returns none, since the members are the servers.
 func (LogHost) Pids() []int { return nil }
 
-// Version is this library's.
+// Version returns this library's version.
 func (LogHost) Version() string { return "" }
 
 // Stop kills it.

@@ -30,7 +30,7 @@ func StartKafkaWith(ctx context.Context, place Place, o kafkatest.Options) (Kafk
 	return Kafka{cluster}, err
 }
 
-// Pids are those of the JVMs.
+// Pids returns the processes of the JVMs.
 func (k Kafka) Pids() []int {
 	var pids []int
 	for _, b := range k.Brokers() {
@@ -65,14 +65,14 @@ func kafkaBed(brokers int) Bed {
 		bed.Systems = append(bed.Systems, s)
 	}
 	bed.Systems = append(bed.Systems, manyRoles(name, 5*time.Second))
-	bare := manyRoles(name, time.Second) // for comparison with the same system beside a sentinel
+	bare := manyRoles(name, time.Second) // to compare it with the same system beside a sentinel
 	bare.Idle, bare.Kinds = nil, []Kind{Kill}
 	bed.Systems = append(bed.Systems, bare)
 	bed.Systems = append(bed.Systems, sentinelSystems(name, brokers)...)
 	return bed
 }
 
-// many adds groups of thirty for clusters of several brokers, as production has them.
+// many adds groups of thirty members for clusters of several brokers, such as production has.
 func many(brokers int) []int {
 	if brokers > 1 {
 		return []int{Size, 30}
@@ -107,7 +107,7 @@ func (g ranked) Params(seat, incarnation int) (member.Params, error) {
 	return p, err
 }
 
-// LogsSystem is this library on so many logs of one replica, each on a broker of its own.
+// LogsSystem is this library on several logs of one replica, each on a broker of its own.
 func LogsSystem(bed string, logs int, t time.Duration) System {
 	s := NeliSystem(bed, false, t)
 	s.Setting += fmt.Sprintf(", Logs: %d", logs)
@@ -129,7 +129,7 @@ func NeliSystem(bed string, assigned bool, t time.Duration) System {
 	s := System{Family: "neli", Bed: bed, Setting: fmt.Sprintf("Open, T = %v", t), Lease: t, Beat: t / 5, Settle: 300 * time.Millisecond, Timed: !assigned, Kinds: common}
 	if assigned {
 		s.Setting = fmt.Sprintf("Assigned, T = %v, session 6 s", t)
-		// The group's heartbeat is 3 s; a joined member that was given its share has seen
+		// The group's heartbeat is 3 s. A member that has joined and received its share has seen
 		// the rebalance.
 		s.Lease, s.Beat, s.Settle = max(t, session), 3*time.Second, 1500*time.Millisecond
 	}

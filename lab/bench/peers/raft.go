@@ -44,7 +44,7 @@ type nodes struct {
 	addrs []string
 }
 
-// seats is the number of initial voters, and one.
+// seats is the number of initial voters and one more.
 const seats = Size + 1
 
 func (g *nodes) Params(seat, _ int) (member.Params, error) {
@@ -56,7 +56,7 @@ func (g *nodes) Params(seat, _ int) (member.Params, error) {
 	}
 	dir := filepath.Join(g.place.Dir, "raft-"+g.group, fmt.Sprint(seat))
 	if seat >= Size {
-		// It is removed from the configuration when it leaves, and comes back as a new one.
+		// The node is removed from the configuration when it leaves, and comes back as a new node.
 		if err := os.RemoveAll(dir); err != nil {
 			return member.Params{}, err
 		}

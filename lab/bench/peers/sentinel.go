@@ -53,7 +53,8 @@ func sentinelSystems(bed string, brokers int) []System {
 	return all
 }
 
-// watchedOnPeers is the same without a broker: the leader's log dies with it.
+// watchedOnPeers are the systems with a sentinel and without a broker: the leader's log dies with
+// the leader.
 func watchedOnPeers(bed string) System {
 	return watched(peersSystem(bed, time.Second))
 }
@@ -65,7 +66,7 @@ type Sentinel struct {
 }
 
 // SentinelCommand and CrowdCommand are the subcommands that make this program a sentinel, and a
-// process that registers many members at one.
+// process that registers many members at a sentinel.
 const (
 	SentinelCommand = "sentinel"
 	CrowdCommand    = "registered"
@@ -87,7 +88,7 @@ func StartSentinel(place Place, of member.Params) (Sentinel, error) {
 // SocketOf is where a group's sentinel listens.
 func SocketOf(place Place, group string) string { return filepath.Join(place.Dir, group, "s") }
 
-// told starts this program again with a line of JSON as its input, and returns its output.
+// told starts this program again, with a line of JSON as its input, and returns its output.
 func (p Place) told(command string, what any) (*nursery.Process, *os.File, error) {
 	cmd, err := Self(command)
 	if err != nil {
@@ -145,8 +146,8 @@ const (
 )
 
 // Register starts a process that registers many members of the group at its sentinel, and returns
-// when all are watched. They do nothing else: a member that does not lead writes nothing to the log
-// either.
+// when all are watched. They do nothing else, since a member that does not lead writes nothing to
+// the log either.
 func Register(ctx context.Context, place Place, of member.Params, members int) (*nursery.Process, error) {
 	process, said, err := place.told(CrowdCommand, crowd{of, members})
 	if err != nil {

@@ -48,7 +48,7 @@ type Kind string
 // Kinds of trials.
 const (
 	First   Kind = "first leader"
-	Restart Kind = "restart" // all have closed; what the next process has when it starts
+	Restart Kind = "restart" // all members close, and one starts again
 	Kill    Kind = "SIGKILL"
 	Stop    Kind = "SIGSTOP"
 	Hand    Kind = "Close"
@@ -65,13 +65,13 @@ type System struct {
 	Setting string
 	Client  string        // of Kafka; "" for the library's default
 	Lease   time.Duration // nominal; no other member leads for about this long after a crash
-	Beat    time.Duration // faults are spread over it
+	Beat    time.Duration // faults are spread evenly over one beat
 	Settle  time.Duration // how long a join or a return may disturb the group
 	Timed   bool          // the lease is T, and targets depend on it
 	Inside  bool          // the members are the servers: one alone is no majority, and a crash hits both
 	Few     bool          // its lease is so long that it is measured less often
 	Idle    []int         // sizes of idle groups
-	Roles   int           // more than one: a member leads if it leads them all, and a group begins with one
+	Roles   int           // more than one: a member leads if it leads all of them, and a group starts with one member
 	Kinds   []Kind        // of trials
 	Far     int           // the seat of the member that is farther from the servers than the others; 0: none
 
@@ -88,8 +88,7 @@ func (s System) Name() string { return fmt.Sprintf("%s, %s, %s", s.Family, s.Bed
 // seat.
 type Group interface {
 	Params(seat, incarnation int) (member.Params, error)
-	// Voter is not empty if the group has to be told that a seat beyond the first
-	// three is taken.
+	// Voter is not empty if the group must be told when a seat beyond the first three is taken.
 	Voter(seat int) member.Voter
 }
 

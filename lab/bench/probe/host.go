@@ -11,8 +11,8 @@ import (
 	"github.com/goneli/neli/peers"
 )
 
-// What a log host and its client agree on. With a long T the host has little to say but what
-// is written.
+// Parameters on which a log host and its client agree. With a long T the host sends little besides
+// the records.
 const (
 	hostT   = 10 * time.Second
 	hostRho = 0.0005

@@ -21,7 +21,7 @@ const (
 	group    = "round-trips"
 	topic    = group + ".neli"
 	warming  = 30
-	pace     = 20 * time.Millisecond // between two: beats do not follow each other closely
+	pace     = 20 * time.Millisecond // pause between two round trips; beats do not follow each other closely either
 	patience = 30 * time.Second
 	wait     = 100 * time.Millisecond
 )
@@ -116,7 +116,7 @@ func (k *kafkaWay) assign(ctx context.Context, provider kafka.Provider) error {
 	return k.reader.Assign(topic, []int64{extents[0].End})
 }
 
-// append does not wait for the acknowledgement: a record that is not acknowledged is not read back.
+// append does not wait for the acknowledgement, since only an acknowledged record is read back.
 func (k *kafkaWay) append(value []byte) error {
 	return k.producer.Append(topic, 0, value, func(error) {})
 }

@@ -20,7 +20,7 @@ type Aim struct {
 }
 
 // Aims compares the measurements of this library with the targets. A round trip is the median of
-// those that were measured just before the hand-overs.
+// those measured just before the hand-overs.
 func (r *Results) Aims() []Aim {
 	var aims []Aim
 	add := func(run string, more ...Aim) {
@@ -59,7 +59,7 @@ func (s System) aims() []Aim {
 	if s.Family != "neli" || s.Inside || s.Sentinel || s.Results == nil {
 		return nil
 	}
-	if s.mixed() { // the targets are for near members
+	if s.mixed() { // the other targets are for groups whose members are all near
 		return s.countAims()
 	}
 	return slices.Concat(s.timeAims(), s.countAims(), s.costAims())
@@ -133,10 +133,11 @@ func (s System) costAims() []Aim {
 	return aims
 }
 
-// silence is T′ in milliseconds.
+// silence returns T′ in milliseconds.
 func silence(t time.Duration) float64 { return measure.Milliseconds(measure.Silence(t)) }
 
-// faultAims has one target for each group: never two leaders at once, whatever is done to brokers.
+// faultAims has one target for each group: there are never two leaders at once, whatever happens to
+// brokers.
 func (r *Results) faultAims() []Aim {
 	var aims []Aim
 	var met, faults []int

@@ -9,7 +9,8 @@ import (
 	"github.com/goneli/neli/lab/bench/measure"
 )
 
-// The targets where this library's members are the log hosts, too: a leader's log dies with it.
+// Targets for systems in which this library's members are also the log hosts, so that a leader's
+// log dies with the leader.
 const (
 	insideCrashTrips = 3 // on top of T′
 	insideHandTrips  = 4

@@ -23,8 +23,8 @@ const (
 	bottomMargin = 60.0
 )
 
-// style has the colours, on a ground of its own: the picture can be read on a light page
-// and on a dark one, also where the page has another theme than the reader's system.
+// style has the colours, with a background of its own, so that the picture can be read on light and
+// dark pages, even if a page's theme differs from the reader's system.
 const style = `
 text{fill:#24292f}.dim{fill:#57606a}.ground{fill:#fff}.stripe{fill:#000;fill-opacity:.04}.grid{stroke:#d0d7de;stroke-width:.8}
 .lease{stroke:#24292f;stroke-dasharray:2 2}.median{stroke-width:2.4}.crash{fill-opacity:.6}.hand{fill:none;stroke-width:1.3}
@@ -47,9 +47,10 @@ type picture struct {
 
 func class(names string) string { return `class="` + names + `"` }
 
-// machines are what the systems were measured on. What differs between them is said with "or".
+// machines describes the machines on which the systems were measured. Where they differ, it lists
+// the possibilities, joined by "or".
 func (r *Results) machines() string {
-	var all [][]string // by part of a machine's description: what it may be
+	var all [][]string // by part of a machine's description: its different values
 	for _, id := range r.runsOf("systems") {
 		for i, part := range strings.Split(r.run(id).Machine, ", ") {
 			if i == len(all) {

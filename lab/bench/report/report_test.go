@@ -112,7 +112,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Runs on machines that differ in one respect, and of one day, need few words.
+// Machines that differ in one respect, and runs of one day, are described in few words.
 func TestSummaryNamesMachinesAndCommitsOnce(t *testing.T) {
 	r := fixed()
 	r.Runs = append(r.Runs,
@@ -124,7 +124,7 @@ func TestSummaryNamesMachinesAndCommitsOnce(t *testing.T) {
 	assert.Equal(t, "commits 0000002, 0000003 of 2026-01-02, 0000003 of 2026-01-03", r.commits("systems"))
 }
 
-// Pages can be written without results, and then mention nothing that was never measured.
+// Pages can be written without results, and then mention nothing that was not measured.
 func TestPagesOfNothing(t *testing.T) {
 	pages := pagesOf(t, &Results{})
 	assert.NotContains(t, pages[PageName], "neli on Kafka")

@@ -41,7 +41,7 @@ type Run struct {
 	Window   string   `json:",omitempty"` // of idle groups
 }
 
-// Bed is what was measured of servers alone.
+// Bed has the measurements of servers alone.
 type Bed struct {
 	Family, Name string
 	Run          string
@@ -59,12 +59,12 @@ type System struct {
 	Inside               bool    `json:",omitempty"` // the members are the servers
 	*trial.Results
 	Idle []idle.Usage `json:",omitempty"`
-	// Whether a sentinel runs beside the members, and its cost.
+	// Sentinel says whether a sentinel runs beside the members; Watching has its cost.
 	Sentinel bool       `json:",omitempty"`
 	Watching []Watching `json:",omitempty"`
 }
 
-// Watching is what an idle sentinel uses that watches Registered members.
+// Watching is what an idle sentinel uses while it watches Registered members.
 type Watching struct {
 	Registered int
 	CPU        float64 // of one core
@@ -110,7 +110,7 @@ func put[E any](list []E, e E, same, alike func(E) bool) []E {
 	return slices.Insert(list, at, e)
 }
 
-// anew replaces all by the new results, if there are any, and stamps these.
+// anew replaces all by the new results, if there are any, and notes the run in these.
 func anew[E any](old, fresh []E, stamp func(*E)) []E {
 	if len(fresh) == 0 {
 		return old

@@ -87,7 +87,7 @@ func (r *Results) trials() string {
 	return strings.Join(text, " or ")
 }
 
-// cell is a spread without its n.
+// cell is a spread without its number of measurements.
 func cell(values []float64) string {
 	if len(values) == 0 {
 		return "–"
@@ -207,7 +207,7 @@ type Miss struct {
 	Kind, Why  string
 	Missed, Of int
 	Worst      Aim
-	Measured   string // of the worst, without n
+	Measured   string // the worst measurement, without its n
 }
 
 // why explains the misses of each kind of target.
@@ -249,7 +249,7 @@ func kind(what string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(head, ", median"), ", maximum")
 }
 
-// Misses are the kinds of which some are missed, in the order of the targets.
+// Misses returns the kinds of target of which some were missed, in the order of the targets.
 func (r *Results) Misses() []Miss {
 	var all []Miss
 	for _, a := range r.Aims() {

@@ -48,14 +48,14 @@ func rolling() kind {
 		func(ctx context.Context, b *kafkatest.Broker) error { return b.Restart(ctx) }}
 }
 
-// Roles of brokers. A single broker that is struck has one of the first two, never both.
+// Roles of brokers. A single broker that is struck has one of the first two, and never both.
 const (
 	ofPartition  = "the partition's broker"
 	ofController = "the active controller"
 	ofAll        = "all brokers, one by one"
 )
 
-// faults are brokers, and the groups that depend on them.
+// faults are the brokers, and the groups that depend on them.
 type faults struct {
 	kafka    peers.Kafka
 	subjects []subject
@@ -163,8 +163,8 @@ func (f *faults) apart(ctx context.Context) (controller, leader *kafkatest.Broke
 	return nil, nil, errors.New("the controller keeps moving")
 }
 
-// once strikes a broker and repairs it. It counts from the strike until all is well after the
-// repair.
+// once strikes a broker and repairs it. It measures from the strike until everything is well again
+// after the repair.
 func (f *faults) once(ctx context.Context, k kind, part string, b *kafkatest.Broker) error {
 	if err := f.led(ctx); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (f *faults) once(ctx context.Context, k kind, part string, b *kafkatest.Bro
 
 func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// led waits until each group has a leader, and makes sure that it still has three members.
+// led waits until each group has a leader, and checks that each still has three members.
 func (f *faults) led(ctx context.Context) error {
 	for _, s := range f.subjects {
 		if err := errors.Join(s.Lead(ctx), s.Whole()); err != nil {

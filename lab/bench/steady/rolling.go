@@ -15,7 +15,8 @@ import (
 const (
 	rollingT      = 2 * time.Second
 	rollingGroups = 3 // of each nomination
-	// between the return of a broker, all replicas being in sync, and the next restart.
+	// pause between the moment when a broker is back and all replicas are in sync, and the next
+	// restart
 	between = 10 * time.Second
 )
 

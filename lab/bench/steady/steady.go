@@ -30,7 +30,7 @@ type Outcome struct {
 	Double   float64 // ms with two
 }
 
-// sampling is coarser than in trials, since a lost term shows for much longer.
+// sampling is less frequent than in trials, since the effect of a lost term lasts much longer.
 const sampling = 5 * time.Millisecond
 
 // Log receives the progress.
@@ -74,7 +74,7 @@ func settle(ctx context.Context, g *trial.Group) error {
 	return pause.For(ctx, 10*time.Second)
 }
 
-// watch counts for the given time. An interrupted run is an outcome of a shorter time.
+// watch counts for the given time. If it is interrupted, the outcome is that of a shorter time.
 func (o *Outcome) watch(ctx context.Context, groups []*trial.Group, length time.Duration, log Log) error {
 	since := member.Now()
 	for end := since + length; member.Now() < end && ctx.Err() == nil; {

@@ -64,7 +64,7 @@ func (g *Group) spawn(seat int) (*candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Not cmd.StdoutPipe: Wait closes that, and the last lines could be lost.
+	// This is not cmd.StdoutPipe, which Wait closes: the last lines could be lost.
 	out, mouth, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (c *candidate) do(ctx context.Context, command member.Command) (member.Line
 	}
 }
 
-// learnt asks how long the member took to learn who leads; it returns nothing if the member does
+// learnt asks how long the member took to learn who leads. It returns nothing if the member does
 // not report that.
 func (c *candidate) learnt(ctx context.Context) (member.Learnt, error) {
 	l, err := c.do(ctx, member.Command{Do: member.DoLearnt})
@@ -164,7 +164,7 @@ func failed(c member.Command, l member.Line) error {
 	return nil
 }
 
-// signal sends one, and returns the time just before.
+// signal sends a signal, and returns the time just before.
 func (c *candidate) signal(s syscall.Signal) (time.Duration, error) {
 	at := member.Now()
 	return at, c.process.Signal(s)

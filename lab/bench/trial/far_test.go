@@ -8,7 +8,8 @@ import (
 	"github.com/goneli/neli/lab/bench/peers"
 )
 
-// Roles go round three members, and n trials are to concern the far one.
+// Roles move round three members, so three times as many trials are needed for n that concern the
+// far one.
 func TestAFarMemberNeedsMoreTrials(t *testing.T) {
 	for far, want := range map[int]int{0: 4, 2: 12} {
 		s := &series{system: peers.System{Far: far, Kinds: []peers.Kind{peers.Hand}}}

@@ -34,7 +34,7 @@ type Group struct {
 	sentinel    *peers.Sentinel // nil: there is none
 }
 
-// NewGroup returns a group without candidates. No other group may have had its name. All groups on
+// NewGroup returns a group without candidates, with a name that no earlier group had. All groups on
 // the machine share calm.
 func NewGroup(place peers.Place, system peers.System, servers peers.Servers, name string, every time.Duration, calm *sync.Mutex) *Group {
 	return &Group{place: place, system: system, members: system.Members(servers, name), name: name, every: every,
@@ -111,8 +111,8 @@ func (g *Group) calmly(do func() error) error {
 	return do()
 }
 
-// start starts candidates and returns when each contends. They listen then, if
-// they are servers, too.
+// start starts candidates and returns when each contends. Candidates that are servers listen by
+// then.
 func (g *Group) start(ctx context.Context, seats ...int) ([]*candidate, error) {
 	var fresh []*candidate
 	for _, seat := range seats {
@@ -127,8 +127,8 @@ func (g *Group) start(ctx context.Context, seats ...int) ([]*candidate, error) {
 	})
 }
 
-// Fill starts candidates on free seats until there are so many, and waits until
-// each would take over.
+// Fill starts candidates on free seats until there are so many, and waits until each is ready to
+// take over.
 func (g *Group) Fill(ctx context.Context, size int) error {
 	var free []int
 	for seat := range size {
@@ -188,7 +188,7 @@ func (g *Group) Pids() []int {
 	return pids
 }
 
-// Quieten stops the sampling, which costs CPU, too.
+// Quieten stops the sampling, since it also costs CPU.
 func (g *Group) Quieten(ctx context.Context) error { return g.sample(ctx, 0) }
 
 // sample changes the interval between two samples.
@@ -232,9 +232,9 @@ func (g *Group) Lead(ctx context.Context) error {
 type Losses struct {
 	Terms   int           // how often a member ceased to lead
 	Vacant  time.Duration // for how long nobody led
-	Longest time.Duration // of that, at a stretch
+	Longest time.Duration // the longest period without a leader
 	Double  time.Duration // for how long two led
-	Met     int           // pairs of members that led at one instant, even if too short to measure
+	Met     int           // pairs of members that led at one instant, even if too briefly to measure
 }
 
 // Losses returns the losses since a time.

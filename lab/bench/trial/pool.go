@@ -26,7 +26,7 @@ type Options struct {
 	Probe   *probe.Probe // for round trips beside hand-overs; nil if there are none
 }
 
-// groups counts all groups of this process: names are used once.
+// groups counts all groups of this process, so that each name is used once.
 var groups atomic.Int64
 
 func groupName() string { return fmt.Sprintf("bench-%d-%d", time.Now().Unix(), groups.Add(1)) }
@@ -46,7 +46,7 @@ func lanes(lease time.Duration) int {
 	}
 }
 
-// fine is the interval between two samples at hand-overs, in one group at a time. Hand-overs take
+// fine is the sampling interval at hand-overs, which happen in one group at a time. Hand-overs take
 // milliseconds, or less than one if the members are the servers.
 func fine(system peers.System) time.Duration {
 	if system.Inside {
@@ -56,18 +56,18 @@ func fine(system peers.System) time.Duration {
 }
 
 // sampling is the interval for everything else: a two-hundredth of the lease. Sixty processes that
-// sample a hundred times a second would cause most of the load of two cores: after each sample a
-// thread of Go's runtime looks for work fifty times.
+// sample a hundred times a second would cause most of the load of two cores, since after each
+// sample a thread of Go's runtime looks for work fifty times.
 func sampling(lease time.Duration) time.Duration {
 	return min(max(lease/200, time.Millisecond), 25*time.Millisecond)
 }
 
 // calmLanes is the number of groups side by side when hand-overs are measured. Most of the time
-// they settle.
+// these groups settle.
 const calmLanes = 4
 
 // Series runs all kinds of trials of a system, on several groups side by side. Then it calls last
-// with one group, which is not sampled any more.
+// with one group, whose sampling has been stopped.
 func Series(ctx context.Context, system peers.System, o Options, last func(context.Context, *Group) error) (*Results, error) {
 	n := o.N
 	if system.Few {
@@ -79,8 +79,8 @@ func Series(ctx context.Context, system peers.System, o Options, last func(conte
 	}
 	s := &series{Options: o, system: system, results: &Results{}, every: sampling(system.Lease)}
 	defer s.close()
-	// Faults come first: they mostly wait. Trials that take milliseconds come later, when few lanes
-	// start processes.
+	// Faults come first, since they mostly wait. Trials that take milliseconds come later, when
+	// fewer lanes start processes.
 	s.run(ctx, s.trials(n, peers.Both, peers.Kill, peers.Stop, peers.First), width)
 	s.run(ctx, s.trials(n, peers.Hand, peers.Join, peers.Restart, peers.Lone), min(calmLanes, width))
 	if err := s.finish(ctx, last); err != nil && ctx.Err() == nil {
@@ -89,8 +89,8 @@ func Series(ctx context.Context, system peers.System, o Options, last func(conte
 	return s.results, ctx.Err()
 }
 
-// trials are n of each kind that the system is put through. A group with a far member needs three times as many: roles
-// go round, and n of them are to concern the far member.
+// trials returns n trials of each kind that the system is put through. A group with a far member needs three times as
+// many: roles move round, and n of the trials are to concern the far member.
 func (s *series) trials(n int, kinds ...peers.Kind) []peers.Kind {
 	var queue []peers.Kind
 	if s.system.Far > 0 {
@@ -112,7 +112,7 @@ type series struct {
 	calm    sync.Mutex
 
 	mu   sync.Mutex
-	free []*Group // whole, and waiting for the next trial
+	free []*Group // groups that are whole and wait for the next trial
 }
 
 // run has lanes take trials from a queue. Groups that no lane needs are closed.
@@ -179,7 +179,7 @@ func (s *series) take() *Group {
 	return g
 }
 
-// whole returns a group of three. The caller drops it, even after an error.
+// whole returns a group of three members. The caller drops the group, even after an error.
 func (s *series) whole(ctx context.Context) (*Group, error) {
 	g := s.take()
 	if g != nil {
@@ -219,7 +219,7 @@ func (s *series) finish(ctx context.Context, last func(context.Context, *Group) 
 	if err == nil {
 		err = g.Quieten(ctx)
 	}
-	if err == nil && !s.system.Sentinel { // a check costs the same beside one
+	if err == nil && !s.system.Sentinel { // with a sentinel a check costs the same
 		err = s.checks(ctx, g)
 	}
 	if err != nil || last == nil {
@@ -250,8 +250,8 @@ func (s *series) fail(what string, err error) {
 	s.Log("%s: %s: %v", s.system.Name(), what, err)
 }
 
-// overlaps counts terms, and pairs of terms that overlap. A span that goes on after a gap is not
-// counted: wakes have figures of their own.
+// overlaps counts terms, and pairs of terms that overlap. A span that continues after a gap is not
+// counted: leaders that were woken have figures of their own.
 func (g *Group) overlaps() (terms, overlaps int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

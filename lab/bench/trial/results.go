@@ -9,19 +9,19 @@ import (
 // Results of one system. Times are in milliseconds.
 type Results struct {
 	First []float64 // start of three processes → the first answer "I lead"
-	// Of that, the time since a server first described the log to the leader; Kafka.
+	// Of that, the time since a server first described the log to the leader, for systems on Kafka.
 	FirstRead []float64 `json:",omitempty"`
-	// All have closed: start of one process → its first answer "I lead".
+	// All members had closed: from the start of one process to its first answer "I lead".
 	Restarted []float64 `json:",omitempty"`
 
 	Killed  []float64 // SIGKILL of the leader → the next one's first answer
 	Stopped []float64 // SIGSTOP of the leader → the same
-	// Of groups with a sentinel: the leader and the sentinel at once → the next one; the only member → it leads
-	// again, having been started at once.
+	// Groups with a sentinel: the leader and the sentinel are killed at once, until the next one leads; the
+	// only member is killed and started again at once, until it leads again.
 	Both []float64 `json:",omitempty"`
 	Lone []float64 `json:",omitempty"`
 
-	// Of groups with a far member: of these hand-overs those to it and from it, which Gap leaves out, and SIGKILL of it,
+	// Groups with a far member: the hand-overs to and from the far member, which Gap leaves out, and SIGKILL of it,
 	// which Killed leaves out.
 	ToFar     []float64 `json:",omitempty"`
 	FromFar   []float64 `json:",omitempty"`

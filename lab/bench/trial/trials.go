@@ -22,7 +22,7 @@ func (g *Group) Do(ctx context.Context, kind peers.Kind, r *Results) error {
 		return err
 	}
 	if kind == peers.First || kind == peers.Both {
-		return nil // it was the group's only one
+		return nil // it was the group's only trial
 	}
 	if err := g.Fill(ctx, peers.Size); err != nil {
 		return err
@@ -30,12 +30,12 @@ func (g *Group) Do(ctx context.Context, kind peers.Kind, r *Results) error {
 	return pause.For(ctx, g.system.Settle)
 }
 
-// swift is the longest interval between two samples of members that are timed from their start.
+// swift is the longest sampling interval for members that are timed from their start.
 const swift = 5 * time.Millisecond
 
 // first starts a group from nothing.
 func (g *Group) first(ctx context.Context, r *Results) error {
-	g.every = min(g.every, swift) // it has this one trial
+	g.every = min(g.every, swift) // this is the group's only trial
 	var began time.Duration
 	err := g.calmly(func() error {
 		began = member.Now()
@@ -96,15 +96,15 @@ func (g *Group) restart(ctx context.Context, r *Results) error {
 	return g.sample(ctx, usual)
 }
 
-// others are all but one.
+// others returns all candidates but one.
 func (g *Group) others(than *candidate) []*candidate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(g.present), func(c *candidate) bool { return c == than })
 }
 
-// strike sends the leader a signal, and waits for the next leader. If the lease is so short that the start of another process
-// would disturb the trial, none is started meanwhile.
+// strike sends the leader a signal, and waits for the next leader. If the lease is so short that starting another
+// process would disturb the trial, no process is started meanwhile.
 func (g *Group) strike(ctx context.Context, old *candidate, s syscall.Signal) (at time.Duration, next measure.Span, err error) {
 	if g.system.Lease <= brief {
 		g.calm.Lock()
@@ -121,8 +121,8 @@ func (g *Group) strike(ctx context.Context, old *candidate, s syscall.Signal) (a
 // brief is the longest lease that needs a quiet machine.
 const brief = 500 * time.Millisecond
 
-// anyMoment returns the leader at a random moment of its beats: otherwise each
-// fault would come at the same one.
+// anyMoment returns the leader at a random moment between two of its beats. Otherwise each fault
+// would come at the same moment.
 func (g *Group) anyMoment(ctx context.Context, beat time.Duration) (*candidate, error) {
 	if err := pause.For(ctx, rand.N(beat)); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (g *Group) stop(ctx context.Context, r *Results) error {
 	}
 	at, span, err := g.strike(ctx, old, syscall.SIGSTOP)
 	if err == nil {
-		// Also long enough for the sampler to notice the gap.
+		// This is also long enough for the sampler to notice the gap.
 		err = pause.For(ctx, at+max(g.system.Lease*5/4, 3*member.Gap)-member.Now())
 	}
 	if err != nil {
@@ -179,7 +179,7 @@ func (g *Group) wake(ctx context.Context, r *Results, old *candidate, stopped fl
 	if err != nil {
 		return err
 	}
-	// Its first answer, whatever it is, reports the gap.
+	// Its first answer reports the gap, whatever the answer is.
 	if err := g.await(ctx, "a woken leader to be fenced", func() bool { return old.samples > seen && !old.track.Leads() }); err != nil {
 		return err
 	}
@@ -203,8 +203,8 @@ func (g *Group) wake(ctx context.Context, r *Results, old *candidate, stopped fl
 	return nil
 }
 
-// both returns for how long a woken leader and others led at once. It waits until the others have
-// reported.
+// both returns for how long a woken leader and another one led at once. It waits until the others
+// have reported.
 func (g *Group) both(ctx context.Context, old *candidate, woken []measure.Span) (double time.Duration, met bool, err error) {
 	now := member.Now()
 	err = g.await(ctx, "news of the leader", func() bool {

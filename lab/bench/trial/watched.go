@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli/lab/pause"
 )
 
-// Groups with a sentinel beside their members, which is a process of its own, too.
+// Groups with a sentinel beside their members. The sentinel is a process of its own, too.
 
 // guarded starts the group's sentinel if it does not run, and returns its socket.
 func (g *Group) guarded(params member.Params) (socket string, err error) {
@@ -58,7 +58,7 @@ func (g *Group) tenured(ctx context.Context) (*candidate, error) {
 	}
 }
 
-// killWatched kills a leader whose sentinel lives. No process is started meanwhile, since the
+// killWatched kills a leader while its sentinel lives. No process is started meanwhile, since the
 // fail-over takes milliseconds.
 func (g *Group) killWatched(ctx context.Context, r *Results) error {
 	old, err := g.tenured(ctx)
@@ -81,7 +81,7 @@ func (g *Group) killWatched(ctx context.Context, r *Results) error {
 	return g.sample(ctx, g.every)
 }
 
-// restful is how long a group is left alone between a command to all and a fault.
+// restful is the pause between a command to all members and a fault.
 const restful = 50 * time.Millisecond
 
 // strikeDead kills a candidate, and returns the time just before.
@@ -115,8 +115,8 @@ func (g *Group) killBoth(ctx context.Context, r *Results) error {
 	return err
 }
 
-// lone kills the only member there is, and starts it again as soon as it has ended, as a supervisor
-// without a delay does. Its sentinel lives.
+// lone kills the only member, and starts it again as soon as it has ended, like a supervisor
+// without a delay. Its sentinel lives.
 func (g *Group) lone(ctx context.Context, r *Results) error {
 	old, err := g.tenured(ctx)
 	if err != nil {

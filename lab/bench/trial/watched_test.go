@@ -14,7 +14,7 @@ import (
 	"github.com/goneli/neli/lab/nursery"
 )
 
-// Members and sentinels are this program again.
+// Members and sentinels are processes of this program.
 func TestMain(m *testing.M) {
 	commands := map[string]func() error{MemberCommand: member.Main, peers.SentinelCommand: peers.SentinelMain}
 	if len(os.Args) == 2 && commands[os.Args[1]] != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// Modes: every member has one Neli of each, which samples know by this number.
+// Modes. Every member has one Neli of each mode, and samples have this number.
 const (
 	Exclusive = iota
 	NonExclusive
@@ -26,15 +26,15 @@ type Life struct {
 	Died   time.Duration // witness.Never if it lives
 	Killed bool          // it did not end by itself
 	Runs   witness.Runs
-	Stops  []witness.Span // when it was suspended
-	Ails   []Ail          // when its health check failed or hung
+	Stops  []witness.Span // the times for which it was suspended
+	Ails   []Ail          // the times for which its health check failed or hung
 }
 
 // Kinds of an Op.
 const (
 	Write = "write"
 	Read  = "read"
-	Fence = "fence" // a term claims: the store is to refuse all earlier ones from now on
+	Fence = "fence" // the claim of a term: from then on the store must refuse all earlier ones
 )
 
 // Outcomes of an Op. It is Unknown if no result was ever reported.
@@ -51,14 +51,14 @@ type Op struct {
 	Kind     string
 	Role     int
 	Token    int64         // the token of the write, or the one that was read
-	Value    int64         // unique among writes
+	Value    int64         // no two writes have the same
 	Checked  time.Duration // of a write: when leadership was checked
 	Invoked  time.Duration
 	Returned time.Duration // witness.Never if Unknown
 	Outcome  string
 }
 
-// Fault is something that was done, from its beginning to its repair.
+// Fault is one disturbance, from its beginning to its repair.
 type Fault struct {
 	Step    int    // faults of one step belong together
 	Kind    string // of the step
@@ -67,11 +67,11 @@ type Fault struct {
 	Targets []string // hosts
 	Span    witness.Span
 	Crash   bool // members died
-	Gone    bool // nothing more comes from a member: the others must take over
-	Pair    bool // two brokers do not reach each other, and both reach all others
-	Cluster bool // brokers were not all well
+	Gone    bool // the member sends nothing more: the others must take over
+	Pair    bool // two brokers do not reach each other, but both reach all others
+	Cluster bool // some broker was disturbed
 	Order   bool // members were told to hand over, and nothing disturbed them
-	Calm    bool // all was well when it began: groups were whole, roles led
+	Calm    bool // when it began, groups were whole and roles were led
 }
 
 // Record is everything that the oracle checks.

@@ -6,7 +6,7 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// Ail is a time in which a member's health check did not report that all is well.
+// Ail is a time for which a member's health check failed or hung.
 type Ail struct {
 	witness.Span
 	Hangs bool // the check did not return; otherwise it failed
@@ -18,7 +18,7 @@ const (
 	StepDown = "step down"
 )
 
-// Results of orders, besides texts of unexpected errors.
+// Results of orders. Other results are texts of unexpected errors.
 const (
 	Done           = "done" // no error
 	NotLeader      = "not the leader"
@@ -27,10 +27,10 @@ const (
 	NotTransferred = "another was first"
 	GaveUp         = "gave up waiting"
 	Closed         = "closed"
-	Unheard        = "" // nothing was heard of it again
+	Unheard        = "" // no result was reported
 )
 
-// Order is what a member was told to do with its leadership.
+// Order is a call of Transfer or StepDown that a member was told to make.
 type Order struct {
 	Member   string
 	Kind     string
@@ -42,12 +42,13 @@ type Order struct {
 	Outcome  string
 }
 
-// Claim is a record of the election's log by which a member claimed a role. If the claim is valid, its offset is the token.
+// Claim is a record in the election's log by which a member claimed a role. If the claim is valid,
+// its offset is the token.
 type Claim struct {
 	Member string
 	Role   int
 	Offset int64
-	At     time.Duration // when it was handed to the producer, by its own word
+	At     time.Duration // when it was handed to the producer, as the record says
 }
 
 // ElectionLog is the content of the election's topic at the end.

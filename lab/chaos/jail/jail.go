@@ -26,8 +26,8 @@ const (
 // Inside reports whether this process is the first one of a jail.
 func Inside() bool { return os.Getenv(env) != "" && os.Getpid() == 1 }
 
-// enter executes this program again, with the same arguments, in a jail, passes signals on to it, and returns its exit code.
-// If this process dies first, the other one is killed.
+// enter executes this program again, with the same arguments, in a jail, passes signals on to it, and returns its exit
+// code. If this process dies first, the one inside is killed.
 func enter() (code int, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -39,9 +39,9 @@ func enter() (code int, err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
 		Pdeathsig:  syscall.SIGKILL,
-		Setsid:     true, // a terminal's Ctrl-C comes to us, and is passed on once
+		Setsid:     true, // so that only this process gets a terminal's Ctrl-C, and passes it on once
 	}
-	// To the kernel, this thread is the parent, so it must last.
+	// The kernel takes this thread for the parent, so the thread must last.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	signals := make(chan os.Signal, 8)
@@ -57,7 +57,7 @@ func enter() (code int, err error) {
 		for {
 			select {
 			case s := <-signals:
-				_ = cmd.Process.Signal(s) // it has ended, then
+				_ = cmd.Process.Signal(s) // an error means that it has ended
 			case <-ctx.Done():
 				return
 			}
@@ -89,7 +89,7 @@ func Run(limit time.Duration, work func(context.Context) (code int, err error)) 
 	return work(ctx)
 }
 
-// Possible returns what is missing here for a jail with hosts of package wire.
+// Possible returns what this machine lacks for a jail with hosts of package wire.
 func Possible() error {
 	var missing []error
 	if os.Geteuid() != 0 {
@@ -101,10 +101,10 @@ func Possible() error {
 	return errors.Join(missing...)
 }
 
-// furnish makes the jail habitable: /proc shows its own processes, and Scratch is
-// empty. It is called first of all, inside.
+// furnish prepares the jail: /proc shows its own processes, and Scratch is empty. It must be called
+// first of all, inside.
 func furnish() error {
-	// Otherwise mounts made here would appear outside.
+	// Otherwise mounts made here would appear outside the jail.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}

@@ -15,8 +15,8 @@ func FarHost(o Options) string {
 	return ""
 }
 
-// distance is how long a packet takes from one host to the other at least. Only the election is far: the store and
-// the runner are as near as for other members.
+// distance returns how long a packet takes from one host to another at least. Only the election is far: the store
+// and the runner are as near to this member as to the others.
 func distance(o Options, from, to string) time.Duration {
 	far := FarHost(o)
 	if far == "" || from != far && to != far {
@@ -30,13 +30,13 @@ func distance(o Options, from, to string) time.Duration {
 	return plan.Far / 2
 }
 
-// set disturbs what goes from one host to another. The distance between them stays.
+// set disturbs the link from one host to another. The distance between them is kept.
 func (m *machine) set(from, to string, p wire.Policy) {
 	p.Delay += distance(m.Options, from, to)
 	m.net.Set(from, to, p)
 }
 
-// spread puts the hosts at their distances.
+// spread sets the links' delays by the hosts' distances.
 func (m *machine) spread() {
 	hosts := m.FaultHosts()
 	for _, from := range hosts {

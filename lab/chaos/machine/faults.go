@@ -41,8 +41,8 @@ func (m *machine) step(ctx context.Context, s plan.Step) error {
 	return parts.Wait()
 }
 
-// aim names the hosts of a part: host is the member that it strikes, to is the second member of a
-// transfer or a cut. name is the process that runs on to.
+// aim names the hosts of a part. host is the member that it strikes; to is the second member of a
+// transfer or a cut; name is that of the process that runs on to.
 type aim struct{ host, to, name string }
 
 // aim chooses the member for a part: one that no earlier part of the step strikes or, with p.With,
@@ -67,7 +67,7 @@ func (m *machine) aim(p plan.Part, others []aim) aim {
 	}
 	if p.Action == plan.Transfer {
 		a.to = free(p.To, map[string]bool{host: true})
-		a.name = m.guest(a.to).name // the present process, even if it ends before the transfer
+		a.name = m.guest(a.to).name // the present process; it may end before the transfer
 	}
 	return a
 }
@@ -197,7 +197,7 @@ func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
 }
 
 // frozen waits while a broker is suspended. If that is longer than the broker's session, it
-// complains unless Kafka fences the broker, since the fault is meant to cause that.
+// complains unless Kafka fences the broker, which is what the fault is for.
 func (m *machine) frozen(ctx context.Context, p plan.Part) error {
 	const electing = 5 * time.Second // of a new controller, if the broker was the active one
 	if p.Hold < plan.BrokerSession+electing {

@@ -34,16 +34,16 @@ type guest struct {
 	done    chan struct{} // closed when the process has ended and its output was read
 
 	mu     sync.Mutex
-	died   time.Duration // Never while it runs
+	died   time.Duration // witness.Never while it runs
 	killed bool
 	stops  []witness.Span // To is Never while it is stopped
 	ops    map[int64]*history.Op
 	order  []int64
 	orders map[int64]*history.Order
 	ails   []history.Ail // To is Never while it is unwell
-	id     string        // its process's id in exclusive mode
+	id     string        // the id of its process in exclusive mode
 	closed *member.Line  // its report of Close
-	// replaced is its report of its files: how many it has lost.
+	// replaced is its report of how many files it has lost.
 	replaced *member.Line
 	ended    []string // Leads that returned before Close
 	garbled  error
@@ -118,7 +118,7 @@ func (g *guest) live(stdout io.Reader, told *os.File) {
 		}
 		g.hear(line)
 	}
-	if err := lines.Err(); err != nil { // the rest is unread, so the member may now wait for ever to write
+	if err := lines.Err(); err != nil { // nothing is read any more, so the member may block when it writes
 		g.mu.Lock()
 		g.garbled = fmt.Errorf("reading what %s wrote: %w", g.name, err)
 		g.mu.Unlock()
@@ -201,7 +201,7 @@ func (g *guest) silence() {
 	g.stops = append(g.stops, witness.Span{From: witness.Now(), To: witness.Never})
 }
 
-// thawed notes that the member goes on.
+// thawed notes that the member continues.
 func (g *guest) thawed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -239,7 +239,7 @@ func (g *guest) process() string {
 	return g.id
 }
 
-// obeyed reports whether an order has ended, with success or without.
+// obeyed reports whether the result of an order was reported, success or not.
 func (g *guest) obeyed(id int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -300,7 +300,8 @@ func (g *guest) operations() []history.Op {
 	return ops
 }
 
-// complaints returns what was wrong with the member's output, Leads, Close and end.
+// complaints returns what was wrong with the member's output, with Lead and Close, and with its
+// end.
 func (g *guest) complaints() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// If a line cannot be read, all later reports of the member are lost. Then the run must fail.
+// A line that cannot be read means that all later reports of the member are lost, so the run must
+// fail.
 func TestOutputIsReadToItsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		wrote string

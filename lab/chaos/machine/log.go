@@ -70,7 +70,7 @@ func (m *machine) committed(ctx context.Context) ([]store.Entry, error) {
 // storeOf is the kind of store to which the leaders of a role write.
 func (m *machine) storeOf(role int) string { return m.Stores[role%len(m.Stores)] }
 
-// claimOf returns the claim in a record. There are as many partitions as roles.
+// claimOf returns the claim in a record. The topic has as many partitions as there are roles.
 func claimOf(r *kgo.Record) (history.Claim, bool) {
 	var v struct{ Kind, Name string }
 	if err := json.Unmarshal(r.Value, &v); err != nil || v.Kind != "claim" {

@@ -35,7 +35,7 @@ type Options struct {
 	Timeout    time.Duration // T of exclusive mode
 	Peers      bool          // no brokers: a log host in each member, and exclusive mode only
 	Stores     []string      // kinds of stores that leaders write to; roles use them in turn
-	Unfenced   bool          // leave out the fences, to see that the checks notice it
+	Unfenced   bool          // leave out the fences, to see that the checks find it
 	Sentinels  bool          // a sentinel beside each member
 	Only       []string      // kinds of faults; nil for all
 	First      []string      // kinds that come before all others
@@ -44,7 +44,7 @@ type Options struct {
 	Log        *slog.Logger
 }
 
-// The size of what is built.
+// Numbers of brokers, members and roles.
 const (
 	Members = 5
 	Brokers = 3
@@ -72,10 +72,10 @@ const (
 	busy      = 2 * time.Second  // slack for a machine of two cores that runs ten processes
 )
 
-// LimitsOf returns the bounds of a run. In exclusive mode, a leader that falls silent is missed
-// after T′ and replaced within another T: the others answer each other, and the process that should
-// lead claims first. A leader that gives up cleanly costs no T′. With Assigned nomination the group
-// must also end the session and rebalance before a process may claim.
+// LimitsOf returns the bounds of a run. In exclusive mode, the others notice a silent leader after
+// T′ and replace it within another T: the candidates answer each other, and the one that should
+// lead claims first. A leader that gives up in order costs no T′. With Assigned nomination the
+// group must also end the session and rebalance before a process may claim.
 func LimitsOf(o Options) oracle.Limits {
 	takeover, handover := 2*o.Timeout+busy, o.Timeout+busy
 	if o.Nomination == neli.Assigned {
@@ -100,7 +100,7 @@ func LimitsOf(o Options) oracle.Limits {
 			Hang: 5 * time.Second, Away: 10 * time.Second, Slack: busy},
 	}
 	if o.Nomination == neli.Open {
-		l.Will.Wait = min(max(time.Second, o.Timeout/5), 15*time.Second) // for the successor's answer
+		l.Will.Wait = min(max(time.Second, o.Timeout/5), 15*time.Second) // how long a leader waits for its successor's answer
 	}
 	return l
 }
@@ -148,7 +148,7 @@ const (
 func brokerHost(i int) string { return fmt.Sprintf("b%d", i+1) }
 func memberHost(i int) string { return fmt.Sprintf("m%d", i+1) }
 
-// FaultHosts returns the names of all hosts to which something may be done.
+// FaultHosts returns the names of all hosts that faults may strike.
 func (o Options) FaultHosts() []string {
 	var names []string
 	if !o.Peers {
@@ -239,7 +239,7 @@ func (m *machine) startBrokers(ctx context.Context) (err error) {
 	runner := m.net.Host(hostRunner)
 	m.cluster, err = kafkatest.Start(ctx, kafkatest.Options{Brokers: Brokers, Hosts: m.net.Brokers(brokerHosts()...), Dial: runner.Dial,
 		Dir: filepath.Join(m.Scratch, "kafka"), Log: m.Log,
-		// Partitions return to their preferred leader within seconds of its return, not minutes.
+		// Partitions return to their preferred leader seconds after it is back, instead of minutes.
 		// Otherwise one broker would lead them all after a few faults, and restarts of the others
 		// would have no effect.
 		BrokerProps: map[string]string{"leader.imbalance.check.interval.seconds": "5"}})
@@ -277,12 +277,12 @@ func (m *machine) enlist(host string) error {
 		WriteEvery: 300 * time.Millisecond,
 		ReadEvery:  200 * time.Millisecond,
 		PauseOften: 0.08,
-		// Longer than a fail-over, with Assigned nomination too, and shorter than the
+		// This is longer than a fail-over, even with Assigned nomination, and shorter than the
 		// library's DrainTimeout of 10 s.
 		PauseAtMost: 8 * time.Second,
 	}
 	if m.Unfenced {
-		params.PauseOften = 0 // one write of each term is always delayed
+		params.PauseOften = 0 // instead, one write of each term is always delayed
 	}
 	for role := range Roles {
 		params.Stores = append(params.Stores, m.storeOf(role))
@@ -316,7 +316,8 @@ func (m *machine) leader(mode, role int) (string, bool) {
 	return "", false
 }
 
-// disturb carries out the plan until the time is over. Every fault is repaired when it returns.
+// disturb carries out the plan until the time is over. When it returns, every fault has been
+// repaired.
 func (m *machine) disturb(ctx context.Context) error {
 	size := plan.Size{Members: Members, Brokers: Brokers, Roles: Roles}
 	steps := plan.First(plan.Steps(m.Seed, size), m.First)

@@ -32,7 +32,7 @@ func (m *machine) order(ctx context.Context, p plan.Part, a aim) error {
 	return ctx.Err()
 }
 
-// ail makes a member's health check fail, or hang, for a while or several times.
+// ail makes a member's health check fail or hang, once for a while or several times.
 func (m *machine) ail(ctx context.Context, p plan.Part, host string) error {
 	g := m.guest(host)
 	do, times, hold := member.DoAil, 1, p.Hold
@@ -62,9 +62,9 @@ func (m *machine) ail(ctx context.Context, p plan.Part, host string) error {
 	return nil
 }
 
-// sharing bounds how long it takes, after the last fault, until every member has its share: 15 s
-// until a member counts as steady, 30 s in which a role that was handed over stays, a minute in
-// which a member that did not take a role is given none, and a drain of 10 s for each role.
+// sharing bounds how long it takes, after the last fault, until every member has its share. It is
+// 15 s until a member counts as steady, 30 s for which a role that was handed over stays, a minute
+// for which a member that did not take a role is given none, and a drain of 10 s for each role.
 const sharing = 15*time.Second + 30*time.Second + time.Minute + Roles*10*time.Second
 
 // share waits until every member has its share, and complains if that takes too long. It does not
@@ -89,15 +89,15 @@ func (m *machine) whoLeads() []string {
 	return hosts
 }
 
-// shared reports whether every role is led by one of the members that are wanted most for it, and
-// whether the shares of members that are equally wanted differ by at most one.
+// shared reports whether every role is led by one of the members with the highest preference for
+// it, and whether the shares of equally preferred members differ by at most one.
 func (m *machine) shared() bool {
 	return oracle.Shared(m.whoLeads(), MemberHosts(), func(host string, role int) int {
 		return m.leaning.Wanted(m.Seed, "", host, role)
 	})
 }
 
-// pinned reports whether any role is still led in the term that a transfer began.
+// pinned reports whether some role is still led in the term that a transfer began.
 func (m *machine) pinned() bool {
 	for _, o := range m.told() {
 		if o.Kind != history.Transfer || o.Outcome != history.Done {

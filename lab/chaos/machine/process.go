@@ -14,14 +14,14 @@ import (
 	"github.com/goneli/neli/lab/pause"
 )
 
-// Faults of a member's process. Its sentinel must not take them for a death; or it must notice the
-// death although the connection has ended before.
+// Faults of a member's process. Some of them the sentinel must not mistake for a death. In the
+// others it must notice the death although the connection has ended before.
 
-// doing is how long a member may take to do what it is told to its own process.
+// doing bounds how long a member takes to do what it is told to do to its own process.
 const doing = 5 * time.Second
 
-// checkNamespaces complains of processes that are not the first ones of their PID namespaces, although they
-// should be: the faults would not be what they are for.
+// checkNamespaces complains of processes that should be the first ones of their PID namespaces and are not,
+// since the faults would then not test what they are for.
 func (m *machine) checkNamespaces() {
 	for host, is := range apart {
 		if is.member && !first(m.guest(host).cmd.Process.Pid) {
@@ -42,7 +42,7 @@ func first(pid int) bool {
 	return len(pids) > 1 && pids[len(pids)-1] == "1"
 }
 
-// inflictProcess carries out what concerns a member's process but is no signal.
+// inflictProcess carries out the faults of a member's process that are not signals.
 func (m *machine) inflictProcess(ctx context.Context, p plan.Part, host string) error {
 	g := m.guest(host)
 	switch p.Action {
@@ -50,7 +50,7 @@ func (m *machine) inflictProcess(ctx context.Context, p plan.Part, host string) 
 		return m.freeze(ctx, g, p.Hold)
 	case plan.CloseFiles:
 		if err := g.say(member.Command{Do: member.DoReplace}); err != nil {
-			return nil // it has ended, which is a finding
+			return nil // the member has ended: complaints reports it
 		}
 		if !pause.Until(ctx, doing, func() bool { return g.lost() > 0 || !g.running() }) && ctx.Err() == nil {
 			m.complain("%s has not lost the file of its connection to the sentinel", g.name)
@@ -61,11 +61,11 @@ func (m *machine) inflictProcess(ctx context.Context, p plan.Part, host string) 
 	}
 }
 
-// replaceProgram has a member execute another program for a while. It is killed then, and a new member
-// starts.
+// replaceProgram has a member execute another program for a while. Then it kills the process and
+// starts a new member.
 func (m *machine) replaceProgram(ctx context.Context, g *guest, hold time.Duration) error {
 	if err := g.say(member.Command{Do: member.DoExec}); err != nil {
-		return nil // it has ended, which is a finding
+		return nil // the member has ended: complaints reports it
 	}
 	g.silence()
 	comm := fmt.Sprintf("/proc/%d/comm", g.cmd.Process.Pid)
@@ -94,7 +94,7 @@ func (g *guest) lost() int64 {
 	return g.replaced.ID
 }
 
-// freezers are the hierarchies that can freeze a cgroup: what to write where.
+// freezers are the hierarchies that can freeze a cgroup, with the file and what to write to it.
 var freezers = []struct{ file, on, off string }{
 	{"cgroup.freeze", "1", "0"},           // version 2
 	{"freezer.state", "FROZEN", "THAWED"}, // version 1
@@ -150,7 +150,8 @@ func newCgroup(file string) (string, error) {
 	return "", fmt.Errorf("no hierarchy has %s", file)
 }
 
-// describeProcess is describe of what concerns a member's process; nothing for the rest.
+// describeProcess is describe for the faults of a member's process. It returns nothing for the
+// others.
 func describeProcess(p plan.Part, host string) string {
 	switch p.Action {
 	case plan.FreezeMember:

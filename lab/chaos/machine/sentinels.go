@@ -18,7 +18,7 @@ import (
 )
 
 // apart has the hosts on which a process is the first one of a PID namespace of its own, in runs with
-// sentinels: pids mean nothing between a sentinel and a member then, and the pidfd must do.
+// sentinels. There, pids mean nothing between a sentinel and a member, and the pidfd has to suffice.
 var apart = map[string]struct{ member, sentinel bool }{
 	"m2": {member: true}, "m3": {sentinel: true}, "m4": {member: true, sentinel: true},
 }
@@ -30,7 +30,7 @@ type keeper struct {
 	done  chan struct{}
 }
 
-// socket is where the sentinel of a host listens; "" without sentinels.
+// socket returns where the sentinel of a host listens; "" without sentinels.
 func (m *machine) socket(host string) string {
 	if !m.Sentinels {
 		return ""
@@ -135,7 +135,7 @@ func (m *machine) inflictSentinel(ctx context.Context, p plan.Part, host string)
 	}
 }
 
-// victim describes the member of a host, by what every reader of the topic knows.
+// victim describes a host's member by what every reader of the topic knows.
 func (m *machine) victim(host string) sentinel.Victim {
 	v := sentinel.Victim{Group: member.Group(history.Exclusive), Process: m.guest(host).process(), Name: m.guest(host).name, T: m.Timeout}
 	if !m.Peers {

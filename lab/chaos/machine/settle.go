@@ -18,9 +18,10 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// settle waits, after a step, until every role has a leader, as is promised, and then for the
-// step's quiet time. Unless the step is impatient it also waits until the groups are whole again:
-// that is not promised, but otherwise the effects of two faults could not be told apart.
+// settle waits, after a step, until every role has a leader, which the library promises, and then
+// for the step's quiet time. Unless the step is impatient it also waits until the groups are whole
+// again: the library does not promise that, but otherwise the effects of two faults could not be
+// told apart.
 func (m *machine) settle(ctx context.Context, s plan.Step) error {
 	began := witness.Now()
 	if !pause.Until(ctx, Recovery, func() bool { return len(m.leaderless()) == 0 }) && ctx.Err() == nil {
@@ -50,8 +51,8 @@ func (m *machine) leaderless() []string {
 	return missing
 }
 
-// presuming returns the roles of non-exclusive mode whose leaders have no fresh evidence: none of
-// them has read a record for two beats. They may presume for long, but the cluster is not well.
+// presuming returns the roles of non-exclusive mode whose leaders have no fresh evidence: they have
+// read no record for two beats. They may still presume that they lead, but the cluster is not well.
 func (m *machine) presuming() []int {
 	var roles []int
 	for role := range Roles {
@@ -68,9 +69,10 @@ func (m *machine) presuming() []int {
 	return roles
 }
 
-// unwell says what is wrong with the cluster, or nothing. The cluster is well if every role is led
-// with fresh evidence, and every group has all members and an assignment. The coordinator's answer
-// alone is not enough: a new coordinator still lists members whose sessions ended long ago.
+// unwell describes what is wrong with the cluster; it returns nothing if all is well. The cluster
+// is well if every role is led with fresh evidence, and every group has all members and an
+// assignment. The coordinator's answer alone is not enough: a new coordinator still lists members
+// whose sessions ended long ago.
 func (m *machine) unwell(ctx context.Context) string {
 	if missing := m.leaderless(); len(missing) > 0 {
 		return fmt.Sprintf("there is no leader of %v", missing)

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// become makes the process another program, which does nothing. It keeps its pid, and has not died.
+// become replaces the process's program by another one, which does nothing. The process keeps its
+// pid, and has not died.
 func (p *process) become() {
 	sleep, err := exec.LookPath("sleep")
 	if err == nil {
@@ -20,9 +21,10 @@ func (p *process) become() {
 	panic(fmt.Sprintf("executing another program: %v", err))
 }
 
-// replace puts /dev/null in the place of each pidfd and of each connection by a unix socket, as a program
-// would that closes files that are not its own and opens others. It returns how many it was. The numbers
-// stay taken, so that the library's next use of them meets no file of somebody else's.
+// replace puts /dev/null in the place of each pidfd and of each connection by a unix socket, like a
+// program that closes files that are not its own and opens others. It returns the number of files
+// replaced. Their descriptors stay taken, so that the library, when it uses them next, does not hit an
+// unrelated file.
 func replace() (n int64) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {

@@ -52,7 +52,7 @@ func (p *process) obey(c Command) {
 	}
 }
 
-// address returns the name of the member in a command or, every second time, its id if this process
+// address returns the name of the member in a command, or every second time its id, if this process
 // knows it.
 func (p *process) address(c Command) string {
 	if c.ID%2 == 0 {
@@ -65,7 +65,7 @@ func (p *process) address(c Command) string {
 	return c.To
 }
 
-// orderFor is the library's limit for an order, and what a cut-off may add.
+// orderFor is the library's limit for an order, and the time that a cut-off may add.
 const orderFor = 45 * time.Second
 
 // order carries out an order, and reports it before and after.
@@ -105,10 +105,10 @@ func outcome(err error) string {
 
 var errAiling = errors.New("told to be unwell")
 
-// health is the application's own check. The zero value is well.
+// health is the application's own health check. The zero value reports that all is well.
 type health struct {
 	mu    sync.Mutex
-	state string        // a command, or nothing
+	state string        // the command in effect, or nothing
 	well  chan struct{} // closed when a check that hangs may return
 }
 

@@ -21,7 +21,7 @@ func Group(mode int) string { return "chaos-" + history.ModeName(mode) }
 // Params is what a member reads first.
 type Params struct {
 	Name        string // m1.1, m1.2, …
-	Number      int64  // unique among all processes of all members; makes values unique
+	Number      int64  // no other process of a member has the same; makes values unique
 	Seed        uint64
 	Bootstrap   string
 	Peers       map[string]string // addresses by host name, in place of brokers: each has a log host inside
@@ -36,8 +36,8 @@ type Params struct {
 	Writers     int           // of each role that is led
 	WriteEvery  time.Duration // each of them
 	ReadEvery   time.Duration
-	PauseOften  float64       // the fraction of writes that are held up between check and deed,
-	PauseAtMost time.Duration // and for how long
+	PauseOften  float64       // the fraction of writes that are delayed between the check and the write
+	PauseAtMost time.Duration // the longest delay
 }
 
 // Command is what a member is told, one JSON value a line.
@@ -56,22 +56,22 @@ const (
 	DoAil      = "ail"  // the health check fails from now on
 	DoHang     = "hang" // it does not return from now on
 	DoBeWell   = "be well"
-	DoExec     = "exec"        // be another program, which does nothing
-	DoReplace  = "close files" // lose the pidfds and the connection to the sentinel, beneath the library
+	DoExec     = "exec"        // execute another program, which does nothing
+	DoReplace  = "close files" // lose the pidfds and the connection to the sentinel, without the library's knowledge
 )
 
-// A member reports these, one JSON value a line. It writes each line by one call, and a line is so
-// short that the kernel takes it whole: SIGKILL neither loses nor cuts a report.
+// Reports of a member, one JSON value a line. The member writes each line by one call, and lines
+// are so short that the kernel takes them whole: SIGKILL neither loses nor cuts a report.
 const (
-	SayID     = "id"     // its process's id in exclusive mode
+	SayID     = "id"     // the id of its process in exclusive mode
 	SayEvent  = "event"  // a barrier was called
 	SayInvoke = "invoke" // an operation begins
 	SayReturn = "return" // it has ended
 	SayClosed = "closed" // Close has returned, for all Nelis
 	SayEnded  = "ended"  // Lead has returned before Close
 	SayOrder  = "order"  // Transfer or StepDown is called, or has returned
-	SayHealth = "health" // from now on the health check does what the text says
-	// SayReplaced: so many files, as the id says, are others now.
+	SayHealth = "health" // what the health check does from now on is in the text
+	// SayReplaced reports in the field ID how many files were replaced.
 	SayReplaced = "replaced"
 )
 

@@ -120,7 +120,7 @@ func (p *process) checked(l neli.Leadership) history.Op {
 		Value: p.Number<<32 | p.values.Add(1)}
 }
 
-// deed carries out a write, however long after its check.
+// deed carries out a write, however long ago its check was.
 func (p *process) deed(w store.Writer, op history.Op) error {
 	return p.do(op, func(ctx context.Context, op *history.Op) error {
 		accepted, err := w.Write(ctx, op.Value)
@@ -176,7 +176,7 @@ func (p *process) do(op history.Op, f func(context.Context, *history.Op) error) 
 	return err
 }
 
-// asked reports an operation that is about to begin.
+// asked reports that an operation is about to begin.
 func (p *process) asked(op history.Op) (int64, history.Op) {
 	id := p.ops.Add(1)
 	op.Member, op.Invoked, op.Returned, op.Outcome = p.Name, witness.Now(), witness.Never, history.Unknown

@@ -32,17 +32,17 @@ func uncovered(r history.Record, role int) []witness.Span {
 type Promise int
 
 const (
-	// Covered: there is a leader at every instant, for the old one lives.
+	// Covered promises a leader at every instant, since the old one lives.
 	Covered Promise = iota
-	// Crashed: there is none for a bounded time, for the old one is dead.
+	// Crashed bounds the time without a leader, since the old one is dead.
 	Crashed
-	// None: nothing is promised; the brokers are not all well, or something else
-	// was still being recovered from.
+	// None promises nothing: brokers are disturbed, or an earlier fault was still being recovered
+	// from.
 	None
 )
 
-// PromiseUnder returns the promise that holds for a gap: the weakest of all faults
-// of the step that answers for it, and of those that came after while it lasted.
+// PromiseUnder returns the promise that holds for a gap: the weakest of those for all faults of the
+// step behind it, and for the faults that began while it lasted.
 func PromiseUnder(faults []history.Fault, cause history.Fault, until time.Duration) Promise {
 	p := Covered
 	for _, f := range faults {
@@ -57,15 +57,15 @@ func PromiseUnder(faults []history.Fault, cause history.Fault, until time.Durati
 	return p
 }
 
-// CoverFaults names the times at which a role certainly had no leader in
-// non-exclusive mode though one is promised. The bound is for those whose leader
-// died: S + J + B and what a busy machine adds.
+// CoverFaults lists the times at which a role of non-exclusive mode certainly had no leader
+// although one is promised. The bound is for roles whose leader died: S + J + B and what a busy
+// machine adds.
 func CoverFaults(r history.Record, role int, p Pace, bound time.Duration) []string {
 	var faults []string
 	gaps := Gaps(r, history.NonExclusive, role, p, 0)
 	for _, s := range uncovered(r, role) {
-		// Certainty may begin later than the gap in which it lies, and end sooner: the
-		// gap tells what it stems from.
+		// The certain time may begin later than the gap around it, and end sooner. The cause is
+		// that of the gap.
 		gap := witness.Span{From: s.From, To: s.To}
 		for _, g := range gaps {
 			if g.Span.Meets(s) {

@@ -27,8 +27,8 @@ type Gap struct {
 	Mode, Role int
 	Kind       string // the kind of the fault that had begun last
 	Step       int    // the fault's step
-	// Aside: that fault affected members, but not the one that led the role. The role was moved, and the gap is what that
-	// cost.
+	// Aside says that the fault struck members, but not the one that led the role. The role moved, and the gap is the
+	// cost of that.
 	Aside bool
 }
 
@@ -49,7 +49,7 @@ func Led(lives []history.Life, mode, role int, presumption time.Duration) []witn
 	return witness.Union(led)
 }
 
-// Presumed is Led of one life in non-exclusive mode.
+// Presumed is Led for one life in non-exclusive mode.
 func Presumed(l history.Life, role int, presumption time.Duration) []witness.Span {
 	var led []witness.Span
 	var former witness.Run
@@ -80,8 +80,8 @@ func Gaps(r history.Record, mode, role int, p Pace, ignore time.Duration) []Gap 
 	return gaps
 }
 
-// sampling is how far proof may lie from what it proves: the last sample of a leader
-// that is killed, on a busy machine. Between two steps lies a second at least.
+// sampling is the longest time between the last sample of a leader and the moment when it is
+// killed, on a busy machine. Two steps are at least a second apart.
 const sampling = 100 * time.Millisecond
 
 // cause returns the fault behind a gap: the one that had begun last when the gap began. If a member of non-exclusive mode lapsed
@@ -89,7 +89,7 @@ const sampling = 100 * time.Millisecond
 func cause(r history.Record, mode, role int, from time.Duration, p Pace) history.Fault {
 	at := from
 	if mode == history.NonExclusive && lapsed(r.Lives, role, from, p.Presumption()) {
-		const notice = time.Second // until a fault shows in the evidence
+		const notice = time.Second // until the evidence shows the effect of a fault
 		at = from - p.Timeout + p.Beat + notice
 	}
 	found := history.Fault{Step: -1, Kind: NoFault, Span: witness.Span{From: -1}}
@@ -139,7 +139,8 @@ func ledUntil(lives []history.Life, mode, role int, at, presumption time.Duratio
 	return "", false
 }
 
-// lapsed reports whether the member that led until then lived on without leading. One that closes ends soon after.
+// lapsed reports whether the member that led until then lived on without leading. A member that is
+// closing ends soon after.
 func lapsed(lives []history.Life, role int, at, presumption time.Duration) bool {
 	const soon = time.Second
 	for _, l := range lives {

@@ -1,6 +1,6 @@
-// Package oracle checks the record of a run: from what all members saw of their own leadership and did to the store, by one
-// clock, it finds violations. Package witness says what samples prove. These are pure functions, and the tests feed them forged
-// records that they must reject.
+// Package oracle checks the record of a run. It finds violations in what all members saw of their own leadership and
+// did to the store, by one clock. Package witness says what samples prove. These are pure functions, and the tests feed
+// them forged records that they must reject.
 package oracle
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// Limits are the bounds that a run is held against.
+// Limits are the bounds that the checks use.
 type Limits struct {
-	Recovery Recovery      // by what was done
+	Recovery Recovery      // longest times without a leader, by kind of fault
 	Pace     Pace          // of non-exclusive mode
-	Crash    time.Duration // without a leader, non-exclusive, after a crash
-	Register time.Duration // for the check of one register
-	Will     Will          // of exclusive mode
-	Peers    bool          // there is no topic, and no non-exclusive mode
+	Crash    time.Duration // longest time without a leader after a crash, non-exclusive
+	Register time.Duration // for which the check of one register may run
+	Will     Will          // times of exclusive mode
+	Peers    bool          // there is no topic, and there is no non-exclusive mode
 }
 
 // Verdict is the result of all checks.
@@ -86,7 +86,7 @@ func Terms(lives []history.Life, role int) []witness.Term {
 	return terms
 }
 
-// scarce reports too little data: a check of little proves nothing.
+// scarce reports that there is too little data: a check of little data proves nothing.
 func scarce(r history.Record, v Verdict) []string {
 	var faults []string
 	for role, terms := range v.Terms {

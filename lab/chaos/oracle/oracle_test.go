@@ -13,8 +13,8 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// An oracle that never objects proves nothing: these are forged records, in
-// milliseconds, that it must reject, each beside the nearest ones that it must not.
+// An oracle that never objects proves nothing. These are forged records, in milliseconds, that it
+// must reject, each beside similar ones that it must accept.
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
@@ -116,7 +116,7 @@ func TestWrites(t *testing.T) {
 	rejects(t, "token 3 belongs to b", WriteFaults([]history.Op{first}, []store.Entry{logged}, Terms([]history.Life{life("b", run(ex, 3, 0, 9))}, 0)))
 }
 
-// Without the guard the same history has stale writes, and they are counted.
+// Without the guard the same history has stale writes, and these are counted.
 func TestStaleWritesAreCounted(t *testing.T) {
 	c := CountWrites([]history.Op{write("b", 7, 2, 0, 1, history.Accepted), write("a", 3, 1, 2, 3, history.Rejected)},
 		[]store.Entry{entry(1, "b", 7, 2, true), entry(2, "a", 3, 1, false)})
@@ -154,8 +154,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// Writes that were never heard of again are what makes the check expensive: as
-// many as SIGKILL can leave behind in an hour do not.
+// Writes without a reported outcome are what makes the check expensive. It still finishes with as
+// many as SIGKILL can leave behind in an hour.
 func TestRegisterWithManyUnknown(t *testing.T) {
 	var ops []history.Op
 	var value int64
@@ -182,20 +182,20 @@ func TestSettled(t *testing.T) {
 	assert.Equal(t, []history.Op{there, known}, Settled([]history.Op{there, lost, known}, []store.Entry{entry(1, "a", 3, 1, true)}))
 }
 
-// A check that had no time is not ok.
+// A check that ran out of time is not ok.
 func TestRegisterUndecided(t *testing.T) {
 	var ops []history.Op
 	for i := range 64 {
 		ops = append(ops, write("a", 3, int64(i+1), 0, 1, history.Unknown))
 	}
-	ops = append(ops, read(3, 1000, 2, 3)) // which nobody wrote; all orders have to be tried
+	ops = append(ops, read(3, 1000, 2, 3)) // a value that nobody wrote, so all orders have to be tried
 	verdict, ok := Linearizable(ops, 0, ms(50))
 	assert.False(t, ok)
 	assert.Contains(t, verdict, "undecided")
 }
 
-// alive is a member that answers no until from, yes until to, and then no until
-// the end of sampling.
+// alive is a member that answers no until from, then yes until to, then no until the end of
+// sampling.
 func alive(name string, from, to int) history.Life {
 	return life(name, run(non, witness.No, 0, from-1), run(non, witness.NoToken, from, to), run(non, witness.No, to+1, 30_000))
 }
@@ -213,7 +213,7 @@ func TestCover(t *testing.T) {
 	killed, broker, hasty := fault(1, 9_000, 9_500), fault(1, 9_000, 9_500), fault(1, 9_000, 9_500)
 	killed.Crash, broker.Cluster, hasty.Calm = true, true, false
 	pace := Pace{Timeout: ms(2000), Beat: ms(100)}
-	early := fault(0, 7_000, 8_000) // by 9.5 s of it may have been 2 s without evidence
+	early := fault(0, 7_000, 8_000) // at 9.5 s it may have had no evidence for 2 s
 	early.Cluster = true
 	for _, c := range []struct {
 		name  string
@@ -260,7 +260,8 @@ func TestGaps(t *testing.T) {
 
 }
 
-// A row has the roles that the struck member led; what others' moves cost is aside.
+// A row has the roles that the struck member led. Gaps of other roles that moved are in the row
+// "aside".
 func TestGapsOfRolesThatNobodyStruck(t *testing.T) {
 	r := history.Record{Start: ms(100), End: ms(40_000), Roles: 1,
 		Lives: []history.Life{life("a.1", run(ex, 3, 0, 10_000)), life("b.1", run(ex, 9, 12_000, 41_000)), life("c.1")}}
@@ -292,8 +293,8 @@ func TestGapsOfRolesThatNobodyStruck(t *testing.T) {
 	}
 }
 
-// Each kind of fault has a bound of its own: a millisecond more than that is a
-// violation, and what is longer than the bound of another kind is none.
+// Each kind of fault has a bound of its own: a gap longer by a millisecond is a violation, while a
+// gap longer than the bound of another kind is not.
 func TestRecovered(t *testing.T) {
 	b := Recovery{Takeover: ms(600), Handover: ms(400), BrokerLost: ms(2_500), Parted: ms(4_000), Repaired: ms(1_500),
 		Presuming: ms(1_300), PresumingRepaired: ms(2_200)}
@@ -316,7 +317,7 @@ func TestRecovered(t *testing.T) {
 		{"presuming, member gone", non, history.Fault{Gone: true, Crash: true, Sort: "killed"}, 0, ms(1_300)},
 		{"presuming, broker gone", non, history.Fault{Cluster: true, Sort: "killed"}, 0, ms(2_200)},
 	} {
-		// The gap begins with the fault, which lasts for so long.
+		// The gap begins with the fault, which lasts this long.
 		judge := func(calm bool, length, lasts time.Duration) []string {
 			f := c.fault
 			f.Step, f.Calm, f.Span = 1, calm, witness.Span{From: ms(10_000), To: ms(10_000) + lasts}
@@ -338,8 +339,8 @@ func TestRecovered(t *testing.T) {
 	}
 }
 
-// The weakest of what was done at once counts, and what is done in the meantime;
-// what was done before does not.
+// The weakest promise counts among those for faults at the same time, and for faults that began
+// later. Earlier faults do not count.
 func TestRecoveredOfSeveralFaults(t *testing.T) {
 	b := Recovery{Takeover: ms(600), Handover: ms(400), BrokerLost: ms(2_500)}
 	gap := []Gap{{Span: witness.Span{From: ms(10_000), To: ms(12_000)}, Step: 1}}
@@ -369,7 +370,7 @@ func TestRecoveredOfSeveralFaults(t *testing.T) {
 	}
 }
 
-// Half of a life that nobody looked at is no evidence, wherever the half lies.
+// A life of which half was not sampled is no evidence, whichever half it is.
 func TestSampling(t *testing.T) {
 	full := func() history.Life {
 		l := life("a", run(ex, witness.No, 0, 20_000), run(non, witness.No, 0, 20_000))
@@ -425,7 +426,7 @@ func TestSpread(t *testing.T) {
 	assert.Equal(t, Spread{Count: 10, Total: ms(55), Median: ms(5), P90: ms(9), Max: ms(10)}, SpreadOf(ls))
 }
 
-// A record of one fault-free term passes as a whole, and one of nothing does not.
+// A record of one term without faults passes as a whole, and an empty record does not.
 func TestJudge(t *testing.T) {
 	limits := Limits{Recovery: Recovery{Takeover: ms(1000), Handover: ms(1000), Presuming: ms(1000)}, Pace: Pace{Timeout: ms(1000)}, Crash: ms(1000), Register: time.Minute}
 	r := history.Record{Start: ms(100), End: ms(9_000), Roles: 1,

@@ -9,22 +9,23 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// Will is how exclusive mode was configured for what people want of it.
+// Will has the times of exclusive mode that concern orders and health.
 type Will struct {
 	Timeout time.Duration // T
 	Drain   time.Duration // DrainTimeout
-	Wait    time.Duration // for a successor, at most
-	Away    time.Duration // after StepDown, or three T
+	Wait    time.Duration // the longest wait for a successor
+	Away    time.Duration // for which a member stays away after StepDown, if that is longer than 3 T
 	Check   time.Duration // between two checks of health
 	Hang    time.Duration // how long one may take
-	Slack   time.Duration // for the machine
+	Slack   time.Duration // what a busy machine may add
 }
 
-// stamp is how far the time of a claim may be off: it is of another clock, and in
+// stamp is how far the time of a claim may be off, since it is measured by another clock, and in
 // milliseconds.
 const stamp = 100 * time.Millisecond
 
-// ClaimFaults: by the log, the member that leads with a token wrote the claim at that offset. Deleted records are left out.
+// ClaimFaults checks that the member that leads with a token wrote the claim at that offset of the
+// log. Records that were deleted are left out.
 func ClaimFaults(log history.ElectionLog, terms []witness.Term) []string {
 	type place struct {
 		role   int
@@ -79,8 +80,8 @@ func OrderFaults(r history.Record, terms []witness.Term, w Will) []string {
 	return faults
 }
 
-// transferred: the member claimed the role later in the log, and if nothing kept it
-// from doing so, it led.
+// transferred checks that the member claimed the role later in the log and, if nothing kept it from
+// doing so, that it led.
 func transferred(r history.Record, terms []witness.Term, o history.Order, what string) []string {
 	if !slices.ContainsFunc(r.Log.Claims, func(c history.Claim) bool {
 		return c.Member == o.To && c.Role == o.Role && c.Offset > o.Token
@@ -88,14 +89,15 @@ func transferred(r history.Record, terms []witness.Term, o history.Order, what s
 		return []string{what + " succeeded, and the log has no such claim"}
 	}
 	led := slices.ContainsFunc(terms, func(t witness.Term) bool { return t.Member == o.To && t.Role == o.Role && t.Token > o.Token })
-	const read = time.Second // within which it reads its claim, too
+	const read = time.Second // within which it also reads its claim
 	if !led && !disturbed(r, o.To, witness.Span{From: o.Invoked, To: o.Returned + read}) {
 		return []string{what + " succeeded, and the member did not lead"}
 	}
 	return nil
 }
 
-// steppedDown: after StepDown returned, the member led and claimed nothing for the time that it has to stay away.
+// steppedDown checks that after StepDown returned, the member led and claimed nothing for the time
+// that it has to stay away.
 func steppedDown(r history.Record, terms []witness.Term, o history.Order, what string, w Will) []string {
 	away := witness.Span{From: o.Returned, To: awaySince(r.Lives, o, w) + max(w.Away, 3*w.Timeout)}
 	var faults []string
@@ -107,8 +109,8 @@ func steppedDown(r history.Record, terms []witness.Term, o history.Order, what s
 	return append(faults, claims(r.Log, o.Member, away, what+" succeeded")...)
 }
 
-// awaySince is the earliest time from which a member that stepped down counts its absence. It does so just before StepDown
-// returns, but may be suspended before it notes the return.
+// awaySince returns the earliest time from which a member that stepped down may count its absence. The member does so
+// just before StepDown returns, but may be suspended before it notes the return.
 func awaySince(lives []history.Life, o history.Order, w Will) time.Duration {
 	for _, l := range lives {
 		if l.Member == o.Member && slices.ContainsFunc(l.Stops, witness.Span{From: o.Invoked, To: o.Returned}.Meets) {
@@ -118,7 +120,7 @@ func awaySince(lives []history.Life, o history.Order, w Will) time.Duration {
 	return max(o.Invoked, o.Returned-w.Slack)
 }
 
-// claims names a member's claims within a time.
+// claims lists a member's claims within a time.
 func claims(log history.ElectionLog, member string, s witness.Span, what string) []string {
 	var faults []string
 	for _, c := range log.Claims {
@@ -138,9 +140,8 @@ func death(lives []history.Life, member string) time.Duration {
 	return witness.Never
 }
 
-// disturbed reports whether anything kept a member from its work in a time: it
-// ended or was suspended, it was concerned by another fault than an order, or
-// brokers were.
+// disturbed reports whether anything kept a member from its work within a time: it ended or was
+// suspended, another fault than an order struck it, or brokers were disturbed.
 func disturbed(r history.Record, member string, s witness.Span) bool {
 	for _, l := range r.Lives {
 		if l.Member != member {
@@ -156,8 +157,8 @@ func disturbed(r history.Record, member string, s witness.Span) bool {
 	return false
 }
 
-// HealthFaults lists the members that led or claimed although they must have known for long enough that they were unhealthy.
-// After a suspension this time begins again, since the process may then still do what it decided before.
+// HealthFaults lists the members that led or claimed although they must have known for long enough that they were
+// unhealthy. After a suspension this time begins again, since the process may first carry out what it decided before.
 func HealthFaults(r history.Record, terms []witness.Term, w Will) []string {
 	var faults []string
 	for _, l := range r.Lives {

@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// Forged records of what members were told to do, beside what they did.
+// Forged records of the orders that members were given, and of what they did.
 
 var will = Will{Timeout: ms(2_000), Drain: ms(10_000), Wait: ms(4_000), Check: ms(1_000), Hang: ms(5_000), Away: ms(10_000), Slack: ms(2_000)}
 
@@ -122,7 +122,7 @@ func TestStepDowns(t *testing.T) {
 			rejects(t, c.want, OrderFaults(r, Terms(lives, 0), will))
 		})
 	}
-	// The time away counts from the return, so it is whole even after a long call.
+	// The time away counts from the return of StepDown, so it is whole even after a long call.
 	for _, c := range []struct {
 		name string
 		at   int

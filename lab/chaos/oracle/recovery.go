@@ -12,23 +12,23 @@ import (
 // the fault still lasts when the next leader leads, since the others are well. A fault without such a bound has one after its
 // repair.
 type Recovery struct {
-	// Exclusive mode, the brokers well: the leader is gone; it gives up in order.
+	// Exclusive mode, brokers undisturbed: the leader is gone, or gives up in order.
 	Takeover, Handover time.Duration
 	// Exclusive mode: one broker is killed, suspended or cut off from all; two of them
 	// do not reach each other.
 	BrokerLost, Parted time.Duration
 	// Exclusive mode, after the repair of anything that disturbed brokers.
 	Repaired time.Duration
-	// Non-exclusive mode, after the repair: of what disturbed members, of anything.
-	// What holds while it lasts is CoverFaults's.
+	// Non-exclusive mode, after the repair of what disturbed members, and of anything. CoverFaults
+	// checks what is promised before the repair.
 	Presuming, PresumingRepaired time.Duration
 }
 
 // unbounded is the bound of a gap for which nothing is promised while a fault lasts.
 const unbounded = witness.Never
 
-// bounds returns how long a gap of a mode may be in all that a fault answers for,
-// and how long what is left of it after the repair.
+// bounds returns how long a gap of a mode may be as a whole, and how long the rest of it may be
+// after the repair.
 func (b Recovery) bounds(mode int, f history.Fault) (whole, after time.Duration) {
 	if mode == history.NonExclusive {
 		if f.Cluster {
@@ -54,8 +54,8 @@ func (b Recovery) bounds(mode int, f history.Fault) (whole, after time.Duration)
 	return whole, b.Takeover
 }
 
-// Recovered checks every gap against the longest bound of the faults behind it: those of its step, and those that came while it
-// lasted.
+// Recovered checks every gap against the longest bound of the faults behind it: those of its step, and those that began
+// while it lasted.
 func Recovered(r history.Record, gaps []Gap, b Recovery) []string {
 	var disturbed []witness.Span
 	for _, f := range r.Faults {

@@ -11,16 +11,15 @@ import (
 	"github.com/goneli/neli/lab/chaos/store"
 )
 
-// register is what a role's guarded register holds: below which token it takes nothing, and what was
-// written last.
+// register is what a role's guarded register holds: the lowest token that it still accepts, and the
+// value written last.
 type register struct{ least, token, value int64 }
 
-// guarded is the register as a model: a write or a claim is taken if and only if its token is
-// not lower than that of the last one that was taken.
+// guarded is the register as a model: a write or a claim is accepted if and only if its token is
+// not lower than that of the last one accepted.
 //
-// A write whose outcome is unknown returns at the end of time. Whenever it takes
-// effect, it does what its token allows; if it never did, it fits in after
-// everything else.
+// A write whose outcome is unknown returns at the end of time. Whenever it takes effect, the model
+// decides by its token; if it never took effect, it fits in after everything else.
 var guarded = porcupine.Model{
 	Init: func() any { return register{least: -1, token: -1} },
 	Step: func(state, input, output any) (bool, any) {
@@ -60,7 +59,7 @@ func Linearizable(ops []history.Op, role int, within time.Duration) (verdict str
 	clients := map[string]int{}
 	for _, op := range ops {
 		if op.Role != role || op.Outcome == history.NotSent || op.Kind == history.Read && op.Outcome == history.Unknown {
-			continue // without effect, or of no use
+			continue // it had no effect, or proves nothing
 		}
 		if _, some := clients[op.Member]; !some {
 			clients[op.Member] = len(clients)

@@ -8,23 +8,25 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// enough is the share of a life that must be sampled. Starts of brokers, which take both cores for a moment, explain the rest. A
-// stall of the machine says nothing of the sampler either, and may be a large share of a short life.
+// enough is the share of a life that must be sampled. The rest allows for starts of brokers, which take both cores for
+// a moment. A stall of the whole machine, which may be a large share of a short life, is no fault of the sampler
+// either.
 const (
 	enough = 0.9
 	stall  = 2 * time.Second
 )
 
-// Two ends of a life are not sampled: a process has to start and to reach the
-// cluster, and to end. A life that is shorter than brief tells nothing of its share.
+// The two ends of a life are not sampled: a process has to start and to reach the cluster, and to
+// end. If a life is shorter than brief, its sampled share proves nothing.
 const (
 	starting = 15 * time.Second
 	ending   = time.Second
 	brief    = 2 * time.Second
 )
 
-// unsampled lists the roles, of either mode, that were not sampled enough, in the life from the first sample to its end without
-// suspensions. It says how much of the missing time other lives were sampled: if hardly any, the whole machine stood still.
+// unsampled lists the roles, of either mode, that were not sampled enough in a life, from its first sample to its end,
+// without suspensions. It says how much of the missing time other lives were sampled: if hardly any, the whole machine
+// stood still.
 func unsampled(l history.Life, lives []history.Life, roles int) []string {
 	var faults []string
 	for mode := range history.Modes {
@@ -51,10 +53,11 @@ func unsampled(l history.Life, lives []history.Life, roles int) []string {
 	return faults
 }
 
-// sampled returns when a life should have been sampled, and when the samples of one role do not cover it.
+// sampled returns the times at which a life should have been sampled, and those at which it was
+// not, for one role.
 func sampled(l history.Life, runs witness.Runs) (awake, missing []witness.Span) {
 	end := l.Died - ending
-	if l.Died == witness.Never { // it lived when the record was taken
+	if l.Died == witness.Never { // it was alive when the record was taken
 		end = runs[len(runs)-1].Last.Before
 	}
 	awake = witness.Without(witness.Span{From: runs[0].First.After, To: end}, l.Stops)
@@ -65,7 +68,7 @@ func sampled(l history.Life, runs witness.Runs) (awake, missing []witness.Span) 
 	return awake, missing
 }
 
-// sampledOthers returns when any life but l was sampled, for whatever role.
+// sampledOthers returns the times at which any life but l was sampled, for any role.
 func sampledOthers(l history.Life, lives []history.Life) []witness.Span {
 	var spans []witness.Span
 	for _, o := range lives {

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// Shared reports whether every member has its share: each role is led by one of the members that are wanted most there, and among
-// roles with the same such members, their numbers of roles differ by at most one. leaders has the host of each role's leader.
+// Shared reports whether every member has its share. Each role must be led by one of the members with the highest
+// preference for it, and if several roles have the same such members, these members' numbers of roles may differ by at
+// most one. leaders has the host of each role's leader.
 func Shared(leaders, hosts []string, wanted func(host string, role int) int) bool {
-	groups := map[string][]int{} // by who should have them: how many each has
+	groups := map[string][]int{} // by the members that should have them: how many each of these has
 	for role, leader := range leaders {
 		best := wanted(slices.MaxFunc(hosts, func(a, b string) int { return wanted(a, role) - wanted(b, role) }), role)
 		among := slices.DeleteFunc(slices.Clone(hosts), func(h string) bool { return wanted(h, role) < best })

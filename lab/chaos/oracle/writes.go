@@ -72,7 +72,7 @@ func logFaults(ops []history.Op, log []store.Entry) []string {
 	return faults
 }
 
-// ownerFaults: whoever wrote under a token, or led under it, is one member.
+// ownerFaults checks that only one member ever wrote or led with a given token.
 func ownerFaults(ops []history.Op, log []store.Entry, terms []witness.Term) []string {
 	type key struct {
 		role  int

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Some seeds have a far member. It is any of the members, with any preferences.
+// Some seeds have a far member. It can be any of the members, and have any preferences.
 func TestSomeSeedsHaveAFarMember(t *testing.T) {
 	seen, near := map[any]bool{}, 0
 	for seed := range uint64(120) {

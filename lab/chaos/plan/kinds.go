@@ -28,8 +28,8 @@ var kinds = []kind{
 	{name: "broker stopped", parts: func(d *dice) []Part { return []Part{d.broker(StopBroker, 2, 8)} }},
 	{name: "broker cut off", parts: func(d *dice) []Part { return []Part{d.broker(CutBroker, 3, 8)} }},
 	{name: "brokers parted", parts: func(d *dice) []Part { return []Part{d.broker(CutBrokers, 3, 8)} }},
-	// Longer than the session of a silent broker (9 s), so that Kafka fences it, its partitions get other leaders, and it wakes
-	// without knowing that.
+	// This is longer than the session of a silent broker (9 s), so that Kafka fences it and elects other leaders for
+	// its partitions, and the broker wakes without knowing that.
 	{name: "broker frozen past its session", parts: func(d *dice) []Part { return []Part{d.broker(StopBroker, 15, 22)} }},
 	// acks=all waits up to replica.lag.time.max.ms (30 s) for a follower that cannot fetch.
 	{name: "link between brokers cut for long", parts: func(d *dice) []Part { return []Part{d.broker(CutBrokers, 12, 40)} }},

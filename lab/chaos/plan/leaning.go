@@ -12,7 +12,7 @@ const (
 	Indifferent Leaning = iota // none
 	Priorities                 // some members are wanted more than others
 	Honest                     // all have the same function of member and partition
-	Lying                      // each has another: they contradict each other
+	Lying                      // each has a function of its own: they contradict each other
 	leanings
 )
 
@@ -41,7 +41,7 @@ func (l Leaning) Wanted(seed uint64, by, host string, partition int) int {
 	}
 }
 
-// opinion is a number below limit that depends on what is given alone.
+// opinion is a number below limit that depends only on its arguments.
 func opinion(limit uint32, of ...any) int {
 	h := fnv.New32a()
 	_, _ = fmt.Fprint(h, of...)

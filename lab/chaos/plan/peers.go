@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// peerKinds are for five members with a log host each inside, and no brokers: with a member
-// its log is killed, suspended, cut off or slow. Never are more than two of the five logs
-// away at a time.
+// peerKinds are for five members with a log host in each, and no brokers: a log is killed,
+// suspended, cut off or slow together with its member. At most two of the five logs are away at a
+// time.
 var peerKinds = []kind{
 	{name: "peer killed", parts: func(d *dice) []Part { return []Part{d.member(KillMember, 1, 4)} }},
 	{name: "two peers killed", parts: func(d *dice) []Part {
@@ -37,14 +37,14 @@ var peerKinds = []kind{
 	}},
 }
 
-// apart parts a member from another one, or both from the others.
+// apart separates a member from another one, or both from the others.
 func (d *dice) apart(a Action) Part {
 	p := d.cut(a, d.way(), 3, 9)
 	p.To = d.rng.IntN(d.Members)
 	return p
 }
 
-// PeerKinds is Kinds where there are no brokers.
+// PeerKinds is Kinds for runs without brokers.
 func PeerKinds() []string {
 	var names []string
 	for _, k := range peerKinds {
@@ -53,8 +53,8 @@ func PeerKinds() []string {
 	return names
 }
 
-// PeerSteps is Steps where there are no brokers. A log that was restarted counts when T has
-// passed: the next step waits for that.
+// PeerSteps is Steps for runs without brokers. A log that was restarted counts only when T has
+// passed, so the next step waits for that.
 func PeerSteps(seed uint64, size Size, t time.Duration) iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		for s := range steps(seed, size, peerKinds) {
@@ -66,7 +66,7 @@ func PeerSteps(seed uint64, size Size, t time.Duration) iter.Seq[Step] {
 	}
 }
 
-// CheckPeers is Check where there are no brokers.
+// CheckPeers is Check for runs without brokers.
 func CheckPeers(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(PeerKinds(), name) {

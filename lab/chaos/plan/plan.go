@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What a part does.
+// Kinds of action of a part.
 type Action int
 
 const (
@@ -32,15 +32,15 @@ const (
 	Ail                          // its health check fails for Hold
 	Flap                         // its health check fails and recovers Count times, Delay apart
 	Hang                         // its health check does not return for Hold
-	Split                        // a member and another one from the other three
+	Split                        // cut off a member and another one from the other three
 	KillSentinel                 // SIGKILL of the sentinel on a member's host, and a new one after Hold
 	StopSentinel                 // SIGSTOP of it for Hold
-	ForgeMembers                 // others register in the member's name for Hold
-	ProxySentinel                // what is said to it goes through another process for Hold, in the way that Count says
-	StrangeSocket                // a socket in another user's directory takes its place for Hold
-	FreezeMember                 // its cgroup is frozen for Hold
-	ExecMember                   // it executes another program, which is killed after Hold, and a new member starts
-	CloseFiles                   // it loses its pidfds and its connection to the sentinel, and does not notice
+	ForgeMembers                 // other processes register in the member's name for Hold
+	ProxySentinel                // for Hold, another process relays what members say to the sentinel, and disturbs it as Count says
+	StrangeSocket                // a socket in another user's directory takes the place of the sentinel's for Hold
+	FreezeMember                 // the member's cgroup is frozen for Hold
+	ExecMember                   // the member executes another program, which is killed after Hold, and a new member starts
+	CloseFiles                   // the member loses its pidfds and its connection to the sentinel, and does not notice
 )
 
 // Sorts are the names of actions in pictures.
@@ -70,7 +70,7 @@ func (a Action) String() string {
 	return fmt.Sprintf("Action(%d)", int(a))
 }
 
-// Silences reports whether nothing comes from the member while it lasts, or never again.
+// Silences reports whether the member sends nothing while the action lasts, or never again.
 func (a Action) Silences() bool {
 	switch a {
 	case KillMember, StopMember, FreezeMember, ExecMember:
@@ -80,7 +80,7 @@ func (a Action) Silences() bool {
 	}
 }
 
-// DisturbsBrokers reports whether brokers are not all well while it lasts.
+// DisturbsBrokers reports whether the action disturbs brokers while it lasts.
 func (a Action) DisturbsBrokers() bool {
 	switch a {
 	case KillBroker, StopBroker, RestartBrokers, CutBrokers, CutBroker, Lossy:
@@ -90,19 +90,19 @@ func (a Action) DisturbsBrokers() bool {
 	}
 }
 
-// Ways of a cut.
+// Directions of a cut.
 type Way int
 
 const (
 	Both Way = iota
-	Out      // what the first target sends is lost
-	In       // what is sent to it is
+	Out      // packets from the first target are lost
+	In       // packets to the first target are lost
 )
 
 func (w Way) String() string { return [...]string{"–", "→", "←"}[w] }
 
-// BrokerSession is how long Kafka waits for a silent broker before it fences it:
-// broker.session.timeout.ms, as it is by default.
+// BrokerSession is how long Kafka waits for a silent broker before it fences it: the default of
+// broker.session.timeout.ms.
 const BrokerSession = 9 * time.Second
 
 // Part is one fault. A step may have several at once.
@@ -113,7 +113,7 @@ type Part struct {
 	Leader     bool
 	Mode, Role int
 	Member     int
-	// With: it is the member that the first part of the step concerns.
+	// With makes the part strike the member that the first part of the step strikes.
 	With          bool
 	To            int
 	Broker, Other int
@@ -125,16 +125,16 @@ type Part struct {
 	Loss          float64
 }
 
-// Step is what happens at once, and the quiet spell after its repair.
+// Step is a set of parts that happen at once, and the quiet time after their repair.
 type Step struct {
 	Kind  string
 	Parts []Part
 	Quiet time.Duration
-	// Impatient: the next step does not wait for groups to be whole again.
+	// Impatient lets the next step begin before the groups are whole again.
 	Impatient bool
 }
 
-// Size is how many of each there are.
+// Size has the numbers of members, brokers and roles.
 type Size struct{ Members, Brokers, Roles int }
 
 // Kinds returns the names of all kinds.
@@ -220,8 +220,8 @@ func needsOpen(name string) bool {
 	return slices.ContainsFunc(kinds, func(k kind) bool { return k.name == name && k.open })
 }
 
-// Check returns an error for a name that is none of a kind, and for one that does
-// not occur with this nomination.
+// Check returns an error for a name that is not that of a kind, and for a kind that does not occur
+// with this nomination.
 func Check(names []string, open bool) error {
 	for _, name := range names {
 		if !slices.Contains(Kinds(), name) {
@@ -280,13 +280,13 @@ func (d *dice) lossy() Part {
 func (d *dice) oneWay() Way { return Out + Way(d.rng.IntN(2)) }
 func (d *dice) way() Way    { return Way(d.rng.IntN(3)) }
 
-// together lets a second part begin a moment after the first.
+// together adds a second part, which begins a moment after the first.
 func (d *dice) together(a, b Part) []Part {
 	b.After = d.between(0, 2*time.Second)
 	return []Part{a, b}
 }
 
-// leading aims at a leader of exclusive mode, and has a member for it to hand to.
+// leading aims at a leader of exclusive mode, and has a member to which the leader may hand over.
 func (d *dice) leading(a Action) Part {
 	return Part{Action: a, Leader: true, Role: d.rng.IntN(d.Roles), Member: d.rng.IntN(d.Members), To: d.rng.IntN(d.Members)}
 }
@@ -297,7 +297,7 @@ func (d *dice) ailing(a Action, from, to int) Part {
 	return p
 }
 
-// around lets two parts begin within a moment, either of them first.
+// around returns two parts that begin within a moment of each other, either of them first.
 func (d *dice) around(a, b Part) []Part {
 	a.After, b.After = d.between(0, time.Second), d.between(0, 1500*time.Millisecond)
 	return []Part{a, b}

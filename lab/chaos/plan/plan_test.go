@@ -34,7 +34,7 @@ func TestEveryKindBeforeAnyAgain(t *testing.T) {
 	assert.ElementsMatch(t, Kinds(), first)
 }
 
-// What the cluster is not built to survive is not done to it.
+// The plan has no fault that the cluster is not built to survive.
 func TestNoMoreThanTheAssumptionsAllow(t *testing.T) {
 	for seed := range uint64(50) {
 		for _, s := range take(Steps(seed, size), 40) {
@@ -64,8 +64,8 @@ func TestOnly(t *testing.T) {
 	assert.Error(t, Check([]string{"broker kiled"}, true))
 }
 
-// Kinds that are to come first do, once, in the order named; everything else comes
-// as it would have.
+// The kinds that are to come first occur once, in the order named. All others occur as they would
+// have.
 func TestFirst(t *testing.T) {
 	names := []string{"link between brokers cut for long", "broker killed"}
 	got := take(First(Steps(3, size), names), 2*len(kinds))
@@ -78,8 +78,8 @@ func TestFirst(t *testing.T) {
 	assert.Equal(t, want, take(First(Steps(3, size), nil), 2*len(kinds)))
 }
 
-// What Kafka does about a broker that is silent is tested only if it is silent for
-// longer than Kafka waits; a link that is cut, also if it is longer than T.
+// Kafka's reaction to a silent broker is tested only if the broker is silent for longer than Kafka
+// waits. A link must also be cut for longer than T.
 func TestSomeFaultsOutlastKafkasPatience(t *testing.T) {
 	for _, s := range take(Only(Steps(1, size), []string{"broker frozen past its session"}), 50) {
 		assert.Equal(t, StopBroker, s.Parts[0].Action)
@@ -103,8 +103,8 @@ func TestTransfersNeedOpenNomination(t *testing.T) {
 	assert.Error(t, Check([]string{"transfer"}, false))
 }
 
-// The target that is killed or cut off is still the one that was named when it
-// comes to the transfer: its successor on the host is another member.
+// When it comes to the transfer, the target that is killed or cut off is still the process that was
+// named, since its successor on the host is another member.
 func TestKilledMemberReturnsAfterTransfer(t *testing.T) {
 	for _, s := range take(Only(Steps(5, size), []string{"transfer to the dead"}), 50) {
 		transfer, kill := s.Parts[0], s.Parts[1]

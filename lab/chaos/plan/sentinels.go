@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// sentinelKinds are for members with a sentinel beside each, with brokers or without: they come on top of
-// all others.
+// sentinelKinds are for members with a sentinel beside each, with brokers or without. They are added to
+// all other kinds.
 var sentinelKinds = []kind{
 	{name: "sentinel alive, member killed", parts: func(d *dice) []Part { return []Part{d.member(KillMember, 2, 5)} }},
 	{name: "sentinel killed", parts: func(d *dice) []Part { return []Part{d.member(KillSentinel, 1, 4)} }},
@@ -25,8 +25,8 @@ var sentinelKinds = []kind{
 	{name: "files closed, member killed", parts: func(d *dice) []Part {
 		return d.behind(d.member(CloseFiles, 4, 6), KillMember, 3*time.Second)
 	}},
-	// The member that is killed first meets the stranger when it is started again, and the one that is
-	// killed second was not watched.
+	// The member that is killed first meets the stranger's socket when it is started again. The one
+	// that is killed second was not watched.
 	{name: "a stranger's socket", parts: func(d *dice) []Part { return d.twice(d.member(StrangeSocket, 8, 10)) }},
 	// The member that is killed second has registered through the proxy.
 	{name: "proxy before the sentinel", parts: func(d *dice) []Part {
@@ -36,18 +36,18 @@ var sentinelKinds = []kind{
 	}},
 }
 
-// twice lets the member of the first part's host be killed soon, and its successor on the host later.
+// twice kills the member of the first part's host soon, and its successor on the host later.
 func (d *dice) twice(first Part) []Part {
 	parts := d.behind(first, KillMember, 200*time.Millisecond)
 	return append(parts, Part{Action: KillMember, With: true, After: 6 * time.Second, Hold: time.Second})
 }
 
-// behind lets something be done to the member of the first part's host.
+// behind adds a part that strikes the member of the first part's host.
 func (d *dice) behind(first Part, a Action, after time.Duration) []Part {
 	return []Part{first, {Action: a, With: true, After: after, Hold: d.between(500*time.Millisecond, 2*time.Second)}}
 }
 
-// SentinelKinds is Kinds of what is added where there are sentinels.
+// SentinelKinds is Kinds of what is added in runs with sentinels.
 func SentinelKinds() []string {
 	var names []string
 	for _, k := range sentinelKinds {
@@ -56,8 +56,8 @@ func SentinelKinds() []string {
 	return names
 }
 
-// SentinelSteps yields a step that concerns sentinels before each of others. A log inside a killed member
-// counts when T has passed: a step waits for that.
+// SentinelSteps yields a step about sentinels before each step of others. A log inside a killed member
+// counts only when T has passed, so a step waits for that.
 func SentinelSteps(others iter.Seq[Step], seed uint64, size Size, t time.Duration) iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		next, stop := iter.Pull(others)
@@ -74,7 +74,7 @@ func SentinelSteps(others iter.Seq[Step], seed uint64, size Size, t time.Duratio
 	}
 }
 
-// CheckSentinels is Check where there are sentinels, whose kinds of faults come on top of others.
+// CheckSentinels is Check for runs with sentinels, whose kinds of faults are added to others.
 func CheckSentinels(names []string, others func([]string) error) error {
 	return others(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(SentinelKinds(), name) }))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Each kind of fault of sentinels occurs before any occurs again, in turn with the others.
+// Each kind of fault of sentinels occurs before any occurs again, alternating with other steps.
 func TestEveryKindOfSentinels(t *testing.T) {
 	steps := func() []Step {
 		return take(SentinelSteps(PeerSteps(3, size, time.Second), 3, size, time.Second), 2*len(sentinelKinds))
@@ -26,8 +26,8 @@ func TestEveryKindOfSentinels(t *testing.T) {
 	assert.Error(t, CheckSentinels([]string{"sentinel kiled"}, CheckPeers))
 }
 
-// The member that has lost its files lives with that before it is killed, and the others of a step that
-// are killed twice are back before the second time.
+// The member that has lost its files lives on like that before it is killed. Other members that a step
+// kills twice are back before the second time.
 func TestKilledMemberWasDisturbedBefore(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, s := range take(steps(seed, size, sentinelKinds), 2*len(sentinelKinds)) {

@@ -19,11 +19,11 @@ import (
 
 // Subject is everything that is reported.
 type Subject struct {
-	Settings [][2]string // in order: seed, versions and so on
+	Settings [][2]string // in the order of the report: seed, versions and so on
 	Record   history.Record
 	Verdict  oracle.Verdict
 	Packets  wire.Count
-	Hosts    []string // of faults, in the order of their lanes
+	Hosts    []string // that faults may strike, in the order of their lanes
 	Members  []string // hosts of members
 	// Presumption is how long a suspended member of non-exclusive mode is still drawn as leading; 0
 	// without that mode.
@@ -94,9 +94,9 @@ func faultTable(w io.Writer, s Subject) {
 	}
 }
 
-// gapTable has the times without a leader by kind of fault. A gap of a role lasts from the last
+// gapTable lists the times without a leader by kind of fault. A gap of a role lasts from the last
 // proof of one leader to the first proof of the next. If the fault struck members, its row has only
-// the roles that these led; roles of others that moved have a row of their own.
+// the roles that these led; other roles that moved have a row of their own.
 func gapTable(w io.Writer, s Subject) {
 	counts, steps := map[string]int{}, map[int]bool{}
 	for _, f := range s.Record.Faults {
@@ -204,7 +204,7 @@ func longGaps(w io.Writer, s Subject) {
 
 func ms(d time.Duration) int64 { return d.Round(time.Millisecond).Milliseconds() }
 
-// at is a time since the start, in seconds.
+// at writes a time since the start, in seconds.
 func (s Subject) at(t time.Duration) string {
 	return fmt.Sprintf("%.3f", (t - s.Record.Start).Seconds())
 }

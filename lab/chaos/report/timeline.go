@@ -32,7 +32,7 @@ var faultColours = map[string]string{
 	"handed over": "#c2185b", "unhealthy": "#827717", "deceived": "#34495e",
 }
 
-// Term colours: neighbours differ, and none is a colour of a fault.
+// Term colours. Neighbours differ, and none is the colour of a fault.
 var termColours = []string{"#4c78a8", "#f2b134", "#59a14f", "#76b7b2", "#b07aa1", "#9c755f", "#86bcb6", "#d4a6c8"}
 
 const gapColour = "#e4002b"
@@ -194,7 +194,7 @@ func (t *timeline) led(l history.Life, mode, role int) {
 	}
 }
 
-// writes marks those of a host that were rejected.
+// writes draws the rejected writes of a host.
 func (t *timeline) writes(host string, role int) {
 	for _, l := range t.Record.Lives {
 		if l.Host != host {
@@ -234,7 +234,7 @@ func (t *timeline) bar(s witness.Span, colour, tip, label string, room float64) 
 	}
 }
 
-// inside, as room, allows no label beside the bar.
+// inside, as the argument room, allows no label beside the bar.
 const inside = 0
 
 func (t *timeline) cross(x, y float64, colour string) {

@@ -18,9 +18,10 @@ type Victim struct {
 	T                           time.Duration
 }
 
-// Forge registers, again and again until ctx ends, processes that die at once under the id of a member
-// that lives, with secrets that are not its own, with no file, with a file that is no pidfd, and with
-// what is no registration. A sentinel that believed any of it would release what the member leads.
+// Forge registers processes that die at once, again and again until ctx ends. It registers them under
+// the id of a living member, with secrets that are not that member's, without a file, with a file that
+// is not a pidfd, and with messages that are not registrations. A sentinel that believed any of these
+// would release what the member leads.
 func Forge(ctx context.Context, socket string, v Victim) error {
 	for {
 		for _, secret := range []string{"", "not the secret of it, but as long as a secret is, or longer", v.Process} {
@@ -60,8 +61,7 @@ func forge(socket string, v Victim, secret string) error {
 	return nil
 }
 
-// say says one thing. What the sentinel does about it shows elsewhere; that it does not listen is no
-// concern of this.
+// say sends one message. What the sentinel does about it shows elsewhere, so errors are ignored.
 func say(socket string, said []byte, files []int) {
 	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socket, Net: "unixpacket"})
 	if err != nil {

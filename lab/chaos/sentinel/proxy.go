@@ -17,12 +17,12 @@ import (
 // Way is what a proxy does to what a member says.
 type Way int
 
-// The ways. Files are passed on but for NoFiles.
+// Ways of a proxy. All but NoFiles pass files on.
 const (
 	NoFiles Way = iota // the pidfd is lost
 	Late               // each packet comes half a second later
 	Cut                // the connection ends after the first packet
-	Garbled            // a byte of each packet is another one
+	Garbled            // one byte of each packet is changed
 	Ways
 )
 
@@ -33,9 +33,9 @@ const (
 	late   = 500 * time.Millisecond
 )
 
-// Proxy stands before the sentinel of a socket until ctx ends: it takes the socket's name, and passes on
-// to the sentinel what it is told, and back what that says. Connections that are there remain; those
-// through it end with it. A sentinel that begins meanwhile takes the name, and keeps it.
+// Proxy stands between members and a sentinel until ctx ends: it takes the name of the sentinel's
+// socket, and passes messages on in both directions. Existing connections remain; those through the
+// proxy end with it. A sentinel that starts meanwhile takes the name, and keeps it.
 func Proxy(ctx context.Context, socket string, way Way) error {
 	behind := socket + ".behind"
 	if err := os.Rename(socket, behind); err != nil {
@@ -59,7 +59,7 @@ func Proxy(ctx context.Context, socket string, way Way) error {
 	}
 }
 
-// relay passes on what comes by one connection until either end is gone.
+// relay passes on the messages of one connection until either end is closed.
 func relay(ctx context.Context, member *net.UnixConn, behind string, way Way) {
 	defer member.Close()
 	sentinel, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: behind, Net: "unixpacket"})

@@ -1,5 +1,5 @@
-// Package sentinel is a sentinel process beside a member (the runner's binary, executed again), and what
-// disturbs it at its socket.
+// Package sentinel is a sentinel process beside a member (the runner's binary, executed again), and the
+// disturbances of its socket.
 package sentinel
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/goneli/neli/peers"
 )
 
-// Env makes the binary a sentinel. Its standard input has the parameters, and ends when it is to end;
-// its standard error takes its log.
+// Env makes the binary a sentinel. Its standard input has the parameters, and its end tells the
+// sentinel to end; its standard error takes the log.
 const Env = "NELI_CHAOS_SENTINEL"
 
 // Params is what a sentinel reads first.
@@ -27,7 +27,7 @@ type Params struct {
 	Peers     map[string]string // addresses by host name, in place of brokers
 }
 
-// Main is the sentinel's life.
+// Main runs the sentinel.
 func Main() error {
 	var p Params
 	if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {

@@ -11,12 +11,13 @@ import (
 	"sync/atomic"
 )
 
-// stranger is a user that neither members nor sentinels are.
+// stranger is a user under which neither members nor sentinels run.
 const stranger = 65534
 
-// Replace puts a directory of another user with a socket of the same name in the place of a sentinel's,
-// until ctx ends. Connections that are there remain. It returns how many bytes members have said to the
-// stranger: they must not tell their secret to a socket that another user may have put there.
+// Replace puts a directory of another user, with a socket of the same name, in the place of a
+// sentinel's, until ctx ends. Existing connections remain. It returns how many bytes members have sent
+// to the stranger. Members must send none, since they must not tell their secret to a socket that
+// another user may have put there.
 func Replace(ctx context.Context, socket string) (told int64, err error) {
 	dir := filepath.Dir(socket)
 	aside := dir + ".aside"

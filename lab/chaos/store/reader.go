@@ -27,8 +27,8 @@ type Reader struct {
 // NewReader returns a Reader that connects by dial, or by this process's own network if dial is
 // nil.
 func NewReader(bootstrap string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (*Reader, error) {
-	// Markers are read, too: if the last transaction was aborted, only its marker shows how far the
-	// reader is.
+	// Markers are read, too. If the last transaction was aborted, only its marker shows how far the
+	// reader has got.
 	opts := []kgo.Opt{kgo.SeedBrokers(seeds(bootstrap)...), kgo.ConsumeTopics(Topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords()}
 	if dial != nil {
@@ -112,8 +112,8 @@ const askEpoch = time.Second
 
 // epoch returns the newest leader epoch of a role's partition that a majority of the brokers knows.
 // A broker that is cut off from the controller does not know that it has been replaced as the
-// leader: it would go on to answer, with an end that others have since passed. Asked with a newer
-// epoch than its own, it refuses.
+// leader: it would still answer, with an end that is too low. If asked with a newer epoch than its
+// own, it refuses.
 func (r *Reader) epoch(ctx context.Context, role int) (int32, error) {
 	limited, cancel := context.WithTimeout(ctx, askEpoch)
 	defer cancel()
@@ -166,8 +166,8 @@ func (r *Reader) Log(ctx context.Context, roles int) ([]Entry, error) {
 	return log, nil
 }
 
-// MakeTopic makes Topic with a partition for each role. An acknowledged record is on two of three
-// brokers.
+// MakeTopic makes Topic with a partition for each role. An acknowledged record is stored on two of
+// three brokers.
 func MakeTopic(ctx context.Context, client kmsg.Requestor, roles int) error {
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = Topic, int32(roles), 3

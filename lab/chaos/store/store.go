@@ -12,9 +12,9 @@ import (
 // A Store is written to by the leaders of some roles, and read by all members. Lead may be called
 // concurrently, for different terms; Read is for one goroutine.
 type Store interface {
-	// Lead calls work with a Writer for a term, and again with another one when work returns an error
-	// and the store has a better one. It returns when work has returned nil, when ctx has ended, or
-	// when the store refuses the term for good.
+	// Lead calls work with a Writer for a term, and again with another Writer if work returns an
+	// error and the store has a better one. It returns when work has returned nil, when ctx has
+	// ended, or when the store refuses the term for good.
 	Lead(ctx context.Context, t Term, work func(context.Context, Writer) error) error
 	// Read returns what was written to a role last, and under which token.
 	Read(ctx context.Context, role int) (token, value int64, err error)
@@ -25,8 +25,8 @@ type Store interface {
 
 // A Writer writes for one term.
 type Writer interface {
-	// Write returns whether the value was taken. After an error other than ErrNotSent that is unknown,
-	// for ever.
+	// Write returns whether the value was accepted. After an error other than ErrNotSent nobody can
+	// know that.
 	Write(ctx context.Context, value int64) (accepted bool, err error)
 }
 
@@ -37,7 +37,7 @@ type Term struct {
 	Token  int64
 	Member string
 	// Claiming is called before the store is asked to refuse all earlier terms, and Claimed with
-	// its answer. A store that decides at each write calls neither.
+	// its answer. Stores that decide at each write call neither.
 	Claiming func()
 	Claimed  func(accepted bool)
 }

@@ -89,7 +89,7 @@ func leadOn[R any](open func(context.Context) (opener[R], error), record func(ro
 
 func (s *transactions) Lead(ctx context.Context, t Term, work func(context.Context, Writer) error) error {
 	id := fence.TransactionalID(group, t.Role)
-	if s.unfenced { // an id that no other term uses fences nobody
+	if s.unfenced { // an id that no other term uses does not fence other terms
 		id = fmt.Sprintf("%s/%d/%s/%d", id, t.Token, t.Member, s.terms.Add(1))
 	}
 	t.Claiming()
@@ -97,7 +97,7 @@ func (s *transactions) Lead(ctx context.Context, t Term, work func(context.Conte
 		t.Claimed(true)
 		err := work(ctx, transactionWriter{c, t})
 		if err != nil {
-			t.Claiming() // another client follows, if the term lasts
+			t.Claiming() // another client follows as long as the term lasts
 		}
 		return err
 	})

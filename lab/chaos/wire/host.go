@@ -42,16 +42,15 @@ func newHost(name string, prefix netip.Prefix) (*Host, error) {
 	return h, nil
 }
 
-// live is the host's own thread: it makes the namespace, starts every process in
-// it, and ends when it is told to. The kernel takes the thread for the parent of
-// those processes, and kills them when it ends. It is never unlocked, so that no
-// other goroutine is ever run in this namespace.
+// live is the host's own thread: it makes the namespace, starts every process in it, and ends when
+// it is told to. The kernel takes the thread for the parent of those processes, and kills them when
+// it ends. The thread is never unlocked, so that no other goroutine ever runs in this namespace.
 func (h *Host) live(prefix netip.Prefix, ready chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
-		// The main thread lives as long as the process, and the namespace in /proc/PID is the main
-		// thread's. So take another thread: a new goroutine gets one while this goroutine holds the
-		// main thread.
+		// This must not be the main thread, which lives as long as the process and whose namespace
+		// is the one in /proc/PID. While this goroutine holds the main thread, a new goroutine gets
+		// another one.
 		done := make(chan struct{})
 		go func() { defer close(done); h.live(prefix, ready) }()
 		<-done
@@ -128,7 +127,7 @@ func openTUN() (*os.File, error) {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("making a TUN device: %w", err)
 	}
-	// Only now: the runtime's poller must not watch the descriptor before it has a device.
+	// This comes last: the runtime's poller must not watch the descriptor before it has a device.
 	return os.NewFile(uintptr(fd), path), nil
 }
 

@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// Policy says what a link does to the packets that enter it. The zero value
-// carries them at once.
+// Policy says what a link does to the packets that enter it. The zero value delivers them at once.
 type Policy struct {
 	Cut    bool          // none passes
-	Delay  time.Duration // each is late by this,
-	Jitter time.Duration // and up to that much more
-	Loss   float64       // the fraction that is lost
+	Delay  time.Duration // of each packet
+	Jitter time.Duration // the most that is added to the delay
+	Loss   float64       // the fraction of packets that are lost
 }
 
-// queueLimit bounds the packets on their way over one link, as netem does by
-// default; what comes beyond it is dropped.
+// queueLimit bounds the packets under way on one link, as netem does by default. Further packets
+// are dropped.
 const queueLimit = 1000
 
 // Count is what became of the packets that entered a link.
@@ -76,7 +75,7 @@ func (l *link) enter(data []byte) {
 	}
 	l.count.Carried++
 	if len(l.queue) == 0 && p.Delay == 0 && p.Jitter == 0 {
-		_, _ = l.to.Write(data) // a host that is down hears nothing
+		_, _ = l.to.Write(data) // it fails if the host is down
 		return
 	}
 	due := time.Now().Add(p.Delay)

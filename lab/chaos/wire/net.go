@@ -62,7 +62,7 @@ func (h *Host) forward() {
 		if err != nil {
 			return
 		}
-		// IPv4 only: the kernel also sends router solicitations of IPv6.
+		// Only IPv4 is forwarded: the kernel also sends router solicitations of IPv6.
 		const header, destination = 20, 16
 		if n < header || buf[0]>>4 != 4 {
 			continue

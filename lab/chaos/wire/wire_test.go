@@ -74,7 +74,7 @@ func ping(t *testing.T, c net.Conn, patience time.Duration) (time.Duration, bool
 			return 0, false
 		}
 		require.NoError(t, err)
-		if string(buf[:n]) == fmt.Sprint(began.UnixNano()) { // not a late answer to an earlier one
+		if string(buf[:n]) == fmt.Sprint(began.UnixNano()) { // otherwise it is a late answer to an earlier ping
 			return time.Since(began), true
 		}
 	}
@@ -181,7 +181,7 @@ func TestQueueIsBounded(t *testing.T) {
 func TestProcesses(t *testing.T) {
 	n := newNet(t, "a", "b")
 	var out strings.Builder
-	cmd := exec.Command("cat", "/proc/net/fib_trie") // the addresses that a process has
+	cmd := exec.Command("cat", "/proc/net/fib_trie") // lists the addresses of the process's namespace
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, n.Host("a").Start(cmd))
 	require.NoError(t, cmd.Wait())
