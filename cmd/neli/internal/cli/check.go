@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -66,12 +67,25 @@ func newCheck(c *common) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return check(ctx, cfg, how, known, cmd.OutOrStdout())
+			out := &checkedWriter{Writer: cmd.OutOrStdout()}
+			return cmp.Or(check(ctx, cfg, how, known, out), out.err)
 		},
 	}
 	cmd.Flags().DurationVar(&how, "for", 20*time.Second, "how long to measure round trips")
 	cmd.Flags().StringSliceVar(&known, "known", nil, "names of unsafe settings of the topic to accept")
 	return cmd
+}
+
+// checkedWriter keeps the first error of writing: what could not be written was not told.
+type checkedWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *checkedWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	w.err = cmp.Or(w.err, err)
+	return n, err
 }
 
 // check runs the probes and prints what they found.

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -62,4 +64,23 @@ func trips(t *testing.T, d time.Duration) (out neli.Timing) {
 	require.Positive(t, bucket)
 	out.Count, out.Buckets[bucket], out.Sum = 1, 1, d.Seconds()
 	return out
+}
+
+// neli check fails if it cannot print what it has found.
+func TestCheckKeepsTheFirstErrorOfWriting(t *testing.T) {
+	w := &checkedWriter{Writer: failing{"disk full", "closed"}}
+	for range 2 {
+		_, err := fmt.Fprintln(w, "a line")
+		require.Error(t, err)
+	}
+	require.EqualError(t, w.err, "disk full")
+}
+
+// failing is a writer that fails with each of these in turn.
+type failing []string
+
+func (f failing) Write([]byte) (int, error) {
+	err := errors.New(f[0])
+	copy(f, f[1:])
+	return 0, err
 }

@@ -64,12 +64,21 @@ func tidy(text string) string {
 	for _, call := range []string{"Ask: ", "CallMembers: ", "New: ", "RunSentinel: ", "invalid configuration:\n", "invalid configuration: "} {
 		text = strings.TrimPrefix(text, call)
 	}
-	text = onlyInGo.ReplaceAllString(text, "")
+	text = badValue.ReplaceAllStringFunc(onlyInGo.ReplaceAllString(text, ""), readable)
 	return fieldAtStart.ReplaceAllStringFunc(text, func(field string) string { return flagOf[strings.TrimSuffix(field, ":")] + ":" })
 }
 
 // onlyInGo is advice in the library's errors that only a program can follow.
 var onlyInGo = regexp.MustCompile(` \(in Go: [^()]*\)`)
+
+// badValue is the error about a flag's value that is not of the flag's type. It ends with words of Go's.
+var badValue = regexp.MustCompile(`invalid argument ("(?:[^"\\]|\\.)*") for "(?:-., )?(--[a-z-]+)" flag: (time|strconv\.ParseBool|strconv)\b.*`)
+
+func readable(text string) string {
+	m := badValue.FindStringSubmatch(text)
+	must := map[string]string{"time": "a duration, such as 5s or 500ms", "strconv.ParseBool": "true or false", "strconv": "a whole number"}[m[3]]
+	return m[2] + ": " + m[1] + " must be " + must
+}
 
 // property is the beginning of the library's error about a property of its KafkaConfig.
 var property = regexp.MustCompile(`(?m)^(?:Kafka client: )?KafkaConfig(?:\[([^\]]+)\]: |: ([A-Za-z0-9._-]+)([:=]))`)

@@ -109,7 +109,10 @@ func TestBadFlagsOfVerbs(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--slots 2000000: must be from 1 to 1000000, and be given with --key": {"transfer", "--key", "k", "--slots", "2000000", "host7"},
 		"--slots 0: must be from 1 to 1000000, and be given with --key":       {"step-down", "--key", "k"},
-		"--slots 7: needs --key": {"step-down", "--slots", "7"},
+		"--slots 7: needs --key":                             {"step-down", "--slots", "7"},
+		`--roles: "abc" must be a whole number`:              {"status", "--roles", "abc"},
+		`--json: "perhaps" must be true or false`:            {"status", "--json=perhaps"},
+		`--for: "5" must be a duration, such as 5s or 500ms`: {"check", "--for", "5"},
 	} {
 		var errs strings.Builder
 		require.Equal(t, codeFailure, Main(append(args, "--group", "g"), io.Discard, &errs))

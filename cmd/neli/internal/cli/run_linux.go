@@ -137,7 +137,7 @@ func run(cfg neli.Config, o job.Options, listen string, log io.Writer) error {
 			o.Wait, least, cfg.HeartbeatTimeout, least)
 	}
 	if _, err := exec.LookPath(o.Command[0]); err != nil {
-		return exit{guard.StartCode(err), err}
+		return exit{guard.StartCode(err), guard.Unstarted(o.Command[0], err)}
 	}
 	o.Env, o.Topic, o.Log = os.Environ(), cfg.LeaderTopic, cfg.Logger
 	cfg.DrainTimeout = o.Drain

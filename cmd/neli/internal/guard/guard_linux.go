@@ -329,8 +329,19 @@ func become(command []string) int {
 		signal.Notify(make(chan os.Signal, 1), unix.SIGTTOU)
 		err = unix.Exec(path, command, os.Environ())
 	}
-	say(fmt.Sprintf("%s: %v", command[0], err))
+	say(Unstarted(command[0], err).Error())
 	return StartCode(err)
+}
+
+// Unstarted returns why a command could not be started. The error names the command once, and no call.
+func Unstarted(command string, err error) error {
+	if of, ok := errors.AsType[*exec.Error](err); ok {
+		err = of.Err
+	}
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		err = at.Err
+	}
+	return fmt.Errorf("%s: %w", command, err)
 }
 
 // StartCode returns the exit code for a command that could not be started.

@@ -338,3 +338,13 @@ func TestOrdersSurviveEncoding(t *testing.T) {
 		require.Error(t, err, bad)
 	}
 }
+
+// Why a command cannot be started is said without the names of calls.
+func TestWhyACommandIsNotStarted(t *testing.T) {
+	for command, why := range map[string]string{
+		"/nonexistent": "no such file or directory", "nosuchcommand": "executable file not found in $PATH", "/tmp": "is a directory", "/etc/passwd": "permission denied",
+	} {
+		_, err := exec.LookPath(command)
+		require.EqualError(t, Unstarted(command, err), command+": "+why)
+	}
+}
