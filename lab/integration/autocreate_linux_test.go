@@ -24,8 +24,8 @@ import (
 // stays is for how long a topic must not come back. Members look at it every ten seconds.
 const stays = 12 * time.Second
 
-// Brokers create topics by default when a client asks for one. A deleted or missing topic does not come back by anything of
-// the library: it would have the brokers' defaults.
+// Brokers create a topic by default when a client asks for one. Nothing in the library may bring a deleted or missing
+// topic back in this way, since it would have the brokers' default settings.
 func TestNothingMakesADeletedTopicAnew(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: autoCreating()})
@@ -111,7 +111,8 @@ func autoCreateFences(t *testing.T, cluster *kafkatest.Cluster) string {
 	return topic
 }
 
-// autoCreateCommand starts a command with a topic of its own, which it returns. The other verbs only look.
+// autoCreateCommand starts a command with a topic of its own, and returns the topic. The command's
+// other verbs only read.
 func autoCreateCommand(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) string {
 	program := buildCommand(t)
 	for _, verb := range [][]string{{"check", "--for", "1s"}, {"status"}} {

@@ -34,9 +34,9 @@ func TestBadInput(t *testing.T) {
 	t.Run("no broker", func(t *testing.T) { testNoBroker(t, cluster) })
 }
 
-// nothingStays checks at the test's end that no goroutine is left that is not there now. It comes after all other
-// cleanups, which close what the test itself has made. A proxy's goroutines are none of the library's: some start only
-// after it listens, and those of a connection may end long after it.
+// nothingStays checks at the test's end that no goroutine is left that was not there before. It runs after all other
+// cleanups, which close what the test itself has made. It leaves out goroutines of proxies: some start only after the
+// proxy listens, and those of a connection may end long after it.
 func nothingStays(t *testing.T) {
 	others := []goleak.Option{goleak.IgnoreCurrent()}
 	for _, f := range []string{".(*Proxy).server", ".(*Proxy).freeBlocker", ".(*ToxicLink).read", ".(*ToxicLink).write", "/toxics.(*ToxicStub).Run"} {
@@ -205,14 +205,15 @@ func testRubbish(t *testing.T, cluster *kafkatest.Cluster) {
 			assert.Len(t, log.with("level=WARN", "malformed"), 1)
 			assert.Len(t, log.with("level=WARN", "newer version"), 1)
 
-			// Records that speak of what lies ahead look like a log that went back.
-			// They cost the term, not the leadership for good.
+			// Records that claim to have read beyond the end look like a log that went back. They
+			// cost a leader its term, but it can lead again.
 			ahead := admin.end(t, cfg.LeaderTopic, 0) + 1_000_000
 			hostileWrite(t, cluster.Bootstrap(), cfg.LeaderTopic, fmt.Appendf(nil,
 				`{"neli":1,"kind":"beat","group":%q,"log":%q,"process":"forger","session":1,"t":10000000000,"longest":0,"read":%d,"seq":1}`,
 				cfg.LeaderGroupID, admin.id(t, cfg.LeaderTopic), ahead))
 			forged := time.Now()
-			// Nobody is there who knew better: the longest lease that there can be.
+			// No member is left that knew better, so this takes the longest lease that there can
+			// be.
 			hostileUntil(t, 2*time.Minute, func() bool { now, leads := m.Token(0); return leads && now > token }, "it leads again")
 			t.Logf("led again %v after a forged record", time.Since(forged).Round(time.Millisecond))
 			assert.Equal(t, uint64(1), m.Stats().LogResets)
@@ -230,7 +231,7 @@ func testRubbish(t *testing.T, cluster *kafkatest.Cluster) {
 	}
 }
 
-// newer reports whether a record is, or looks like, one of a newer version: who reads it
+// newer reports whether a record is, or looks like, one of a newer version. A member that reads one
 // claims nothing for a minute.
 func newer(record []byte) bool {
 	return bytes.Contains(record, []byte(`"neli":99`)) || bytes.Contains(record, []byte(`"coup"`))

@@ -42,8 +42,8 @@ func TestThreeBrokers(t *testing.T) {
 	t.Run("brokers restarted and killed", func(t *testing.T) { brokersFail(t, e, admin) })
 }
 
-// partitionLeader is the broker that leads the partition, in cases that fix it. Another broker then coordinates
-// the group.
+// partitionLeader is the broker that leads the partition, in cases that fix this. Another broker then
+// coordinates the group.
 const partitionLeader = int32(1)
 
 // placed prepares an election whose only partition is led by one broker and whose
@@ -183,12 +183,12 @@ func (e *election) settledAgain(what string, before map[int]int64, since, bound 
 		e.params.Timeout, lost, len(before), worst.Round(time.Millisecond))
 }
 
-// A planned restart of a broker hands partitions over cleanly. With T = 5 s it should cost no term. The test
-// reports the number of lost terms and does not assert it, since brokers promise nothing about it; but no loss may
-// cost more than a crash of the leader, once clients try again to reach a broker that was away: the next one to stop may
-// hand its partitions to that one. A crashed broker stalls every partition that it replicates until it has
-// left the in-sync replicas. That takes broker.session.timeout.ms, 9 s, so terms of 5 s lapse. Then a process must
-// claim, as after a crash of the leader, once the clients have found the partition's new leader.
+// A planned restart of a broker hands partitions over cleanly. With T = 5 s it should cost no term. The test reports
+// the number of lost terms without asserting it, since brokers promise nothing about it. But no loss may cost more than
+// a crash of the leader, if clients already try again to reach the broker that was away before: the next one that stops
+// may hand its partitions to that one. A crashed broker stalls every partition that it replicates until it has left the
+// in-sync replicas. That takes broker.session.timeout.ms, 9 s, so terms of 5 s lapse. Then a process must claim, as
+// after a crash of the leader, once the clients have found the partition's new leader.
 func brokersFail(t *testing.T, e *env, a admin) {
 	all := underBrokers(t, e)
 	crash := func(el *election) time.Duration {
@@ -239,8 +239,8 @@ const (
 )
 
 // A broker that stands still for longer than T ends every term at once. That says nothing about any member, so no
-// member may claim everything. When the broker is back, every role is led again within two T, of which the clients take
-// some seconds, whatever T is, to give up what they had asked the broker before.
+// member may claim everything. When the broker is back, every role is led again within two T. The clients
+// take some seconds of that, whatever T is, to give up the requests that they had sent to the broker before.
 func TestBrokerStandsStill(t *testing.T) {
 	e := newEnv(t, 1, 0, nil)
 	e.own(t)

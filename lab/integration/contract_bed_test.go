@@ -67,7 +67,7 @@ func (c *contractCluster) bed(t *testing.T, p kafka.Provider, props map[string]s
 		},
 		Truncate: func(t *testing.T, topic string, partition int, end int64) {
 			partitions := c.admin.partitions(t, topic)
-			// No client sees the broker before it leads: see freeze.
+			// No client sees the broker before it leads. See freeze for the reason.
 			require.NoError(t, c.way.CutOff(proxy.Refuse))
 			c.truncate(t, topic, partition, end)
 			c.admin.served(t, topic, partitions)

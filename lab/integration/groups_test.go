@@ -41,9 +41,9 @@ func withAssignor(name string) func(*contenderParams) {
 	return func(c *contenderParams) { c.Kafka["partition.assignment.strategy"] = name }
 }
 
-// range deals partitions out in the order of the member ids, which begin with the
-// member's name: so the test decides by names who gets the only one. An eager
-// rebalance takes it away first in any case, which must not matter.
+// The range assignor deals partitions out in the order of the member ids, which begin with the
+// member's name. So the test decides by names which member gets the only one. An eager rebalance
+// takes it away first in any case, which must not matter.
 func joinUnderRange(t *testing.T, e *env) {
 	e = e.patient()
 	el := exclusive(t, e, neli.Assigned, 4*time.Second, withAssignor("range"))
@@ -74,8 +74,8 @@ func joinUnderRangeMoves(t *testing.T, e *env) {
 	assert.Empty(t, old.events("fenced"))
 }
 
-// KIP-848: the broker assigns, and sets the timeouts. A member that is given
-// nothing hears nothing, so there is a partition for each.
+// With KIP-848 the broker assigns, and sets the timeouts. A member to which nothing is assigned
+// hears nothing, so there is a partition for each.
 func consumerProtocol(t *testing.T, e *env) {
 	el := exclusive(t, e, neli.Assigned, 4*time.Second, func(c *contenderParams) { // longer than a hand-over may take
 		c.Roles, c.Partitions = 3, 3
@@ -153,8 +153,8 @@ func static(props map[string]string, id string, session time.Duration) map[strin
 	return out
 }
 
-// Twelve roles on six partitions: each has its own leader and its own tokens; the
-// group spreads them, and a crash moves those of one member only.
+// Twelve roles on six partitions: each has its own leader and its own tokens. The group spreads
+// them, and a crash moves only those of one member.
 func manyRoles(nomination neli.Nomination) func(*testing.T, *env) {
 	return func(t *testing.T, e *env) {
 		el := exclusive(t, e, nomination, 4*time.Second, func(c *contenderParams) { c.Roles, c.Partitions = 12, 6 })

@@ -153,13 +153,14 @@ func (e *election) leader(role int, within time.Duration, except ...*member) hel
 	return h
 }
 
-// suspendLeader suspends a role's leader while it leads, and returns when that began. A leader that gets no processor for T
-// loses its lease by itself: then it waits for the next one.
+// suspendLeader suspends a role's leader while it leads, and returns when the suspension began. A leader that gets no
+// processor for T loses its lease by itself; then suspendLeader waits for the next leader.
 func (e *election) suspendLeader(role int) (h held, at time.Duration) {
 	e.t.Helper()
 	waitUntil(e.t, patience, fmt.Sprintf("the leader of role %d is suspended", role), func() bool {
 		h = e.leader(role, patience)
-		// A member is told of a term when it begins. Suspended before that, it would be told late.
+		// A member is told of a term when it begins. If it were suspended before that, it would be
+		// told late.
 		waitUntil(e.t, patience, fmt.Sprintf("%s is told of its term", h), func() bool { return h.told() })
 		at = h.suspend()
 		if r, ok := h.samples.Latest(0, role); ok && r.Answer == h.token {

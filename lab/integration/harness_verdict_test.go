@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// The checks of every election at its end.
+// Checks that every election makes at its end.
 
 func (e *election) verify(end time.Duration) {
 	e.t.Helper()
@@ -24,8 +24,8 @@ func (e *election) verify(end time.Duration) {
 	e.verifySampling()
 }
 
-// verifyExclusive: never two leaders, tokens increase, and no role is vacant for
-// longer than the bound between two leaders.
+// verifyExclusive checks that there were never two leaders, that tokens increase, and that no role
+// was vacant between two leaders for longer than the bound.
 func (e *election) verifyExclusive() {
 	e.t.Helper()
 	for i := range e.contenders() {
@@ -59,7 +59,8 @@ func (e *election) contenders() int {
 	return n
 }
 
-// verifyCover: from settled on, no role is uncovered at any instant, or, if the case allows a bound, for longer than that.
+// verifyCover checks that from settled on, no role was uncovered at any instant or, if the case has
+// a bound, for longer than that.
 func (e *election) verifyCover(end time.Duration) {
 	e.t.Helper()
 	if !assert.NotZero(e.t, e.settled, "the roles were never led") {
@@ -94,7 +95,7 @@ func (e *election) lives(role int) []life {
 	return out
 }
 
-// verifyEvents: the events of each member are in order and agree with its terms.
+// verifyEvents checks that the events of each member are in order and agree with its terms.
 func (e *election) verifyEvents() {
 	e.t.Helper()
 	for _, m := range e.members {
@@ -129,9 +130,9 @@ func (e *election) verifyEvents() {
 // of brokers and other tests do: with 29 processes ready to run, a member sampled 88.9 % of its life.
 const sampledEnough = 0.5
 
-// verifySampling: nothing is known about times without samples, so enough time must have been sampled. The time from the
-// first sample to the member's end counts, without suspensions. On a machine that is not overloaded, nearly all of it is
-// sampled. A single stall as long as the bounds allow may be a large share of a short life.
+// verifySampling checks that enough of each life was sampled, since nothing is known about times without samples. The
+// time from the first sample to the member's end counts, without suspensions. On a machine that is not overloaded,
+// nearly all of it is sampled. A single stall as long as the bounds allow may be a large share of a short life.
 func (e *election) verifySampling() {
 	e.t.Helper()
 	var shares []string

@@ -25,15 +25,16 @@ func inflating(t *testing.T, bootstrap, topic string, codec kgo.CompressionCodec
 	return client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: make([]byte, size)}).FirstErr()
 }
 
-// A record that takes much more memory at its readers than at the broker is refused by the topics that the library creates. On a
-// topic without these settings, which is said once, readers of both clients go on behind it, and a member that starts does, too.
+// The topics that the library creates refuse a record that takes much more memory at its readers than at the broker. A
+// topic without these settings accepts it, which is logged once. Then readers on both clients read on behind it, and so
+// does a member that starts later.
 func TestInflatingRecords(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: steadyBroker()})
 	admin := newHostileAdmin(t, cluster.Bootstrap())
 	for name, provider := range clients {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // nobody knows the leases before the record, so that all wait for a minute
+			t.Parallel() // no member knows the leases before the record, so all wait for a minute
 			use := func(c *neli.Config) {
 				c.Nomination, c.Provider, c.HeartbeatTimeout = neli.Open, provider(), 5*time.Second
 			}

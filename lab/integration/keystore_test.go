@@ -15,8 +15,8 @@ import (
 	"github.com/goneli/neli/lab/kafkatest"
 )
 
-// testKeystores: the default client logs in with a certificate in PKCS#12, and with an encrypted key. With a wrong
-// password New fails. franz-go refuses these properties by name. No error has the password.
+// testKeystores checks that the default client logs in with a certificate in PKCS#12, and with an encrypted key.
+// With a wrong password New fails. franz-go refuses these properties by name. No error has the password.
 func testKeystores(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	const password, wrong = "k3ystore-s3cret", "an0ther-s3cret"
 	dir := t.TempDir()

@@ -95,7 +95,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// testRenewal: a member leads throughout while its tokens and its sessions with the broker end, twice.
+// testRenewal checks that a member leads throughout while its tokens and its sessions with the
+// broker end, twice.
 func testRenewal(t *testing.T, b *tokenBed, name string) {
 	cfg, log := b.member(t, name, neli.KafkaConfigMap{"debug": "all", "sasl.oauthbearer.extensions": "traceId=123"}, nil, hostileRights["open"]...)
 	m := hostileStart(t, cfg, log)
@@ -156,7 +157,7 @@ var assertionKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// testTokenFunction: Config.Token fails when another token is due.
+// testTokenFunction checks what happens if Config.Token fails when another token is due.
 func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 	var calls, running atomic.Int64
 	var first atomic.Int64 // when the first token ends
@@ -197,7 +198,8 @@ func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 	shows(t, log, m)
 }
 
-// testRefusedTokens: a login that is refused from the start ends the member, with one error that names a property.
+// testRefusedTokens checks that a login that is refused from the start ends the member, with one
+// error that names a property.
 func testRefusedTokens(t *testing.T, b *tokenBed, name string) {
 	hooked := func(token func(context.Context) (kafka.Token, error)) func(*neli.Config) {
 		return func(c *neli.Config) { hook(c, token) }
@@ -263,7 +265,8 @@ func byName(name, confluent, franz string) string {
 	return confluent
 }
 
-// testIssuers: answers of an issuer in place of a token, from the start.
+// testIssuers checks what a member reports if an issuer answers something else than a token, from
+// the start.
 func testIssuers(t *testing.T, b *tokenBed, name string) {
 	const page = "<html>s3cret-page</html>"
 	for what, tc := range map[string]struct {

@@ -55,10 +55,11 @@ type outageKind struct {
 	well   func(*neli.Neli) bool // and leads what it should
 }
 
-// outageKinds lists the kinds that use different clients, or watch them in different ways. If a group assigns partitions,
-// there are two partitions, so that each member must get one. That shows that both are in the group again. For a member that
-// is not, this takes a session timeout, T until it is noticed, and a rebalance. A reader that stands still costs 5 s, then a
-// producer 10 s. All that several times: what stands still for ever, or until somebody restarts it, is seen all the same.
+// outageKinds lists the kinds that use different clients, or watch them in different ways. If a group assigns
+// partitions, there are two partitions, so that each member must get one. That shows that both are in the group again.
+// A member that is not takes a session timeout to get there, T until this is noticed, and a rebalance. A reader that
+// stands still costs 5 s, then a producer 10 s. All this may happen several times. A client that stands still for ever,
+// or until somebody restarts it, is still found.
 var outageKinds = []outageKind{
 	{"open", 3, 45 * time.Second, func(*neli.Config) {}, leadsOrFollows, leadsOrFollows},
 	{"observer", 3, 45 * time.Second, func(c *neli.Config) { c.Observer = true }, leadsOrFollows, leadsOrFollows},
@@ -79,8 +80,8 @@ func leadsOrFollows(n *neli.Neli) bool {
 // group, or waits for a member that has gone: it does not follow either.
 func leadsAny(n *neli.Neli) bool { return n.IsLeaderOf(0) || n.IsLeaderOf(1) }
 
-// leadsOne reports whether a member leads exactly one role: not none, as after a lapse, and not both, as a member that is
-// alone in the group.
+// leadsOne reports whether a member leads exactly one role. It leads none after a lapse, and both while it is alone in
+// the group.
 func leadsOne(n *neli.Neli) bool { return n.IsLeaderOf(0) != n.IsLeaderOf(1) }
 
 type outageMember struct {

@@ -48,7 +48,8 @@ func (b *tokenBed) byPassword(t *testing.T, name, mechanism string, props neli.K
 	return cfg, log
 }
 
-// testPasswords: a member can lead with each mechanism of name and password, and a wrong password ends it.
+// testPasswords checks that a member can lead with each mechanism of name and password, and that a
+// wrong password ends it.
 func testPasswords(t *testing.T, b *tokenBed, name string) {
 	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
 		t.Run(mechanism, func(t *testing.T) {
@@ -71,8 +72,8 @@ func testPasswords(t *testing.T, b *tokenBed, name string) {
 	}
 }
 
-// testRefusedLater: the endpoint refuses later tokens to a member that leads. That is logged and retried, and costs
-// leadership only while no token is valid.
+// testRefusedLater checks a member that leads while the endpoint refuses later tokens. That is logged and retried,
+// and costs leadership only while no token is valid.
 func testRefusedLater(t *testing.T, b *tokenBed, name string) {
 	front := newIssuer(t) // the broker trusts the tokens of the other one
 	pass := http.HandlerFunc(b.issuer.token)
@@ -92,7 +93,7 @@ func testRefusedLater(t *testing.T, b *tokenBed, name string) {
 	shows(t, log, m)
 }
 
-// testSecureEndpoint: the endpoint's certificate is verified against the configured CA.
+// testSecureEndpoint checks that the endpoint's certificate is verified against the configured CA.
 func testSecureEndpoint(t *testing.T, b *tokenBed, name string) {
 	endpoint := httptest.NewTLSServer(http.HandlerFunc(b.issuer.token))
 	t.Cleanup(endpoint.Close)

@@ -21,7 +21,7 @@ import (
 	"github.com/goneli/neli/lab/kafkatest"
 )
 
-// The right to do one thing, as the table of docs/security.md names it.
+// hostileRight is the right to do one thing, as the table of docs/security.md names it.
 type hostileRight struct{ operation, resource string }
 
 var (

@@ -34,8 +34,9 @@ var hostileModes = []struct {
 	{"non-exclusive", func(c *neli.Config) { c.Mode = neli.NonExclusive }},
 }
 
-// hostileBroker makes groups settle quickly, so that the tests do not wait for that. A killed broker may soon come back. It
-// has some heartbeats until then: on a busy machine one may be late, and a broker that is out for a moment ends leases.
+// hostileBroker makes groups settle quickly, so that the tests do not wait for that. A killed broker may come back
+// soon, but its session lasts for several heartbeats: on a busy machine one of them may be late, and a broker that is
+// fenced for a moment ends leases.
 func hostileBroker() map[string]string {
 	return map[string]string{
 		"group.initial.rebalance.delay.ms": "0",
@@ -138,8 +139,7 @@ func (m *hostileMember) leads(t *testing.T, within time.Duration) time.Duration 
 	return time.Since(m.began)
 }
 
-// fails waits for the error that Pulse ends with, and checks that Await returns
-// the same.
+// fails waits for the error with which Pulse ends, and checks that Await returns the same.
 func (m *hostileMember) fails(t *testing.T, within time.Duration) error {
 	t.Helper()
 	select {

@@ -139,14 +139,15 @@ func testUnsafe(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 
 // If the topic is replaced by another one, every member, leader or not, ends quickly, and none leads on the new log.
 func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
-	// Every member checks every 10 s, and believes in a deletion after another minute. A leader in exclusive mode misses its
-	// own records earlier. On a busy machine brokers answer late, and learn late of what was done to the topic.
+	// Every member checks every 10 s, and believes that the topic was deleted after another minute. A leader in
+	// exclusive mode notices earlier that its own records are missing. On a busy machine brokers answer late, and learn
+	// late of what was done to the topic.
 	const soon, late = time.Minute, 2 * time.Minute
 	for _, what := range []struct {
 		name string
 		do   func(t *testing.T, topic string)
 		err  error
-		// By when it is told.
+		// The time by which it is told.
 		bound time.Duration
 	}{
 		{"deleted", admin.remove, neli.ErrTopicChanged, late},
@@ -258,7 +259,8 @@ func testHeadDeletedUnread(t *testing.T, cluster *kafkatest.Cluster, admin hosti
 	for _, mode := range hostileModes {
 		t.Run(mode.name, func(t *testing.T) {
 			l := leaders[mode.name]
-			// There is nobody who knows what it has missed: the longest lease that there can be, a minute.
+			// No other member knows what it has missed, so it waits for the longest lease that
+			// there can be, a minute.
 			l.leads(t, time.Minute+patience)
 			if again, exclusive := l.Token(0); exclusive {
 				assert.Greater(t, again, l.token)

@@ -105,8 +105,8 @@ func testVersion(t *testing.T, opts kafkatest.Options) {
 	}
 	for i, el := range all {
 		next := el.leader(0, el.bound+30*time.Second, heldBy[i].member)
-		// How soon is for TestExclusiveOpen: here a dozen members delay each other. But soon enough to have known the holder;
-		// otherwise a member waits for the longest lease that there can be, a minute.
+		// TestExclusiveOpen checks how soon: here a dozen members delay each other. But it must be soon enough to show
+		// that the member knew the holder. Otherwise a member waits for the longest lease that there can be, a minute.
 		assert.Greater(t, next.token, heldBy[i].token, "%v", el)
 		assert.Less(t, next.since-killed[i], el.bound+30*time.Second, "%v", el)
 		heldBy[i] = next
@@ -144,8 +144,8 @@ func testVersion(t *testing.T, opts kafkatest.Options) {
 	}
 }
 
-// joins lets another member join each election. No leader gives way to it. But a leader that this busy machine delayed for
-// longer than T may have lost its term.
+// joins lets another member join each election. No leader gives way to it. But a leader that was delayed for longer
+// than T on this busy machine may have lost its term.
 func joins(t *testing.T, name string, all []*election, led []held) {
 	t.Helper()
 	for i, el := range all {

@@ -33,9 +33,10 @@ func archiveClasses(ctx context.Context, jars, javaPath string, log *slog.Logger
 	began := time.Now()
 	err = makeArchive(ctx, jars, javaPath)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return err // an interrupted try does not count, nor does one whose process is killed
+		return err // an interrupted try does not count, and neither does one whose process is killed
 	}
-	// One whose time was too short does, or no start with so little time would ever succeed.
+	// A try whose time was too short counts. Otherwise no start with so little time would ever
+	// succeed.
 	if err := errors.Join(err, os.WriteFile(tried, nil, 0o644)); err != nil {
 		return err
 	}

@@ -57,8 +57,8 @@ func testCommits(t *testing.T, w writer, a admin, who account) {
 	require.Equal(t, []string{"a", "b"}, got)
 }
 
-// testFenced: a later term takes over from one that is about to act. The former one must get an error at once, and no
-// later call may report success.
+// testFenced checks a term that is taken over while it is about to act. It must get an error at once, and no later
+// call may report success.
 func testFenced(t *testing.T, w, by writer, a admin, who account) {
 	for _, at := range []string{"begin", "produce", "commit"} {
 		t.Run(at, func(t *testing.T) {
@@ -99,7 +99,7 @@ type ends struct{ over bool }
 
 func (e *ends) Valid() bool { return !e.over }
 
-// testRights: which rights a principal needs, and which errors it gets without them.
+// testRights checks which rights a principal needs, and which errors it gets without them.
 func testRights(t *testing.T, w writer, a admin, cluster *kafkatest.Cluster) {
 	topic := fresh("rights")
 	a.create(topic, nil)
@@ -126,7 +126,8 @@ func testRights(t *testing.T, w writer, a admin, cluster *kafkatest.Cluster) {
 	require.NoError(t, write())
 }
 
-// TestUnverified: brokers that do not verify transactions are refused, and the version that does is named.
+// TestUnverified checks that brokers that do not verify transactions are refused, and that the error
+// names the version that does.
 func TestUnverified(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]kafkatest.Options{
@@ -144,9 +145,9 @@ func TestUnverified(t *testing.T) {
 	}
 }
 
-// TestExpiredID: once the coordinator has forgotten an id, it cannot fence a former leader: with confluent-kafka-go that
-// one could abort, begin again, write and commit under another producer id. A Producer that was refused once must do none
-// of this.
+// TestExpiredID checks that a Producer that was refused once does nothing more. Once the coordinator has forgotten an
+// id, it cannot fence a former leader: with confluent-kafka-go that one could abort, begin again, write and commit
+// under another producer id.
 func TestExpiredID(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: map[string]string{

@@ -21,7 +21,8 @@ import (
 type variant struct {
 	name          string
 	former, later []txn
-	// broken lists the isolation levels at which some order of statements breaks it; none: it is right.
+	// broken lists the isolation levels at which some order of statements breaks the variant; it is
+	// empty if the variant is right.
 	broken []sql.IsolationLevel
 }
 
