@@ -9,7 +9,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES := . franz franz/iam peers metrics nelicron examples examples/migration cmd/neli cmd/neli-outbox lab # lab/chaos, lab/bench: Linux
-LAB := ./cmd/... ./dbtest ./demo ./demo-peers ./internal/... ./kafkatest ./nursery ./pause ./proxy ./witness # what the machines of lab share
+LAB := ./cmd/... ./child ./clients ./dbtest ./demo ./demo-peers ./internal/... ./kafkatest ./nursery ./pause ./proxy ./witness # what the machines of lab share
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -206,7 +206,7 @@ migration: ## programs before and after they moved here from other systems; Linu
 
 # etcd takes minutes to build with the race detector, which is for our own code.
 lab-test: ## the chaos machine itself, the pure parts of bench, and each of its trials beside a sentinel once; root, Linux
-	cd lab && $(GO) test -count=1 -race -p 1 -timeout 20m ./chaos/... ./bench/clients ./bench/idle ./bench/measure ./bench/probe
+	cd lab && $(GO) test -count=1 -race -p 1 -timeout 20m ./chaos/... ./bench/idle ./bench/measure ./bench/probe
 	cd lab && $(GO) test ./bench/...
 
 # One run of staticcheck for all modules looks at what they share once.

@@ -8,8 +8,10 @@
 //	demo-peers    the same without a broker, and cuts the network
 //	release       makes, checks and tags releases
 //
-// They share these packages, which do not know NELI:
+// They share these packages, of which the first two know NELI:
 //
+//	child       both sides of a member process, which its parent commands and watches
+//	clients     the Kafka clients on which members run
 //	kafkatest   a real Apache Kafka of one or three brokers, as child processes
 //	dbtest      PostgreSQL and MariaDB servers
 //	nursery     child processes that do not outlive the test

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/sentinel"
-	"github.com/goneli/neli/lab/bench/clients"
 	"github.com/goneli/neli/lab/bench/idle"
 	"github.com/goneli/neli/lab/bench/measure"
 	"github.com/goneli/neli/lab/bench/peers"
 	"github.com/goneli/neli/lab/bench/probe"
 	"github.com/goneli/neli/lab/bench/report"
 	"github.com/goneli/neli/lab/bench/trial"
+	"github.com/goneli/neli/lab/clients"
 	"github.com/goneli/neli/lab/pause"
 )
 

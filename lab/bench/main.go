@@ -14,13 +14,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/goneli/neli/lab/bench/clients"
 	"github.com/goneli/neli/lab/bench/crowd"
 	"github.com/goneli/neli/lab/bench/member"
 	"github.com/goneli/neli/lab/bench/peers"
 	"github.com/goneli/neli/lab/bench/report"
 	"github.com/goneli/neli/lab/bench/steady"
 	"github.com/goneli/neli/lab/bench/trial"
+	"github.com/goneli/neli/lab/clients"
 	"github.com/goneli/neli/lab/kafkatest"
 	"github.com/goneli/neli/lab/nursery"
 )

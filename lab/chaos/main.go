@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/lab/chaos/client"
 	"github.com/goneli/neli/lab/chaos/jail"
 	"github.com/goneli/neli/lab/chaos/machine"
 	"github.com/goneli/neli/lab/chaos/member"
@@ -24,6 +23,7 @@ import (
 	"github.com/goneli/neli/lab/chaos/report"
 	"github.com/goneli/neli/lab/chaos/sentinel"
 	"github.com/goneli/neli/lab/chaos/store"
+	"github.com/goneli/neli/lab/clients"
 	"github.com/goneli/neli/lab/kafkatest"
 )
 
@@ -155,7 +155,7 @@ func names(list string) []string {
 // possible returns everything that is missing here.
 func possible(o machine.Options) error {
 	missing := []error{jail.Possible()}
-	if _, err := client.Provider(); err != nil {
+	if _, err := clients.Chosen(); err != nil {
 		missing = append(missing, err)
 	}
 	if _, err := store.Find(); err != nil {
@@ -230,7 +230,7 @@ func transport(o machine.Options) string {
 	if o.Peers {
 		return "package peers"
 	}
-	return client.Version()
+	return clients.Version()
 }
 
 // judge writes the report and decides the exit code.

@@ -174,7 +174,7 @@ func (e *election) settledAgain(what string, before map[int]int64, since, bound 
 	}
 	var worst time.Duration
 	for _, v := range e.vacancies() {
-		if v.from.Last.After > since {
+		if v.From > since {
 			worst = max(worst, v.Length())
 		}
 	}

@@ -13,30 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/franz"
-	"github.com/goneli/neli/internal/confluent"
 	"github.com/goneli/neli/kafka"
+	labclients "github.com/goneli/neli/lab/clients"
 	"github.com/goneli/neli/lab/kafkatest"
 )
-
-// envProvider names the Kafka client that the suite's Nelis use: confluent, which is
-// the default, or franz.
-const envProvider = "NELI_PROVIDER"
 
 // clients has all Kafka clients. Tests of what the library needs from a client, and of groups with different clients,
 // always use both.
 var clients = map[string]func() kafka.Provider{
-	"confluent": librdkafka,
-	"franz":     func() kafka.Provider { return franz.Provider() },
-}
-
-// librdkafka is the default.
-func librdkafka() kafka.Provider {
-	p, err := confluent.New()
-	if err != nil {
-		panic(err) // this suite needs cgo
-	}
-	return p
+	"confluent": func() kafka.Provider { return clientNamed("confluent") },
+	"franz":     func() kafka.Provider { return clientNamed("franz") },
 }
 
 // client returns the client that NELI_PROVIDER names.
@@ -44,25 +30,22 @@ func client() kafka.Provider { return clientNamed("") }
 
 // clientNamed returns the client of that name, or for "" the one that NELI_PROVIDER names.
 func clientNamed(name string) kafka.Provider {
-	if name = cmp.Or(name, os.Getenv(envProvider)); name != "" {
-		return clients[name]() // TestMain has checked the name
+	if name = cmp.Or(name, os.Getenv(labclients.Env)); name == "" {
+		return nil
 	}
-	return nil
+	p, err := labclients.Named(name)
+	if err != nil {
+		panic(err) // TestMain has checked the name
+	}
+	return p
 }
 
 // byClient returns the value for the default client, or for franz if that is being tested.
 func byClient[T any](confluent, franz T) T {
-	if os.Getenv(envProvider) == "franz" {
+	if os.Getenv(labclients.Env) == "franz" {
 		return franz
 	}
 	return confluent
-}
-
-func checkClient() error {
-	if name := os.Getenv(envProvider); name != "" && clients[name] == nil {
-		return fmt.Errorf("%s=%s: must be confluent or franz", envProvider, name)
-	}
-	return nil
 }
 
 // Members on either client are one group: they elect one leader for each role, share

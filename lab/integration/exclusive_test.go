@@ -121,7 +121,7 @@ func leaderKilled(t *testing.T, e *env, nomination neli.Nomination) {
 	el.start("first")
 	old := el.leader(0, firstLeader)
 	el.follow("second", "third")
-	at := old.kill()
+	at := old.Kill()
 	next := el.leader(0, el.bound+patience, old.member)
 	assert.Greater(t, next.token, old.token)
 	assert.Less(t, next.since-at, el.bound)
@@ -153,7 +153,7 @@ func leaderSuspended(t *testing.T, e *env, nomination neli.Nomination) {
 		old.logs(assignedLine, joined+1, patience) // back in the group
 	}
 
-	next.kill()
+	next.Kill()
 	again := el.leader(0, el.bound+patience, next.member)
 	assert.Equal(t, old.member, again.member)
 	assert.Greater(t, again.token, next.token)
@@ -172,27 +172,27 @@ func leaderWithBacklog(t *testing.T, e *env, nomination neli.Nomination) {
 	second := el.follow("second")[0]
 
 	// The records of the start are read: what comes next are beats.
-	waitUntil(t, patience, "both have read the same", func() bool { return second.records(0) == old.records(0) })
+	waitUntil(t, patience, "both have read the same", func() bool { return second.Records(0) == old.Records(0) })
 
 	// Its writes arrive, but its reads wait in the proxy and later in its sockets. It must be suspended before T or its
 	// session has passed, when it would notice that its reads are cut off. It sends one beat, since it sends no further
 	// one before that has come back.
 	require.NoError(t, p.Hold(proxy.Downstream))
 	waitPast(t, witness.Now()+2*el.params.Interval)
-	waitUntil(t, el.params.Timeout/2, "a beat is in the log that its sender has not read", func() bool { return second.records(0) > old.records(0) })
+	waitUntil(t, el.params.Timeout/2, "a beat is in the log that its sender has not read", func() bool { return second.Records(0) > old.Records(0) })
 	asleep := old.suspend()
 	require.NoError(t, p.Restore())
 	next := el.leader(0, el.bound+patience, old.member)
 	waitPast(t, asleep+el.longEnough())
 
-	had := old.records(0)
+	had := old.Records(0)
 	woken := old.wake()
-	waitUntil(t, patience, "the backlog is read", func() bool { return old.records(0) > had+3 })
+	waitUntil(t, patience, "the backlog is read", func() bool { return old.Records(0) > had+3 })
 	old.awaits("fenced", patience)
 	old.sampledMore(300)
 	el.neverAgain(old, woken)
 	assert.Greater(t, next.token, old.token)
-	t.Logf("woke to %d records", old.records(0)-had)
+	t.Logf("woke to %d records", old.Records(0)-had)
 }
 
 // While LeaderRevoked runs, the lease is kept. If the process is suspended meanwhile, the lease ends, and the barrier that
@@ -261,7 +261,7 @@ func othersJoinAndLeave(t *testing.T, e *env, nomination neli.Nomination) {
 	el.start("first")
 	leader := el.leader(0, firstLeader)
 	others := el.follow("second", "third")
-	others[0].kill()
+	others[0].Kill()
 	others = append(others, el.follow("fourth")...)
 	others[1].close(patience)
 	waitPast(t, witness.Now()+e.session+time.Second)

@@ -107,7 +107,7 @@ func TestFiguresOpen(t *testing.T) {
 			el.follow("member", "member")
 			for range figureCount(t) {
 				old := el.anyMoment()
-				at := old.kill()
+				at := old.Kill()
 				killed.add(t, el.leader(0, patience, old.member).since-at)
 				el.follow("member")
 			}
@@ -183,7 +183,7 @@ func TestFiguresAssigned(t *testing.T) {
 	for _, el := range all {
 		el.follow("fourth")
 		old := el.anyMoment()
-		faults = append(faults, fault{old, old.kill()})
+		faults = append(faults, fault{old, old.Kill()})
 	}
 	for i, el := range all {
 		next := el.leader(0, e.session+patience, faults[i].member, el.members[0])

@@ -54,7 +54,7 @@ func joinUnderRange(t *testing.T, e *env) {
 	leader.logs(assignedLine, 3, patience)
 	others[0].close(patience)
 	leader.logs(assignedLine, 4, patience)
-	others[1].kill()
+	others[1].Kill()
 	leader.logs(assignedLine, 5, e.session+patience)
 	waitPast(t, witness.Now()+time.Second)
 	el.soleTerm(leader)
@@ -104,7 +104,7 @@ func consumerProtocol(t *testing.T, e *env) {
 		assert.Less(t, v.Length(), 100*time.Millisecond+busyMachine, "handed over in order")
 	}
 
-	at := first.kill()
+	at := first.Kill()
 	next := el.leader(kept, el.bound+patience, first)
 	t.Logf("killed → next leader: %v, session %v", (next.since - at).Round(time.Millisecond), session)
 	others[0].close(patience)
@@ -112,10 +112,10 @@ func consumerProtocol(t *testing.T, e *env) {
 }
 
 // vacancies returns the vacancies of all roles.
-func (e *election) vacancies() []vacancy {
-	var out []vacancy
+func (e *election) vacancies() []witness.Span {
+	var out []witness.Span
 	for role := range e.params.Roles {
-		out = append(out, vacancies(e.terms(0, role))...)
+		out = append(out, witness.Vacancies(e.terms(0, role))...)
 	}
 	return out
 }
@@ -134,7 +134,7 @@ func staticMembership(t *testing.T, e *env) {
 	old := el.leader(0, firstLeader)
 	el.follows(el.start("second", instance("two")))
 	el.soleTerm(old)
-	at := old.kill()
+	at := old.Kill()
 	back := el.start("first", instance("one"))
 	next := el.leader(0, el.bound+patience, old.member)
 	assert.Equal(t, back, next.member)
@@ -189,7 +189,7 @@ func manyRoles(nomination neli.Nomination) func(*testing.T, *env) {
 				kept[role] = h
 			}
 		}
-		victim.kill()
+		victim.Kill()
 		for _, role := range lost {
 			h := el.leader(role, el.bound+patience, victim.member)
 			assert.Greater(t, h.token, int64(-1))
@@ -262,7 +262,7 @@ func twoExclusiveGroups(t *testing.T, e *env) {
 	first.say(command{Do: "close", Contender: 1})
 	waitUntil(t, patience, "second leads in the other group", leads(second, 1))
 	el.holds(kept)
-	first.kill()
+	first.Kill()
 	waitUntil(t, el.bound+patience, "second leads in both", leads(second, 0))
 	assert.Len(t, el.terms(0, 0), 2)
 	assert.Len(t, el.terms(1, 0), 2)

@@ -115,7 +115,7 @@ func (e *election) follow(names ...string) []*member {
 func (e *election) follows(m *member) {
 	e.t.Helper()
 	if e.params.Mode == neli.Exclusive {
-		waitUntil(e.t, patience, fmt.Sprintf("%s reads", m), func() bool { return m.records(0) > 0 })
+		waitUntil(e.t, patience, fmt.Sprintf("%s reads", m), func() bool { return m.Records(0) > 0 })
 	}
 	if e.grouped() {
 		m.logs(assignedLine, 1, patience)
@@ -163,7 +163,7 @@ func (e *election) suspendLeader(role int) (h held, at time.Duration) {
 		// told late.
 		waitUntil(e.t, patience, fmt.Sprintf("%s is told of its term", h), func() bool { return h.told() })
 		at = h.suspend()
-		if r, ok := h.samples.Latest(0, role); ok && r.Answer == h.token {
+		if r, ok := h.Samples.Latest(0, role); ok && r.Answer == h.token {
 			return true
 		}
 		h.wake()
@@ -218,7 +218,7 @@ func (e *election) terms(contender, role int) []witness.Term {
 	var out []witness.Term
 	for _, m := range e.members {
 		if contender < len(m.params.Contenders) {
-			out = append(out, witness.Terms(m.params.Name, m.samples.Runs().Of(contender, role))...)
+			out = append(out, witness.Terms(m.params.Name, m.Samples.Runs().Of(contender, role))...)
 		}
 	}
 	return out
@@ -227,7 +227,7 @@ func (e *election) terms(contender, role int) []witness.Term {
 // neverAgain asserts that the member has not led the role under this token since.
 func (e *election) neverAgain(h held, since time.Duration) {
 	e.t.Helper()
-	for _, r := range h.samples.Runs().Of(0, h.role) {
+	for _, r := range h.Samples.Runs().Of(0, h.role) {
 		if r.Answer == h.token {
 			assert.Less(e.t, r.Last.Before, since, "%s led under token %d again", h.member, h.token)
 		}
@@ -238,7 +238,7 @@ func (e *election) neverAgain(h held, since time.Duration) {
 func (e *election) finish() {
 	end := witness.Now()
 	for _, m := range e.members {
-		m.reap()
+		m.Kill()
 	}
 	if len(e.members) > 0 {
 		e.verify(end)
@@ -247,7 +247,7 @@ func (e *election) finish() {
 		e.keep()
 	}
 	for _, m := range e.members {
-		_ = m.samples.Close()
+		_ = m.Samples.Close()
 	}
 	_ = os.RemoveAll(e.dir)
 }
@@ -258,7 +258,7 @@ func (e *election) keep() {
 	if err := os.CopyFS(dir, os.DirFS(e.dir)); err != nil {
 		e.t.Logf("keeping the members' logs: %v", err)
 	} else {
-		e.t.Logf("the members' logs, events and samples are in %s", dir)
+		e.t.Logf("the members' logs and events are in %s", dir)
 	}
 	for _, m := range e.members {
 		e.t.Logf("--- %s, last lines of its log:\n%s", m, m.tail(15))

@@ -2,35 +2,33 @@ package integration
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/lab/child"
+	labclients "github.com/goneli/neli/lab/clients"
 	"github.com/goneli/neli/lab/witness"
 )
 
 // The member's side: the test binary, executed again. It contends as its parameters say, samples its own leadership every
 // millisecond, records the events that its application gets, and carries out its parent's commands.
 
-// envMember makes the test binary a member, with the directory that it names.
+// envMember makes the test binary a member.
 const envMember = "NELI_TEST_MEMBER"
 
 func TestMain(m *testing.M) {
-	if err := checkClient(); err != nil {
+	if _, err := labclients.Chosen(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if dir := os.Getenv(envMember); dir != "" {
-		if err := memberMain(dir); err != nil {
+	if os.Getenv(envMember) != "" {
+		if err := memberMain(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -97,171 +95,61 @@ type command struct {
 	Roles     int
 }
 
-// eventLine is one line of a member's file of events.
+// eventLine is a report of a member: an event, or what the application did.
 type eventLine struct {
 	At        time.Duration
 	Contender int
-	What      string      // acquired, revoked, fenced; or what the application did
-	Reason    string      `json:",omitempty"`
-	Terms     []neli.Term `json:",omitempty"`
-	Error     string      `json:",omitempty"`
+	child.Event
+	Error string `json:",omitempty"`
 }
 
-// Notes that a member keeps beside its samples.
-const (
-	notePasses  = iota // how often all roles were sampled
-	noteRecords        // what contender 0, 1, … has read of its topic
-)
-
-// Files of a member, in its directory.
-const (
-	samplesName = "samples"
-	eventsName  = "events.jsonl"
-	logName     = "member.log"
-)
-
-type memberProcess struct {
-	name       string
-	samples    *witness.Samples
-	events     *os.File
-	log        *slog.Logger
-	contenders []*contender
-
-	mu sync.Mutex // one event after another
-}
-
-func memberMain(dir string) error {
-	in := json.NewDecoder(os.Stdin)
+func memberMain() error {
 	var params memberParams
-	if err := in.Decode(&params); err != nil {
-		return fmt.Errorf("reading parameters: %w", err)
-	}
-	m, err := openMember(dir, params.Name)
+	self, err := child.Begin(&params)
 	if err != nil {
 		return err
 	}
+	log := self.Logger()
+	var contenders []*contender
+	var sampled []child.Contender
 	for i, p := range params.Contenders {
-		c, err := m.newContender(i, p)
+		c, err := newContender(self, log, params.Name, i, p)
 		if err != nil {
 			return err
 		}
-		m.contenders = append(m.contenders, c)
+		contenders = append(contenders, c)
+		sampled = append(sampled, child.Contender{Neli: c.neli, Mode: p.Mode, Roles: p.Roles})
 	}
-	stop, sampled := make(chan struct{}), make(chan struct{})
-	go m.sample(stop, sampled)
-	for _, c := range m.contenders {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	sampler := make(chan error, 1)
+	go func() { sampler <- child.Sample(ctx, sampled...) }()
+	for _, c := range contenders {
 		go c.drive()
 	}
-	for {
-		var cmd command
-		// The end of input means that the parent has ended.
-		if err := in.Decode(&cmd); errors.Is(err, io.EOF) {
-			return errors.New("the parent is gone")
-		} else if err != nil {
-			return fmt.Errorf("reading a command: %w", err)
-		}
+	return child.Obey(self, func(cmd command) (last bool, err error) {
 		if cmd.Do == "exit" {
-			close(stop)
-			<-sampled
-			return nil
+			stop()
+			return true, <-sampler
 		}
-		if err := m.contenders[cmd.Contender].do(cmd); err != nil {
-			return err
-		}
-	}
-}
-
-func openMember(dir, name string) (*memberProcess, error) {
-	samples, err := openSamples(dir)
-	if err != nil {
-		return nil, err
-	}
-	create := func(name string) (*os.File, error) {
-		return os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	}
-	events, err := create(eventsName)
-	if err != nil {
-		return nil, err
-	}
-	log, err := create(logName)
-	if err != nil {
-		return nil, err
-	}
-	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	return &memberProcess{name: name, samples: samples, events: events, log: logger}, nil
-}
-
-// openSamples maps a member's file of samples, which its parent made by doing so.
-func openSamples(dir string) (*witness.Samples, error) {
-	f, err := os.OpenFile(filepath.Join(dir, samplesName), os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // the mapping stays
-	return witness.Open(f)
-}
-
-// sample checks for every role whether it is led, each millisecond, and once more before it stops. One reading of the clock
-// ends a sample and begins the next.
-func (m *memberProcess) sample(stop <-chan struct{}, done chan<- struct{}) {
-	defer close(done)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	passes := int64(0)
-	for last := false; !last; {
-		select {
-		case <-tick.C:
-		case <-stop:
-			last = true
-		}
-		before := witness.Now()
-		for _, c := range m.contenders {
-			for role := range c.current {
-				answer := c.ask(role)
-				after := witness.Now()
-				w := witness.Window{Before: before, After: after}
-				c.current[role] = m.samples.Take(c.current[role], c.index, role, answer, w)
-				before = after
-			}
-			m.samples.Note(noteRecords+c.index, int64(c.neli.Stats().Records))
-		}
-		passes++
-		m.samples.Note(notePasses, passes)
-	}
-}
-
-// tell writes one event, in a single write, so that it survives SIGKILL.
-func (m *memberProcess) tell(e eventLine) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	line, err := json.Marshal(e)
-	if err == nil {
-		_, err = m.events.Write(append(line, '\n'))
-	}
-	if err != nil {
-		panic(fmt.Sprintf("writing an event: %v", err))
-	}
+		return false, contenders[cmd.Contender].do(cmd)
+	})
 }
 
 // contender is one Neli and the application around it.
 type contender struct {
 	contenderParams
-	member   *memberProcess
+	self     *child.Self
 	index    int
 	neli     *neli.Neli
-	current  []int // by role: its run that is going on, −1 at first; the sampler's
 	hang     chan struct{}
 	hung     sync.Once
 	finish   chan struct{}
 	finished sync.Once
 }
 
-func (m *memberProcess) newContender(i int, p contenderParams) (*contender, error) {
-	c := &contender{contenderParams: p, member: m, index: i, hang: make(chan struct{}), finish: make(chan struct{})}
-	c.current = make([]int, p.Roles)
-	for role := range c.current {
-		c.current[role] = -1
-	}
+func newContender(self *child.Self, log *slog.Logger, name string, i int, p contenderParams) (*contender, error) {
+	c := &contender{contenderParams: p, self: self, index: i, hang: make(chan struct{}), finish: make(chan struct{})}
 	kafka := neli.KafkaConfigMap{"bootstrap.servers": p.Bootstrap}
 	for name, value := range p.Kafka {
 		kafka[name] = value
@@ -271,7 +159,7 @@ func (m *memberProcess) newContender(i int, p contenderParams) (*contender, erro
 		KafkaConfig:       kafka,
 		LeaderGroupID:     p.Group,
 		LeaderTopic:       p.Topic,
-		Name:              m.name,
+		Name:              name,
 		Mode:              p.Mode,
 		Nomination:        p.Nomination,
 		Roles:             p.Roles,
@@ -284,41 +172,25 @@ func (m *memberProcess) newContender(i int, p contenderParams) (*contender, erro
 		Sentinel:          p.Sentinel,
 		Logs:              p.Logs,
 		Provider:          clientNamed(p.Client),
-		Logger:            m.log,
+		Logger:            log,
 	}, c.barrier)
 	return c, err
 }
 
-func (c *contender) ask(role int) int64 {
-	if c.Mode == neli.NonExclusive {
-		if c.neli.IsLeaderOf(role) {
-			return witness.NoToken
-		}
-		return witness.No
-	}
-	if token, ok := c.neli.Token(role); ok {
-		return token
-	}
-	return witness.No
-}
-
+// tell reports an event, or what the application does.
 func (c *contender) tell(e eventLine) {
 	e.At, e.Contender = witness.Now(), c.index
-	c.member.tell(e)
+	c.self.Tell(e)
 }
 
+func (c *contender) did(what string) { c.tell(eventLine{Event: child.Event{What: what}}) }
+
 func (c *contender) barrier(e neli.Event) {
-	switch e := e.(type) {
-	case neli.LeaderAcquired:
-		c.tell(eventLine{What: "acquired", Reason: e.Reason.String(), Terms: e.Terms})
-	case neli.LeaderFenced:
-		c.tell(eventLine{What: "fenced", Reason: e.Reason.String(), Terms: e.Terms})
-	case neli.LeaderRevoked:
-		c.tell(eventLine{What: "revoked", Reason: e.Reason.String(), Terms: e.Terms})
-		if c.HoldRevoked {
-			<-c.finish
-			c.tell(eventLine{What: "finished", Terms: e.Terms})
-		}
+	event := child.EventOf(e)
+	c.tell(eventLine{Event: event})
+	if event.What == "revoked" && c.HoldRevoked {
+		<-c.finish
+		c.tell(eventLine{Event: child.Event{What: "finished", Terms: event.Terms}})
 	}
 }
 
@@ -339,7 +211,7 @@ func (c *contender) drive() {
 			err = p.Await()
 		}
 	}
-	c.tell(eventLine{What: "ended", Error: fmt.Sprint(err)})
+	c.tell(eventLine{Event: child.Event{What: "ended"}, Error: fmt.Sprint(err)})
 }
 
 func (c *contender) pulse() error {
@@ -358,7 +230,7 @@ func (c *contender) pulse() error {
 func (c *contender) work() {
 	select {
 	case <-c.hang:
-		c.tell(eventLine{What: "hangs"})
+		c.did("hangs")
 		select {}
 	case <-time.After(time.Millisecond):
 	}
@@ -368,8 +240,8 @@ func (c *contender) do(cmd command) error {
 	switch cmd.Do {
 	case "close":
 		go func() {
-			c.tell(eventLine{What: "closing"})
-			e := eventLine{What: "closed"}
+			c.did("closing")
+			e := eventLine{Event: child.Event{What: "closed"}}
 			if err := c.neli.Close(); err != nil {
 				e.Error = err.Error()
 			}

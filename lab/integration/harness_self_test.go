@@ -36,18 +36,18 @@ func TestMemberIsWatched(t *testing.T) {
 	require.NoError(t, err)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	m := startMember(t, t.TempDir(), lonely("watched"))
-	defer m.reap()
+	defer m.Kill()
 	m.sampledMore(20)
 
 	asleep := m.suspend()
 	waitPast(t, witness.Now()+200*time.Millisecond)
 	woken := m.wake()
 	m.sampledMore(20)
-	killed := m.kill()
+	killed := m.Kill()
 
 	// All samples up to SIGKILL are there, and there are none for the time of the suspension.
 	for role := range 2 {
-		runs := m.samples.Runs().Of(0, role)
+		runs := m.Samples.Runs().Of(0, role)
 		require.GreaterOrEqual(t, len(runs), 2)
 		var idle []witness.Span
 		for _, r := range runs {
@@ -62,20 +62,20 @@ func TestMemberIsWatched(t *testing.T) {
 		}
 		last := runs[len(runs)-1].Last
 		assert.Greater(t, last.Before, woken)
-		assert.Less(t, last.Before, m.died)
-		assert.Less(t, killed, m.died)
+		assert.Less(t, last.Before, m.Died())
+		assert.Less(t, killed, m.Died())
 	}
 	assert.Empty(t, m.events())
 	assert.Positive(t, m.logged("msg=starting"))
-	require.NoError(t, m.samples.Close())
+	require.NoError(t, m.Samples.Close())
 }
 
 func TestMemberClosesWithoutBroker(t *testing.T) {
 	m := startMember(t, t.TempDir(), lonely("closes"))
-	defer m.reap()
+	defer m.Kill()
 	m.sampledMore(5)
 	m.close(patience)
-	assert.False(t, m.running())
+	assert.False(t, m.Running())
 	assert.Len(t, m.events("closed"), 1)
 	assert.Contains(t, m.awaits("ended", patience).Error, "closed")
 }
@@ -138,7 +138,7 @@ func parentOfMembers(t *testing.T, end string) {
 		if name == "asleep" {
 			m.suspend()
 		}
-		fmt.Printf("member %d\n", m.process.Pid())
+		fmt.Printf("member %d\n", m.Pid())
 	}
 	if end == "panics" {
 		panic("as a test may")

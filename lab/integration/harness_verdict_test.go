@@ -32,18 +32,16 @@ func (e *election) verifyExclusive() {
 		count, longest, led := 0, time.Duration(0), 0
 		for role := range e.params.Roles {
 			terms := e.terms(i, role)
-			vacant := vacancies(terms)
+			vacant := witness.Vacancies(terms)
 			assert.Empty(e.t, list(witness.TermFaults(terms)), "role %d of contender %d", role, i)
 			if e.bound > 0 {
-				assert.Empty(e.t, list(tooLong(vacant, e.bound)), "role %d of contender %d", role, i)
+				assert.LessOrEqual(e.t, witness.Longest(vacant), e.bound, "role %d of contender %d: vacant in %v, terms %v", role, i, vacant, terms)
 			}
 			if len(terms) > 0 {
 				led++
 			}
 			count += len(terms)
-			for _, v := range vacant {
-				longest = max(longest, v.Length())
-			}
+			longest = max(longest, witness.Longest(vacant))
 		}
 		assert.Equal(e.t, e.params.Roles, led, "roles of contender %d that were ever led", i)
 		e.t.Logf("%d terms of %d roles; longest vacancy between two leaders %v", count, e.params.Roles, longest.Round(time.Millisecond))
@@ -69,11 +67,11 @@ func (e *election) verifyCover(end time.Duration) {
 	judged := witness.Span{From: e.settled, To: end}
 	var worst time.Duration
 	for role := range e.params.Roles {
-		lives := e.lives(role)
+		idle, led := e.samples(role)
 		if e.bound == 0 {
-			assert.Empty(e.t, uncovered(lives, judged), "times at which role %d certainly had no leader", role)
+			assert.Empty(e.t, witness.Common(judged, idle...), "times at which role %d certainly had no leader", role)
 		}
-		worst = max(worst, witness.Longest(unproven(lives, judged)))
+		worst = max(worst, witness.Longest(witness.Without(judged, led)))
 	}
 	if e.bound > 0 {
 		assert.LessOrEqual(e.t, worst, e.bound, "longest time without proof of a leader")
@@ -82,17 +80,14 @@ func (e *election) verifyCover(end time.Duration) {
 		judged.Length().Round(time.Millisecond), worst.Round(time.Millisecond))
 }
 
-// lives returns what all members saw of a role.
-func (e *election) lives(role int) []life {
-	var out []life
+// samples returns the times at which each member certainly did not lead a role, and those at which any of them led.
+func (e *election) samples(role int) (idle [][]witness.Span, led []witness.Span) {
 	for _, m := range e.members {
-		l := life{member: m.params.Name, born: m.born, died: witness.Never, runs: m.samples.Runs().Of(0, role)}
-		if !m.running() {
-			l.died = m.died
-		}
-		out = append(out, l)
+		runs := m.Samples.Runs().Of(0, role)
+		idle = append(idle, runs.Idle(m.Born, m.Died()))
+		led = append(led, runs.Led(0)...)
 	}
-	return out
+	return idle, led
 }
 
 // verifyEvents checks that the events of each member are in order and agree with its terms.
@@ -118,7 +113,7 @@ func (e *election) verifyEvents() {
 			for role, events := range byRole {
 				var terms []witness.Term
 				if c.Mode == neli.Exclusive && role < c.Roles {
-					terms = witness.Terms(m.params.Name, m.samples.Runs().Of(i, role))
+					terms = witness.Terms(m.params.Name, m.Samples.Runs().Of(i, role))
 				}
 				assert.Empty(e.t, list(eventFaults(events, terms)), "%s, role %d", m, role)
 			}
@@ -137,29 +132,18 @@ func (e *election) verifySampling() {
 	e.t.Helper()
 	var shares []string
 	for _, m := range e.members {
-		runs := m.samples.Runs().Of(0, 0)
+		runs := m.Samples.Runs().Of(0, 0)
 		if len(runs) == 0 || len(m.params.Contenders) == 0 {
 			continue // it ended before it began
 		}
 		const ending = time.Second // a process takes a while to end
-		life := witness.Span{From: runs[0].First.After, To: m.died - ending}
-		if m.suspended {
-			life.To = min(life.To, m.stopped)
-		}
-		var proven []witness.Span
-		for _, r := range runs {
-			proven = append(proven, r.Proven())
-		}
-		var seen time.Duration
-		for _, s := range witness.Intersect(witness.Union(proven), []witness.Span{life}) {
-			seen += s.Length()
-		}
-		all := life.Length() - m.slept
+		awake, missing := runs.Sampled(m.Died()-ending, m.Stops())
+		all, unseen := witness.Total(awake), witness.Total(missing)
 		if all <= 2*time.Second {
 			continue // too short to tell
 		}
-		share := float64(seen) / float64(all)
-		if all-seen > busyMachine {
+		share := 1 - float64(unseen)/float64(all)
+		if unseen > busyMachine {
 			assert.GreaterOrEqual(e.t, share, sampledEnough, "%s: share of its life that was sampled", m)
 		}
 		shares = append(shares, fmt.Sprintf("%s %.1f%%", m, 100*share))

@@ -95,7 +95,7 @@ func memberKilled(t *testing.T, e *env) {
 	for range 2 {
 		role := soleLeader(t, el)
 		leader := el.leader(role, patience)
-		at := leader.kill()
+		at := leader.Kill()
 		next := el.leader(role, el.bound+patience, leader.member)
 		assert.Less(t, next.since-at, el.bound)
 		t.Logf("killed → next leader of role %d: %v", role, (next.since - at).Round(time.Millisecond))
@@ -212,7 +212,7 @@ func memberKilledOfTwoGroups(t *testing.T, e *env) {
 
 	for _, group := range []string{"one", "two"} {
 		victim := el.leader(0, patience, others(group)...)
-		at := victim.kill()
+		at := victim.Kill()
 		next := el.leader(0, el.params.Timeout+patience, append(others(group), victim.member)...)
 		t.Logf("group %s has its leader again after %v", group, (next.since - at).Round(time.Millisecond))
 	}

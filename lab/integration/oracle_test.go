@@ -1,88 +1,15 @@
 package integration
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/goneli/neli/lab/witness"
 )
 
-// The oracle: from what all members saw of their own leadership, by one clock, it finds violations. These are pure
-// functions; oracle_self_test.go feeds them forged samples that they must reject. Package witness says what samples prove,
-// and has the code that this suite and the chaos tests share.
-
-// vacancies returns the times between the leaders of one role: from the last proof of one to the first proof of the next.
-// Each is longer than the real vacancy, by at most two samples.
-func vacancies(terms []witness.Term) []vacancy {
-	terms = slices.Clone(terms)
-	slices.SortFunc(terms, func(a, b witness.Term) int { return cmp.Compare(a.First.After, b.First.After) })
-	var out []vacancy
-	for i := 1; i < len(terms); i++ {
-		out = append(out, vacancy{
-			Span: witness.Span{From: terms[i-1].Last.Before, To: terms[i].First.After},
-			from: terms[i-1], to: terms[i],
-		})
-	}
-	return out
-}
-
-type vacancy struct {
-	witness.Span
-	from, to witness.Term
-}
-
-// tooLong returns the vacancies that exceed the bound.
-func tooLong(vs []vacancy, bound time.Duration) []string {
-	var faults []string
-	for _, v := range vs {
-		if v.Length() > bound {
-			faults = append(faults, fmt.Sprintf("vacant for %v, more than %v: from %v to %v",
-				v.Length().Round(time.Millisecond), bound, v.from, v.to))
-		}
-	}
-	return faults
-}
-
-// life is what is known of one member and one role: its runs, and the longest possible life of the process. Before and after
-// that it led nothing.
-type life struct {
-	member     string
-	born, died time.Duration // died: witness.Never if it lives
-	runs       witness.Runs
-}
-
-// leading returns the times at which the member certainly led.
-func (l life) leading() []witness.Span {
-	var out []witness.Span
-	for _, r := range l.runs {
-		if r.Answer != witness.No {
-			out = append(out, r.Proven())
-		}
-	}
-	return out
-}
-
-// uncovered returns the times within s at which certainly no member led: every member is proven idle.
-func uncovered(lives []life, s witness.Span) []witness.Span {
-	common := []witness.Span{s}
-	for _, l := range lives {
-		common = witness.Intersect(common, witness.Union(l.runs.Idle(l.born, l.died)))
-	}
-	return common
-}
-
-// unproven returns the times within s at which no member is proven to have led. The time that was really uncovered is
-// shorter, by two samples and by pauses in sampling.
-func unproven(lives []life, s witness.Span) []witness.Span {
-	var led []witness.Span
-	for _, l := range lives {
-		led = append(led, l.leading()...)
-	}
-	return witness.Without(s, led)
-}
+// What package witness does not check: a member's events against its terms. oracle_self_test.go feeds this pure function
+// forged events that it must reject.
 
 // told is one event that a member's application received.
 type told struct {

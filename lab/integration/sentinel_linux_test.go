@@ -46,7 +46,7 @@ func TestSentinel(t *testing.T) {
 		old := el.leader(0, firstLeader)
 		old.logs(watchedLine, 1, patience)
 		waitPast(t, old.since+sentinelTimeout)
-		at := old.kill()
+		at := old.Kill()
 		el.start("again")
 		next := el.leader(0, el.bound+patience, old.member)
 		t.Logf("killed → leads again: %v", (next.since - at).Round(time.Millisecond))
@@ -134,7 +134,7 @@ func sentinelKill(t *testing.T, e *env, socket string, change ...func(*contender
 		}
 	}
 	waitPast(t, old.since+sentinelTimeout+sentinelTimeout/10)
-	at := old.kill()
+	at := old.Kill()
 	next := el.leader(0, el.bound+patience, old.member)
 	assert.Greater(t, next.token, old.token)
 	took := next.since - at

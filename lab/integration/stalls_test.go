@@ -146,7 +146,7 @@ func startStalled(t *testing.T, bootstrap string, members int, session, heartbea
 	g := &stalledGroup{stalls: &stalls{}, last: make([]time.Time, roles), gap: make([]time.Duration, roles), total: make([]time.Duration, roles)}
 	p := client()
 	if p == nil {
-		p = librdkafka()
+		p = clientNamed("confluent")
 	}
 	base, log := hostileConfig(bootstrap, "stalls", func(c *neli.Config) { c.Mode, c.Nomination = neli.NonExclusive, 0 })
 	for i := range members {

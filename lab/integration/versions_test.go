@@ -101,7 +101,7 @@ func testVersion(t *testing.T, opts kafkatest.Options) {
 	joins(t, "second", all, heldBy)
 	killed := make([]time.Duration, len(all))
 	for i := range all {
-		killed[i] = heldBy[i].kill()
+		killed[i] = heldBy[i].Kill()
 	}
 	for i, el := range all {
 		next := el.leader(0, el.bound+30*time.Second, heldBy[i].member)

@@ -102,7 +102,10 @@ func (n *Nursery) Start(cmd *exec.Cmd) (*Process, error) { return n.StartBy(cmd,
 // StartBy is Start with another function in place of cmd.Start, for example one that starts the process on another
 // host.
 func (n *Nursery) StartBy(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Process, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid = true
 	if n.deathsig {
 		dieWithParent(cmd.SysProcAttr)
 	}

@@ -56,6 +56,15 @@ func Intersect(a, b []Span) []Span {
 	return out
 }
 
+// Common returns the parts of a span that lie in every one of the lists.
+func Common(s Span, lists ...[]Span) []Span {
+	common := []Span{s}
+	for _, list := range lists {
+		common = Intersect(common, Union(list))
+	}
+	return common
+}
+
 // Without returns the parts of a span that the others do not cover.
 func Without(s Span, others []Span) []Span {
 	var out []Span
@@ -70,6 +79,15 @@ func Without(s Span, others []Span) []Span {
 		out = append(out, gap)
 	}
 	return out
+}
+
+// Total returns the sum of the lengths.
+func Total(spans []Span) time.Duration {
+	var sum time.Duration
+	for _, s := range spans {
+		sum += s.Length()
+	}
+	return sum
 }
 
 // Longest returns the length of the longest span; 0 if there is none.

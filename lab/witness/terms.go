@@ -15,7 +15,22 @@ type Term struct {
 }
 
 // Proven returns the time in which the member certainly led.
-func (t Term) Proven() Span { return Span{t.First.After, t.Last.Before} }
+func (t Term) Proven() Span { return t.run().Proven() }
+
+func (t Term) run() Run { return Run{First: t.First, Last: t.Last} }
+
+// Vacancies returns the times between terms of one role: from the last proof of a leader to the first proof of the next
+// one. Each is longer than the real vacancy, by at most two samples.
+func Vacancies(terms []Term) []Span {
+	var led []Span
+	for _, t := range terms {
+		led = append(led, Span{t.First.After, max(t.First.After, t.Last.Before)})
+	}
+	if led = Union(led); len(led) == 0 {
+		return nil
+	}
+	return Without(Span{led[0].From, led[len(led)-1].To}, led)
+}
 
 func (t Term) String() string {
 	return fmt.Sprintf("%s token %d %v", t.Member, t.Token, t.Proven())
@@ -61,17 +76,10 @@ func TermFaults(terms []Term) []string {
 			case a.Last.After < b.First.Before && a.Token >= b.Token:
 				report("the later term has no greater token", a, b)
 			}
-			if a.Member != b.Member && together(a, b) {
+			if a.Member != b.Member && a.run().Meets(b.run()) {
 				report("two leaders at one instant", a, b)
 			}
 		}
 	}
 	return faults
-}
-
-// together reports whether there is an instant at which both certainly led: either their proven times meet, or a
-// sample of one certainly lies within the proven time of the other.
-func together(a, b Term) bool {
-	a1, b1 := a.Proven(), b.Proven()
-	return a1.Meets(b1) || a1.Contains(b.First) || a1.Contains(b.Last) || b1.Contains(a.First) || b1.Contains(a.Last)
 }

@@ -68,3 +68,11 @@ func TestRunsOfOneTermAreJoined(t *testing.T) {
 	assert.Equal(t, []Term{forged("a", 3, 6, 510), forged("a", 9, 600, 610)}, Terms("a", runs))
 	assert.Equal(t, Span{ms(7), ms(510)}, Terms("a", runs)[0].Proven())
 }
+
+func TestVacancies(t *testing.T) {
+	assert.Equal(t, []Span{{ms(1000), ms(1501)}}, Vacancies([]Term{forged("b", 7, 1500, 3000), forged("a", 3, 0, 1000)}),
+		"from the first reading of one sample to the second of the other")
+	assert.Equal(t, []Span{{ms(10), ms(16)}, {ms(16), ms(21)}}, Vacancies([]Term{forged("a", 3, 0, 10), forged("b", 7, 15, 15), forged("c", 9, 20, 30)}),
+		"a single sample ends one")
+	assert.Empty(t, Vacancies(nil))
+}

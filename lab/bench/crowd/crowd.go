@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli/lab/bench/idle"
-	"github.com/goneli/neli/lab/bench/member"
 	"github.com/goneli/neli/lab/bench/peers"
 	"github.com/goneli/neli/lab/kafkatest"
 	"github.com/goneli/neli/lab/pause"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // patience bounds each phase. T is added where leases must lapse first.
@@ -91,7 +91,7 @@ func (c *crowd) phase(ctx context.Context, o *Outcome, what string, since time.D
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if p.Unmet = !met; p.Unmet {
-		p.Seconds = (member.Now() - since).Seconds()
+		p.Seconds = (witness.Now() - since).Seconds()
 	}
 	o.Phases = append(o.Phases, p)
 	c.log("%s: %v, %.2f s, max/mean %.2f, min/mean %.2f, %d without a leader", p.What, met, p.Seconds, p.Spread, p.Least, p.Vacant)
@@ -199,7 +199,7 @@ func (c *crowd) ask(ctx context.Context, answered func(*account)) error {
 			a.heap = 0
 		}
 	})
-	if err := c.sayAll("\n"); err != nil {
+	if err := c.sayAll(askAll); err != nil {
 		return err
 	}
 	_, err := c.until(ctx, patience, func(l *ledger) bool {
@@ -221,7 +221,7 @@ func (c *crowd) ask(ctx context.Context, answered func(*account)) error {
 
 func (c *crowd) sayAll(what string) error {
 	for _, p := range c.living() {
-		if _, err := p.in.WriteString(what); err != nil {
+		if err := p.Say(what); err != nil {
 			return err
 		}
 	}
@@ -238,7 +238,6 @@ func (c *crowd) die(ctx context.Context, o *Outcome) error {
 	c.mu.Unlock()
 	began := c.anew()
 	p.Kill()
-	_ = p.in.Close()
 	if err := c.phase(ctx, o, fmt.Sprintf(LedAgain, c.size.Each), began, c.size.T+patience, (*ledger).led); err != nil {
 		return err
 	}
@@ -254,7 +253,6 @@ func (c *crowd) end() {
 	c.mu.Unlock()
 	for _, p := range left {
 		p.Kill()
-		_ = p.in.Close()
 	}
 }
 
@@ -296,7 +294,7 @@ func (c *crowd) restart(ctx context.Context, o *Outcome) error {
 }
 
 func (c *crowd) closeAll(ctx context.Context, o *Outcome) error {
-	if err := c.sayAll(closeAll + "\n"); err != nil {
+	if err := c.sayAll(closeAll); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -305,11 +303,10 @@ func (c *crowd) closeAll(ctx context.Context, o *Outcome) error {
 	c.mu.Unlock()
 	for _, p := range leaving {
 		select {
-		case <-p.listened: // it has ended, and its output was read
+		case <-p.Done():
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		_ = p.in.Close()
 		c.look(func(l *ledger) {
 			o.Lost += p.account.fenced
 			l.end(p.account)
@@ -349,10 +346,8 @@ func (c *crowd) until(ctx context.Context, limit time.Duration, ok func(*ledger)
 // intact returns an error if a process has ended by itself.
 func (c *crowd) intact() error {
 	for _, p := range c.living() {
-		select {
-		case <-p.Done():
-			return fmt.Errorf("a process has ended: %s; see crowd.log", p.State())
-		default:
+		if !p.Running() {
+			return fmt.Errorf("a process has ended: %s; see %s.stderr", p.State(), p.Name)
 		}
 	}
 	return nil

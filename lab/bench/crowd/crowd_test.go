@@ -1,13 +1,10 @@
 package crowd
 
 import (
-	"encoding/json"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 func TestShares(t *testing.T) {
@@ -82,22 +79,4 @@ func TestStarted(t *testing.T) {
 	last, all := l.started()
 	assert.True(t, all)
 	assert.EqualValues(t, 7, last)
-}
-
-func TestListenEndsWithLastWordsCutOff(t *testing.T) {
-	c := &crowd{ledger: newLedger(200_000), changed: make(chan struct{})}
-	a := c.ledger.open(1)
-	from, to, err := os.Pipe()
-	require.NoError(t, err)
-	var all []int
-	for role := range 200_000 {
-		all = append(all, role)
-	}
-	go func() {
-		_ = json.NewEncoder(to).Encode(Line{Gained: all})
-		_, _ = to.WriteString(`{"Lost":[1,2`)
-		_ = to.Close()
-	}()
-	c.listen(a, from)
-	assert.Equal(t, []int{200_000}, c.ledger.shares(), "a line has any length")
 }

@@ -1,30 +1,25 @@
 package crowd
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"runtime"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/lab/bench/clients"
-	"github.com/goneli/neli/lab/bench/member"
+	"github.com/goneli/neli/lab/child"
+	"github.com/goneli/neli/lab/clients"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // Command is the subcommand that makes this program a process with several members.
 const Command = "crowd"
 
-// Params are the first line of such a process's input, as JSON. Each further line asks for its
-// members' memory and steps, unless it is closeAll: then the process closes its members and ends.
+// Params are such a process's parameters.
 type Params struct {
 	Servers    string
 	Client     string // "" for the default
@@ -38,7 +33,11 @@ type Params struct {
 	Lead       bool // drive members by Lead, which is idle while nothing happens; otherwise by Pulse, which needs no goroutine for each role
 }
 
-const closeAll = "close"
+// Commands of such a process: report the members' memory and steps; close all members, and end.
+const (
+	askAll   = "ask"
+	closeAll = "close"
+)
 
 // Line is what a process reports when something has changed.
 type Line struct {
@@ -55,23 +54,16 @@ type Line struct {
 // by at most this.
 const pulse = 100 * time.Millisecond
 
-// mouth writes lines, one at a time.
-type mouth struct {
-	mu  sync.Mutex
-	out *json.Encoder
-}
+// mouth reports lines.
+type mouth struct{ *child.Self }
 
-func (m *mouth) say(l Line) {
-	l.At = member.Now()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.out.Encode(l); err != nil {
-		os.Exit(1) // the parent no longer reads
-	}
+func (m mouth) say(l Line) {
+	l.At = witness.Now()
+	m.Tell(l)
 }
 
 // tell reports what an event changes.
-func (m *mouth) tell(i int, e neli.Event) {
+func (m mouth) tell(i int, e neli.Event) {
 	switch e := e.(type) {
 	case neli.LeaderAcquired:
 		m.say(Line{Member: i, Gained: e.Roles()})
@@ -84,18 +76,14 @@ func (m *mouth) tell(i int, e neli.Event) {
 
 // Main runs such a process, until it is told to close or its parent is gone.
 func Main() error {
-	in := bufio.NewScanner(os.Stdin)
 	var p Params
-	if !in.Scan() {
-		return errors.New("no parameters")
+	self, err := child.Begin(&p)
+	if err != nil {
+		return err
 	}
-	if err := json.Unmarshal(in.Bytes(), &p); err != nil {
-		return fmt.Errorf("reading parameters: %w", err)
-	}
-	out := &mouth{out: json.NewEncoder(os.Stdout)}
+	out := mouth{self}
 	members, checkers := make([]*neli.Neli, p.Members), make([]*checker, p.Members)
 	for i := range members {
-		var err error
 		checkers[i] = newChecker(p.Roles)
 		if members[i], err = p.member(i, checkers[i], out); err != nil {
 			return err
@@ -110,16 +98,16 @@ func Main() error {
 	} else {
 		go func() { defer close(driven); drive(members, checkers, closing) }()
 	}
-	for in.Scan() {
-		if in.Text() == closeAll {
+	return child.Obey(self, func(command string) (last bool, err error) {
+		if command == closeAll {
 			close(closing)
 			<-driven // Close delivers the events from now on
-			return p.close(members, checkers, out)
+			return true, p.close(members, checkers, out)
 		}
 		watched := watchedOf(members, checkers, p.T)
 		out.say(Line{Heap: heap(), Watched: &watched})
-	}
-	return errors.Join(in.Err(), fmt.Errorf("the parent is gone: %w", io.EOF))
+		return false, nil
+	})
 }
 
 // heap collects garbage twice. The first collection keeps what pools hold, such as the encoder's
@@ -133,7 +121,7 @@ func heap() uint64 {
 }
 
 // close closes all members at once, and reports what was observed of them until then.
-func (p *Params) close(members []*neli.Neli, checkers []*checker, out *mouth) error {
+func (p *Params) close(members []*neli.Neli, checkers []*checker, out mouth) error {
 	var all errgroup.Group
 	for _, n := range members {
 		all.Go(n.Close)
@@ -145,7 +133,7 @@ func (p *Params) close(members []*neli.Neli, checkers []*checker, out *mouth) er
 }
 
 // member returns a Neli with defaults for everything that the size does not determine.
-func (p *Params) member(i int, check *checker, out *mouth) (*neli.Neli, error) {
+func (p *Params) member(i int, check *checker, out mouth) (*neli.Neli, error) {
 	provider, err := clients.Named(p.Client)
 	if err != nil {
 		return nil, err

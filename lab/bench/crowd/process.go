@@ -4,24 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/goneli/neli/lab/bench/idle"
-	"github.com/goneli/neli/lab/bench/member"
-	"github.com/goneli/neli/lab/bench/peers"
-	"github.com/goneli/neli/lab/nursery"
+	"github.com/goneli/neli/lab/child"
 	"github.com/goneli/neli/lab/pause"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // process is one of the crowd's processes, and its part of the ledger.
 type process struct {
-	*nursery.Process
-	account  *account
-	in       *os.File
-	listened chan struct{} // closed at the end of its output
+	*child.Process
+	account *account
 }
 
 // watch logs the progress.
@@ -41,66 +36,40 @@ func (c *crowd) watch(ctx context.Context) {
 
 func (c *crowd) start() error {
 	c.born++
-	cmd, err := peers.Self(Command)
-	if err != nil {
-		return err
-	}
-	theirs, ours, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer theirs.Close() // the process has its own descriptor
-	from, out, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	log, err := os.OpenFile(filepath.Join(c.place.Dir, "crowd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, out, log
-	p := &process{in: ours, listened: make(chan struct{})}
-	if p.Process, err = c.place.Start(cmd); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	p.account = c.ledger.open(c.size.Each)
-	c.processes = append(c.processes, p)
-	c.mu.Unlock()
-	go func() {
-		defer close(p.listened)
-		c.listen(p.account, from)
-	}()
 	params := Params{Servers: c.kafka.Bootstrap(), Client: c.size.Client, Group: c.group, Name: fmt.Sprint("p", c.born), Members: c.size.Each,
 		Partitions: c.size.Partitions, Roles: c.size.Roles, T: c.size.T}
 	if c.size.One {
 		params.Priority, params.Lead = -c.born, true
 	}
-	return json.NewEncoder(ours).Encode(params)
+	p := &process{}
+	c.look(func(l *ledger) { p.account = l.open(c.size.Each) })
+	var err error
+	if p.Process, err = c.place.Child(Command, "crowd-"+params.Name, params, func(line []byte) error { return c.hear(p.account, line) }); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.processes = append(c.processes, p)
+	return nil
 }
 
-// listen reads a process's output until it ends. The last line may be cut off.
-func (c *crowd) listen(a *account, from *os.File) {
-	defer from.Close()
-	lines := json.NewDecoder(from)
-	for {
-		var l Line
-		if lines.Decode(&l) != nil {
-			return
-		}
-		c.mu.Lock()
-		c.ledger.take(a, l)
-		close(c.changed)
-		c.changed = make(chan struct{})
-		c.mu.Unlock()
+// hear takes a line of a process's output.
+func (c *crowd) hear(a *account, line []byte) error {
+	var l Line
+	if err := json.Unmarshal(line, &l); err != nil {
+		return err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ledger.take(a, l)
+	close(c.changed)
+	c.changed = make(chan struct{})
+	return nil
 }
 
 // anew begins a phase, and returns the time.
 func (c *crowd) anew() time.Duration {
-	now := member.Now()
+	now := witness.Now()
 	c.look(func(l *ledger) { l.anew(now) })
 	return now
 }

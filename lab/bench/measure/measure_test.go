@@ -5,7 +5,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/goneli/neli/lab/witness"
 )
+
+func window(before, after time.Duration) witness.Window {
+	return witness.Window{Before: before, After: after}
+}
+
+func led(first, last witness.Window) witness.Run {
+	return witness.Run{Answer: witness.NoToken, First: first, Last: last}
+}
 
 func TestTrack(t *testing.T) {
 	var track Track
@@ -24,71 +34,20 @@ func TestTrack(t *testing.T) {
 	}
 	assert.True(t, track.Leads())
 	track.Add(Sample{Asked: 261, At: 262, Prev: 260})
-	single := Span{First: 94, From: 95, To: 94, Resumed: true}
-	spans := []Span{{First: 9, From: 10, To: 19}, {First: 29, From: 30, To: 40}, single, {First: 249, From: 250, To: 260}}
-	assert.Equal(t, spans, track.Spans, "a gap parts spans; only who led goes on after one")
-	assert.Equal(t, []Span{spans[0], {First: 29, From: 30, To: 94}, spans[3]}, track.Bridged(), "unless nobody stopped the process")
-	assert.Equal(t, []time.Duration{21, 97, 262}, track.Lost, "a gap alone is no loss")
 	assert.False(t, track.Leads())
-
-	track.Add(Sample{Asked: 299, At: 300, Prev: 298, Leads: true})
-	track.Add(Sample{Asked: 350, At: 351, Prev: 349, Leads: true})
+	runs := witness.Runs{led(window(9, 10), window(19, 20)), led(window(29, 30), window(40, 94)),
+		led(window(94, 95), window(94, 96)), led(window(249, 250), window(260, 261))}
+	assert.Equal(t, runs, track.All(), "a gap parts runs")
+	assert.Equal(t, witness.Runs{runs[0], runs[1], runs[3]}, track.Fresh())
+	assert.Equal(t, []witness.Span{{From: 10, To: 19}, {From: 30, To: 94}, {From: 250, To: 260}}, track.Led(), "nobody stopped the process")
+	assert.Equal(t, 3, track.Lost(0), "a gap alone is no loss")
+	assert.Equal(t, 2, track.Lost(97))
+	assert.Equal(t, runs[2:], track.Since(95))
 	last, ok := track.Last()
 	assert.True(t, ok)
-	assert.Equal(t, Span{First: 299, From: 300, To: 350, Open: true}, last, "known up to the newest sample")
-	track.Cut()
-	track.Cut()
-	last.Open = false
-	assert.Equal(t, []Span{single, spans[3], last}, track.Since(95))
-	assert.Len(t, track.Lost, 3, "the end of the process is no loss")
-}
-
-func TestOverlap(t *testing.T) {
-	a := []Span{{First: -1, From: 0, To: 10}, {First: 45, From: 50, To: 45}}
-	for name, c := range map[string]struct {
-		b      []Span
-		length time.Duration
-		met    bool
-	}{
-		"apart":                         {[]Span{{From: 11, To: 20}}, 0, false},
-		"shared":                        {[]Span{{From: 5, To: 20}}, 5, true},
-		"one answer inside":             {[]Span{{From: 40, To: 60, Open: true}}, 0, true},
-		"one answer, perhaps before":    {[]Span{{From: 46, To: 60}}, 0, false},
-		"one answer, perhaps after":     {[]Span{{From: 40, To: 49, Open: true}}, 0, false},
-		"two answers, who knows":        {[]Span{{First: 46, From: 49, To: 46}}, 0, false},
-		"what is not known counts not":  {[]Span{{From: -9, To: -5, Open: true}}, 0, false},
-		"a single answer of the others": {[]Span{{First: 3, From: 4, To: 3}}, 0, true},
-		"nothing":                       {nil, 0, false},
-	} {
-		length, met := Overlap(a, c.b)
-		assert.Equal(t, c.length, length, name)
-		assert.Equal(t, c.met, met, name)
-	}
-}
-
-func TestClip(t *testing.T) {
-	spans := []Span{{From: 0, To: 10}, {From: 5, To: 20}, {First: 29, From: 30, To: 40}, {From: 3, To: 9, Open: true}}
-	assert.Equal(t, []Span{{First: 15, From: 15, To: 20}, {First: 29, From: 30, To: 40}, {First: 15, From: 15, To: 9, Open: true}}, Clip(spans, 15))
-}
-
-func TestVacant(t *testing.T) {
-	spans := []Span{{From: 30, Open: true}, {From: 0, To: 10}, {From: 5, To: 20}}
-	for name, c := range map[string]struct {
-		spans           []Span
-		from, to        time.Duration
-		vacant, longest time.Duration
-	}{
-		"between 20 and 30":  {spans, 5, 100, 10, 10},
-		"from the beginning": {spans, 25, 40, 5, 5},
-		"nobody ever led":    {nil, 3, 10, 7, 7},
-		"somebody always":    {spans, 31, 40, 0, 0},
-		"after the last":     {spans[1:2], 8, 12, 2, 2},
-		"several times":      {[]Span{{From: 12, To: 20}, {From: 23, To: 40}}, 5, 41, 7 + 3 + 1, 7},
-	} {
-		vacant, longest := Vacant(c.spans, c.from, c.to)
-		assert.Equal(t, c.vacant, vacant, name)
-		assert.Equal(t, c.longest, longest, name)
-	}
+	assert.Equal(t, runs[3], last)
+	cut := led(window(35, 35), window(40, 94))
+	assert.Equal(t, witness.Runs{cut, runs[2], runs[3]}, track.Clip(35))
 }
 
 func TestSpread(t *testing.T) {

@@ -1,15 +1,13 @@
 package member
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/goneli/neli/lab/child"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // A Contender takes part in an election.
@@ -37,21 +35,16 @@ type checker interface{ Check() bool }
 
 type process struct {
 	Contender
+	self    *child.Self
 	sampler *sampler
-
-	mu  sync.Mutex // one line after another
-	out io.Writer
 }
 
 // Main runs a member. It ends after close, or when the parent ends.
 func Main() error {
-	in := bufio.NewScanner(os.Stdin)
-	if !in.Scan() {
-		return errors.New("no parameters")
-	}
 	var params Params
-	if err := json.Unmarshal(in.Bytes(), &params); err != nil {
-		return fmt.Errorf("reading parameters: %w", err)
+	self, err := child.Begin(&params)
+	if err != nil {
+		return err
 	}
 	open, ok := kinds[params.Kind]
 	if !ok {
@@ -61,24 +54,16 @@ func Main() error {
 	if err != nil {
 		return fmt.Errorf("starting to contend: %w", err)
 	}
-	p := &process{Contender: contender, out: os.Stdout}
+	p := &process{Contender: contender, self: self}
 	p.sampler = startSampler(contender, params.Every, p.tell)
 	go func() {
 		p.awaitReady()
 		p.tell(Line{Say: SayReady})
 	}()
-	for in.Scan() {
-		var c Command
-		if err := json.Unmarshal(in.Bytes(), &c); err != nil {
-			return fmt.Errorf("reading a command: %w", err)
-		}
-		answer := p.do(c)
-		p.tell(answer)
-		if c.Do == DoClose {
-			return nil
-		}
-	}
-	return errors.New("the parent is gone")
+	return child.Obey(self, func(c Command) (last bool, err error) {
+		p.tell(p.do(c))
+		return c.Do == DoClose, nil
+	})
 }
 
 var kinds = map[string]func(Params) (Contender, error){
@@ -148,19 +133,9 @@ func (p *process) check() *Check {
 		Allocs: r.AllocsPerOp(), Bytes: r.AllocedBytesPerOp()}
 }
 
-// tell writes one line in a single write, so that it survives SIGKILL.
 func (p *process) tell(l Line) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if l.At == 0 {
-		l.At = Now()
+		l.At = witness.Now()
 	}
-	text, err := json.Marshal(l)
-	if err == nil {
-		_, err = p.out.Write(append(text, '\n'))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "telling:", err)
-		os.Exit(1) // nobody listens
-	}
+	p.self.Tell(l)
 }

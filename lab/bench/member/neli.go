@@ -12,7 +12,8 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/kafka"
-	"github.com/goneli/neli/lab/bench/clients"
+	"github.com/goneli/neli/lab/clients"
+	"github.com/goneli/neli/lab/witness"
 	"github.com/goneli/neli/peers"
 )
 
@@ -66,11 +67,11 @@ func (c *neliContender) provider(p Params) (kafka.Provider, neli.KafkaConfigMap,
 		if err != nil {
 			return nil, nil, err
 		}
-		seen := clients.Observe(provider, Now)
+		seen := clients.Observe(provider, witness.Now)
 		c.metadata = seen.Metadata
 		return seen, neli.KafkaConfigMap{"bootstrap.servers": strings.Join(p.Servers, ",")}, nil
 	}
-	began := Now()
+	began := witness.Now()
 	c.metadata = func() time.Duration { return began }
 	config := peers.Config{Self: p.Host}
 	for _, h := range p.Hosts {
@@ -112,7 +113,7 @@ func (c *neliContender) learn() {
 		}
 		time.Sleep(every)
 	}
-	c.holders.Store(int64(Now()))
+	c.holders.Store(int64(witness.Now()))
 }
 
 func (c *neliContender) Learnt() Learnt {

@@ -5,8 +5,6 @@ package member
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/goneli/neli/lab/bench/measure"
 )
 
@@ -97,14 +95,4 @@ type Check struct {
 	Nanos  float64
 	Allocs int64
 	Bytes  int64
-}
-
-// Now reads CLOCK_MONOTONIC, which is the same for all processes of a machine, and
-// which Go's own monotonic clock does not show.
-func Now() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic(err) // not on any Linux
-	}
-	return time.Duration(t.Nano())
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/lab/bench/measure"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // Gap is a pause between two samples after which the process may have been stopped.
@@ -55,9 +56,9 @@ func (s *sampler) run(every time.Duration) {
 }
 
 func (s *sampler) sample() {
-	asked := Now()
+	asked := witness.Now()
 	leads := s.ask()
-	at := Now()
+	at := witness.Now()
 	paused := s.any && asked-s.prev > Gap
 	if !s.any || leads != s.leads || paused || leads && asked-s.told >= still {
 		s.told = asked

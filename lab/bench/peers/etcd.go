@@ -1,30 +1,28 @@
 package peers
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/version"
 	"go.etcd.io/etcd/server/v3/embed"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli/lab/bench/member"
+	"github.com/goneli/neli/lab/child"
 	"github.com/goneli/neli/lab/kafkatest"
-	"github.com/goneli/neli/lab/nursery"
 )
 
 // ServerCommand is the subcommand that makes this program an etcd member.
 const ServerCommand = "server"
 
-// etcdParams is what such a process reads from its standard input.
+// etcdParams are the parameters of such a process.
 type etcdParams struct {
 	Name, Client, Peer, Cluster, Dir string
 	TickMs, ElectionMs               uint // 0 for the default
@@ -42,7 +40,7 @@ const (
 )
 
 type etcdCluster struct {
-	processes []*nursery.Process
+	processes []*child.Process
 	addrs     []string
 }
 
@@ -90,63 +88,17 @@ func startEtcd(ctx context.Context, place Place, tick, election uint) (_ *etcdCl
 	for i, peer := range addrs[Size:] {
 		cluster = append(cluster, fmt.Sprintf("e%d=http://%s", i, peer))
 	}
-	ready := make(chan error, Size)
+	c.processes = make([]*child.Process, Size)
+	var starting errgroup.Group
 	for i := range Size {
-		name := fmt.Sprintf("e%d", i)
-		p, err := startServer(place, filepath.Join(dir, name+".log"), etcdParams{Name: name, Client: "http://" + addrs[i], Peer: "http://" + addrs[Size+i],
-			Cluster: strings.Join(cluster, ","), Dir: filepath.Join(dir, name), TickMs: tick, ElectionMs: election}, ready)
-		if err != nil {
-			return nil, err
-		}
-		c.processes = append(c.processes, p)
+		starting.Go(func() (err error) {
+			name := fmt.Sprintf("e%d", i)
+			c.processes[i], _, err = place.serve(ctx, ServerCommand, filepath.Base(dir)+"-"+name, etcdParams{Name: name, Client: "http://" + addrs[i],
+				Peer: "http://" + addrs[Size+i], Cluster: strings.Join(cluster, ","), Dir: filepath.Join(dir, name), TickMs: tick, ElectionMs: election})
+			return err
+		})
 	}
-	for range Size {
-		select {
-		case err := <-ready:
-			if err != nil {
-				return nil, fmt.Errorf("etcd: %w; its log is in %s", err, dir)
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return c, nil
-}
-
-// startServer starts one etcd member and says on ready when it serves.
-func startServer(place Place, log string, params etcdParams, ready chan<- error) (*nursery.Process, error) {
-	cmd, err := Self(ServerCommand)
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(params)
-	if err != nil {
-		return nil, err
-	}
-	cmd.Stdin = strings.NewReader(string(text) + "\n")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	errors, err := os.Create(log)
-	if err != nil {
-		return nil, err
-	}
-	defer errors.Close() // the process has its own descriptor
-	cmd.Stderr = errors
-	p, err := place.Start(cmd)
-	if err != nil {
-		return nil, err
-	}
-	go func() { ready <- firstLine(cmd, bufio.NewScanner(out)) }()
-	return p, nil
-}
-
-func firstLine(cmd *exec.Cmd, out *bufio.Scanner) error {
-	if !out.Scan() {
-		return fmt.Errorf("%s has ended", cmd.Path)
-	}
-	return nil
+	return c, starting.Wait()
 }
 
 func (c *etcdCluster) Pids() []int {
@@ -161,14 +113,17 @@ func (c *etcdCluster) Version() string { return "etcd " + version.Version }
 
 func (c *etcdCluster) Stop() {
 	for _, p := range c.processes {
-		p.Kill()
+		if p != nil {
+			p.Kill()
+		}
 	}
 }
 
 // ServerMain runs an etcd member.
 func ServerMain() error {
 	var p etcdParams
-	if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {
+	self, err := child.Begin(&p)
+	if err != nil {
 		return err
 	}
 	cfg := embed.NewConfig()
@@ -194,7 +149,7 @@ func ServerMain() error {
 	defer e.Close()
 	select {
 	case <-e.Server.ReadyNotify():
-		fmt.Println("ready")
+		self.Tell("ready")
 	case err := <-e.Err():
 		return err
 	}

@@ -2,7 +2,6 @@ package peers
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,7 +17,7 @@ import (
 	"github.com/goneli/neli/internal/sentinel"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/lab/bench/member"
-	"github.com/goneli/neli/lab/nursery"
+	"github.com/goneli/neli/lab/child"
 	"github.com/goneli/neli/peers"
 )
 
@@ -61,7 +60,7 @@ func watchedOnPeers(bed string) System {
 
 // A Sentinel is a sentinel in a process of its own.
 type Sentinel struct {
-	*nursery.Process
+	*child.Process
 	Socket string
 }
 
@@ -77,47 +76,19 @@ const (
 func StartSentinel(place Place, of member.Params) (Sentinel, error) {
 	s := Sentinel{Socket: SocketOf(place, of.Group)}
 	of.Sentinel, of.Host = s.Socket, ""
-	process, said, err := place.told(SentinelCommand, of)
-	if err != nil {
-		return s, err
-	}
-	s.Process = process
-	return s, said.Close() // it has no output
+	var err error
+	s.Process, err = place.Child(SentinelCommand, of.Group+"-sentinel", of, nil)
+	return s, err
 }
 
 // SocketOf is where a group's sentinel listens.
 func SocketOf(place Place, group string) string { return filepath.Join(place.Dir, group, "s") }
 
-// told starts this program again, with a line of JSON as its input, and returns its output.
-func (p Place) told(command string, what any) (*nursery.Process, *os.File, error) {
-	cmd, err := Self(command)
-	if err != nil {
-		return nil, nil, err
-	}
-	text, err := json.Marshal(what)
-	if err != nil {
-		return nil, nil, err
-	}
-	said, mouth, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer mouth.Close() // the process has its own descriptor
-	log, err := os.OpenFile(filepath.Join(p.Dir, command+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer log.Close()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(string(text)), mouth, log
-	process, err := p.Start(cmd)
-	return process, said, err
-}
-
 // SentinelMain runs a sentinel until SIGKILL.
 func SentinelMain() error {
 	var of member.Params
-	if err := json.NewDecoder(os.Stdin).Decode(&of); err != nil {
-		return fmt.Errorf("reading what to watch: %w", err)
+	if _, err := child.Begin(&of); err != nil {
+		return err
 	}
 	c := neli.Config{Sentinel: of.Sentinel, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	if len(of.Hosts) > 0 {
@@ -146,41 +117,24 @@ const (
 )
 
 // Register starts a process that registers many members of the group at its sentinel, and returns
-// when all are watched. They do nothing else, since a member that does not lead writes nothing to
-// the log either.
-func Register(ctx context.Context, place Place, of member.Params, members int) (*nursery.Process, error) {
-	process, said, err := place.told(CrowdCommand, crowd{of, members})
-	if err != nil {
-		return nil, err
-	}
-	defer said.Close()
-	answer := make(chan error, 1)
-	go func() {
-		var n int
-		_, err := fmt.Fscan(said, &n)
-		if err == nil && n != members {
-			err = fmt.Errorf("%d of %d members are watched", n, members)
-		}
-		answer <- err
-	}()
-	select {
-	case err = <-answer:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
-	if err != nil {
+// when all are watched. They do nothing else: a member that does not lead writes nothing to the log
+// either.
+func Register(ctx context.Context, place Place, of member.Params, members int) (*child.Process, error) {
+	process, watched, err := place.serve(ctx, CrowdCommand, fmt.Sprintf("%s-registered-%d", of.Group, members), crowd{of, members})
+	if err == nil && watched != fmt.Sprint(members) {
 		process.Kill()
-		return nil, fmt.Errorf("registering %d members: %w", members, err)
+		err = fmt.Errorf("%s of %d members are watched", watched, members)
 	}
-	return process, nil
+	return process, err
 }
 
 // CrowdMain runs a process that registers many members. Each has a secret, a connection and a pidfd
 // of its own, as separate processes would.
 func CrowdMain() error {
 	var c crowd
-	if err := json.NewDecoder(os.Stdin).Decode(&c); err != nil {
-		return fmt.Errorf("reading what to register: %w", err)
+	self, err := child.Begin(&c)
+	if err != nil {
+		return err
 	}
 	topic := c.Of.Group + ".neli"
 	id, err := topicID(c.Of.Servers, topic)
@@ -211,7 +165,7 @@ func CrowdMain() error {
 			n++
 		}
 	}
-	fmt.Println(n)
+	self.Tell(n)
 	work.Wait() // until it is killed
 	return errors.New("the registrations have ended")
 }

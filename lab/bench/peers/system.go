@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/goneli/neli/lab/bench/member"
+	"github.com/goneli/neli/lab/child"
 	"github.com/goneli/neli/lab/nursery"
 )
 
@@ -25,6 +27,42 @@ func Self(args ...string) (*exec.Cmd, error) {
 		return nil, err
 	}
 	return exec.Command(self, args...), nil
+}
+
+// Child starts this program again with a subcommand.
+func (p Place) Child(command, name string, params any, hear func([]byte) error) (*child.Process, error) {
+	cmd, err := Self(command)
+	if err != nil {
+		return nil, err
+	}
+	return child.New(cmd, params, child.Options{Nursery: p.Nursery, Dir: p.Dir, Name: name, Hear: hear})
+}
+
+// serve starts a child, and waits for its first line, which it returns.
+func (p Place) serve(ctx context.Context, command, name string, params any) (*child.Process, string, error) {
+	said := make(chan string, 1)
+	process, err := p.Child(command, name, params, func(line []byte) error {
+		select {
+		case said <- strings.TrimSpace(string(line)):
+		default:
+		}
+		return nil
+	})
+	if process == nil {
+		return nil, "", err
+	}
+	if err == nil {
+		select {
+		case line := <-said:
+			return process, line, nil
+		case <-process.Done():
+			err = fmt.Errorf("it has ended; see %s.stderr", name)
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+	}
+	process.Kill()
+	return nil, "", fmt.Errorf("%s %s: %w", command, name, err)
 }
 
 // Servers are what candidates talk to, running.

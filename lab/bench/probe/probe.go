@@ -13,8 +13,8 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/confluent"
 	"github.com/goneli/neli/kafka"
-	"github.com/goneli/neli/lab/bench/clients"
 	"github.com/goneli/neli/lab/bench/measure"
+	"github.com/goneli/neli/lab/clients"
 )
 
 const (

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goneli/neli/lab/bench/member"
 	"github.com/goneli/neli/lab/bench/peers"
 	"github.com/goneli/neli/lab/bench/trial"
 	"github.com/goneli/neli/lab/kafkatest"
 	"github.com/goneli/neli/lab/pause"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // subject is a group that goes through all faults.
@@ -169,17 +169,17 @@ func (f *faults) once(ctx context.Context, k kind, part string, b *kafkatest.Bro
 	if err := f.led(ctx); err != nil {
 		return err
 	}
-	since := member.Now()
+	since := witness.Now()
 	if err := within(ctx, func(ctx context.Context) error { return k.strike(ctx, b) }); err != nil {
 		return err
 	}
-	if err := pause.For(ctx, since+k.away-member.Now()); err != nil {
+	if err := pause.For(ctx, since+k.away-witness.Now()); err != nil {
 		return err
 	}
 	if err := mended(ctx, f.kafka, func(ctx context.Context) error { return k.mend(ctx, b) }); err != nil {
 		return err
 	}
-	took := member.Now() - since
+	took := witness.Now() - since
 	if err := pause.For(ctx, between); err != nil {
 		return err
 	}

@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goneli/neli/lab/bench/member"
 	"github.com/goneli/neli/lab/bench/peers"
 	"github.com/goneli/neli/lab/bench/trial"
 	"github.com/goneli/neli/lab/pause"
+	"github.com/goneli/neli/lab/witness"
 )
 
 const (
@@ -47,7 +47,7 @@ func Rolling(ctx context.Context, place peers.Place, rounds int, log Log) ([]Out
 		{What: "rolling restart of 3 brokers, Open", T: rollingT.String(), Groups: rollingGroups},
 		{What: "rolling restart of 3 brokers, Assigned", T: rollingT.String(), Groups: rollingGroups},
 	}
-	since := member.Now()
+	since := witness.Now()
 	for round := range rounds {
 		for _, b := range kafka.Brokers() {
 			began := time.Now()

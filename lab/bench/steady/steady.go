@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli/lab/bench/measure"
-	"github.com/goneli/neli/lab/bench/member"
 	"github.com/goneli/neli/lab/bench/peers"
 	"github.com/goneli/neli/lab/bench/trial"
 	"github.com/goneli/neli/lab/pause"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // Outcome is the result of one or several groups of three.
@@ -76,9 +76,9 @@ func settle(ctx context.Context, g *trial.Group) error {
 
 // watch counts for the given time. If it is interrupted, the outcome is that of a shorter time.
 func (o *Outcome) watch(ctx context.Context, groups []*trial.Group, length time.Duration, log Log) error {
-	since := member.Now()
-	for end := since + length; member.Now() < end && ctx.Err() == nil; {
-		_ = pause.For(ctx, min(time.Minute, end-member.Now()))
+	since := witness.Now()
+	for end := since + length; witness.Now() < end && ctx.Err() == nil; {
+		_ = pause.For(ctx, min(time.Minute, end-witness.Now()))
 		o.count(groups, since)
 		log("%s, T = %s: %.1f min, %d terms lost, %.0f ms without a leader", o.What, o.T, o.Minutes, o.Lost, o.Vacant)
 	}
@@ -93,5 +93,5 @@ func (o *Outcome) count(groups []*trial.Group, since time.Duration) {
 		o.Vacant += measure.Milliseconds(l.Vacant)
 		o.Double += measure.Milliseconds(l.Double)
 	}
-	o.Minutes = (member.Now() - since).Minutes()
+	o.Minutes = (witness.Now() - since).Minutes()
 }

@@ -2,20 +2,16 @@
 package trial
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/goneli/neli/lab/bench/measure"
 	"github.com/goneli/neli/lab/bench/member"
-	"github.com/goneli/neli/lab/bench/peers"
-	"github.com/goneli/neli/lab/nursery"
+	"github.com/goneli/neli/lab/child"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // MemberCommand is the subcommand that makes this program a candidate.
@@ -27,11 +23,9 @@ const patience = time.Minute
 // candidate is a member process as the group sees it. The group's mutex guards track and what
 // follows.
 type candidate struct {
+	*child.Process
 	seat    int
-	process *nursery.Process
-	in      io.WriteCloser
 	answers chan member.Line
-	heard   chan struct{} // closed at the end of its output
 
 	track   measure.Track
 	samples int           // lines of samples
@@ -56,86 +50,52 @@ func (g *Group) spawn(seat int) (*candidate, error) {
 			return nil, err
 		}
 	}
-	cmd, err := peers.Self(MemberCommand)
-	if err != nil {
-		return nil, err
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	// This is not cmd.StdoutPipe, which Wait closes: the last lines could be lost.
-	out, mouth, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer mouth.Close() // the process has its own descriptor
-	log, err := os.OpenFile(filepath.Join(g.place.Dir, g.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = mouth, log
-	c := &candidate{seat: seat, in: in, answers: make(chan member.Line, 1), heard: make(chan struct{})}
-	if c.process, err = g.place.Start(cmd); err != nil {
-		_ = out.Close()
+	c := &candidate{seat: seat, answers: make(chan member.Line, 1)}
+	c.Process, err = g.place.Child(MemberCommand, g.name+"-"+params.Name, params, func(line []byte) error { return g.hear(c, line) })
+	if c.Process == nil {
 		return nil, err
 	}
 	g.mu.Lock()
 	g.present = append(g.present, c)
 	g.mu.Unlock()
-	go g.listen(c, out)
-	return c, c.tell(params)
+	return c, err
 }
 
-// listen records what the member reports, until it ends.
-func (g *Group) listen(c *candidate, from io.ReadCloser) {
-	defer from.Close()
-	defer close(c.heard)
-	lines := bufio.NewScanner(from)
-	for lines.Scan() {
-		var l member.Line
-		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			g.note(func() { g.wrong = fmt.Errorf("reading a member's line %q: %w", lines.Text(), err) })
-			return
-		}
-		g.note(func() {
-			switch l.Say {
-			case member.SaySample:
-				c.track.Add(*l.Sample)
-				c.samples++
-			case member.SayReady:
-				c.ready = true
-			case member.SayClosing:
-				c.closing = l.At
-			}
-		})
-		if l.Say == member.SayDone {
-			c.answers <- l
-		}
-	}
-}
-
-func (c *candidate) tell(what any) error {
-	text, err := json.Marshal(what)
-	if err != nil {
+// hear records what the member reports.
+func (g *Group) hear(c *candidate, line []byte) error {
+	var l member.Line
+	if err := json.Unmarshal(line, &l); err != nil {
+		g.note(func() { g.wrong = fmt.Errorf("reading a member's line %q: %w", line, err) })
 		return err
 	}
-	_, err = c.in.Write(append(text, '\n'))
-	return err
+	g.note(func() {
+		switch l.Say {
+		case member.SaySample:
+			c.track.Add(*l.Sample)
+			c.samples++
+		case member.SayReady:
+			c.ready = true
+		case member.SayClosing:
+			c.closing = l.At
+		}
+	})
+	if l.Say == member.SayDone {
+		c.answers <- l
+	}
+	return nil
 }
 
 // do makes the member carry out a command.
 func (c *candidate) do(ctx context.Context, command member.Command) (member.Line, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := c.tell(command); err != nil {
+	if err := c.Say(command); err != nil {
 		return member.Line{}, err
 	}
 	select {
 	case l := <-c.answers:
 		return l, failed(command, l)
-	case <-c.heard:
+	case <-c.Done():
 		select {
 		case l := <-c.answers: // its last line
 			return l, failed(command, l)
@@ -166,6 +126,6 @@ func failed(c member.Command, l member.Line) error {
 
 // signal sends a signal, and returns the time just before.
 func (c *candidate) signal(s syscall.Signal) (time.Duration, error) {
-	at := member.Now()
-	return at, c.process.Signal(s)
+	at := witness.Now()
+	return at, c.Signal(s)
 }

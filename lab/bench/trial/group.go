@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/goneli/neli/lab/bench/measure"
 	"github.com/goneli/neli/lab/bench/member"
 	"github.com/goneli/neli/lab/bench/peers"
 	"github.com/goneli/neli/lab/bench/probe"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // Group is one election, and its candidates.
@@ -28,7 +28,7 @@ type Group struct {
 	mu          sync.Mutex
 	changed     chan struct{} // closed at the next change
 	present     []*candidate
-	past        []*measure.Track // of candidates that are gone
+	past        []measure.Track // of candidates that are gone
 	incarnation int
 	wrong       error
 	sentinel    *peers.Sentinel // nil: there is none
@@ -74,21 +74,21 @@ func (g *Group) await(ctx context.Context, what string, done func() bool) error 
 
 // awaitLeader waits for a candidate other than old that begins to lead after a
 // time, and returns the first of them.
-func (g *Group) awaitLeader(ctx context.Context, after time.Duration, old *candidate) (found *candidate, span measure.Span, err error) {
+func (g *Group) awaitLeader(ctx context.Context, after time.Duration, old *candidate) (found *candidate, run witness.Run, err error) {
 	err = g.await(ctx, "a leader", func() bool {
 		for _, c := range g.present {
 			if c == old || c.out {
 				continue
 			}
-			for _, s := range c.track.Since(after) {
-				if found == nil || s.From < span.From {
-					found, span = c, s
+			for _, r := range c.track.Since(after) {
+				if found == nil || r.First.After < run.First.After {
+					found, run = c, r
 				}
 			}
 		}
 		return found != nil
 	})
-	return found, span, err
+	return found, run, err
 }
 
 // leader waits until a candidate leads, and returns it.
@@ -154,12 +154,10 @@ func (g *Group) Fill(ctx context.Context, size int) error {
 
 // remove removes a candidate whose process has ended, but keeps its track.
 func (g *Group) remove(c *candidate) {
-	<-c.process.Done()
-	<-c.heard
+	<-c.Done()
 	g.note(func() {
-		c.track.Cut()
 		g.present = slices.DeleteFunc(g.present, func(other *candidate) bool { return other == c })
-		g.past = append(g.past, &c.track)
+		g.past = append(g.past, c.track)
 	})
 }
 
@@ -169,7 +167,7 @@ func (g *Group) Close() {
 	present := slices.Clone(g.present)
 	g.mu.Unlock()
 	for _, c := range present {
-		_, _ = c.signal(syscall.SIGKILL)
+		c.Kill()
 		g.remove(c)
 	}
 	if g.sentinel != nil {
@@ -183,7 +181,7 @@ func (g *Group) Pids() []int {
 	defer g.mu.Unlock()
 	var pids []int
 	for _, c := range g.present {
-		pids = append(pids, c.process.Pid())
+		pids = append(pids, c.Pid())
 	}
 	return pids
 }
@@ -213,10 +211,8 @@ func (g *Group) Whole() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.present {
-		select {
-		case <-c.heard:
-			return fmt.Errorf("%s: the member on seat %d has ended; see %s.log", g.system.Name(), c.seat, g.name)
-		default:
+		if !c.Running() {
+			return fmt.Errorf("%s: the member on seat %d has ended; see %s.stderr", g.system.Name(), c.seat, c.Name)
 		}
 	}
 	return g.wrong
@@ -239,29 +235,37 @@ type Losses struct {
 
 // Losses returns the losses since a time.
 func (g *Group) Losses(since time.Duration) (l Losses) {
-	now := member.Now()
+	now := witness.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	tracks := slices.Clone(g.past)
+	var led []witness.Span
 	for _, c := range g.present {
-		tracks = append(tracks, &c.track)
-	}
-	var all []measure.Span
-	for i, t := range tracks {
-		for _, at := range t.Lost {
-			if at >= since {
-				l.Terms++
-			}
+		if last, ok := c.track.Last(); ok && c.track.Leads() {
+			led = append(led, witness.Span{From: last.First.After, To: now}) // it reports only now and then that it still leads
 		}
-		all = append(all, t.Bridged()...)
+	}
+	tracks := g.tracks()
+	for i, t := range tracks {
+		l.Terms += t.Lost(since)
+		led = append(led, t.Led()...)
 		for _, other := range tracks[:i] {
-			length, met := measure.Overlap(measure.Clip(t.Spans, since), measure.Clip(other.Spans, since))
+			length, met := witness.Together(t.Clip(since), other.Clip(since))
 			l.Double += length
 			if met {
 				l.Met++
 			}
 		}
 	}
-	l.Vacant, l.Longest = measure.Vacant(all, since, now)
+	vacant := witness.Without(witness.Span{From: since, To: now}, led)
+	l.Vacant, l.Longest = witness.Total(vacant), witness.Longest(vacant)
 	return l
+}
+
+// tracks returns those of all candidates there have been. The caller holds the lock.
+func (g *Group) tracks() []measure.Track {
+	tracks := slices.Clone(g.past)
+	for _, c := range g.present {
+		tracks = append(tracks, c.track)
+	}
+	return tracks
 }

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -10,27 +11,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/lab/bench/measure"
-	"github.com/goneli/neli/lab/bench/member"
+	"github.com/goneli/neli/lab/child"
+	"github.com/goneli/neli/lab/nursery"
+	"github.com/goneli/neli/lab/witness"
 )
 
-func led(spans ...measure.Span) *candidate {
-	c := &candidate{track: measure.Track{Spans: spans}}
-	for _, s := range spans {
-		if !s.Open {
-			c.track.Lost = append(c.track.Lost, s.To)
+// led is a candidate with these runs of leadership. The last one goes on if open.
+func led(open bool, runs ...witness.Run) *candidate {
+	c := &candidate{}
+	for i, r := range runs {
+		c.track = append(c.track, r)
+		if open && i == len(runs)-1 {
+			continue
 		}
+		end := witness.Window{Before: r.Last.After, After: r.Last.After}
+		c.track = append(c.track, witness.Run{Answer: witness.No, First: end, Last: end})
 	}
 	return c
 }
 
-func span(from, to time.Duration) measure.Span { return measure.Span{First: from, From: from, To: to} }
-
-func open(from, to time.Duration) measure.Span {
-	return measure.Span{First: from, From: from, To: to, Open: true}
-}
-
-func resumed(from, to time.Duration) measure.Span {
-	return measure.Span{First: from, From: from, To: to, Resumed: true}
+func run(from, to time.Duration) witness.Run {
+	return witness.Run{Answer: witness.NoToken, First: witness.Window{Before: from, After: from}, Last: witness.Window{Before: to, After: to}}
 }
 
 func of(present ...*candidate) *Group {
@@ -38,15 +39,15 @@ func of(present ...*candidate) *Group {
 }
 
 func TestAwaitLeader(t *testing.T) {
-	old, out := led(open(15, 20)), led(open(12, 20))
+	old, out := led(true, run(15, 20)), led(true, run(12, 20))
 	out.out = true
-	first, second, former := led(span(14, 16)), led(open(18, 20)), led(span(1, 5))
+	first, second, former := led(false, run(14, 16)), led(true, run(18, 20)), led(false, run(1, 5))
 	g := of(old, out, second, first, former)
 
-	found, s, err := g.awaitLeader(t.Context(), 10, old)
+	found, r, err := g.awaitLeader(t.Context(), 10, old)
 	require.NoError(t, err)
 	assert.Same(t, first, found, "the first that began since, even if it leads no more")
-	assert.EqualValues(t, 14, s.From)
+	assert.EqualValues(t, 14, r.First.After)
 
 	now, err := g.leader(t.Context())
 	require.NoError(t, err)
@@ -59,26 +60,28 @@ func TestAwaitLeader(t *testing.T) {
 }
 
 func TestNewsWakeWaiters(t *testing.T) {
-	g := of(led())
+	g := of(led(false))
 	go g.note(func() { g.present[0].track.Add(measure.Sample{Asked: 4, At: 5, Leads: true}) })
-	found, s, err := g.awaitLeader(t.Context(), 0, nil)
+	found, r, err := g.awaitLeader(t.Context(), 0, nil)
 	require.NoError(t, err)
 	assert.Same(t, g.present[0], found)
-	assert.EqualValues(t, 5, s.From)
+	assert.EqualValues(t, 5, r.First.After)
 }
 
 func TestOverlapsLeaveOutThoseOfAWake(t *testing.T) {
-	g := of(led(span(0, 10), resumed(30, 31)), led(open(20, 40)), led(span(5, 7)))
-	g.past = []*measure.Track{{Spans: []measure.Span{span(50, 60)}}}
+	woken := led(false, run(0, 10))
+	woken.track = measure.Track{run(0, 10), run(30, 31)} // it was stopped between
+	g := of(woken, led(true, run(20, 40)), led(false, run(5, 7)))
+	g.past = []measure.Track{{run(50, 60)}}
 	terms, overlaps := g.overlaps()
 	assert.Equal(t, 5, terms)
 	assert.Equal(t, 1, overlaps, "5 to 7; not 30 to 31, which is reported as a wake")
 }
 
 func TestLosses(t *testing.T) {
-	now := member.Now()
+	now := witness.Now()
 	began := now - time.Second
-	g := of(led(open(now-500*time.Millisecond, now)), led(span(began-time.Second, now-600*time.Millisecond)), led(span(0, began-1)))
+	g := of(led(true, run(now-500*time.Millisecond, now)), led(false, run(began-time.Second, now-600*time.Millisecond)), led(false, run(0, began-1)))
 	l := g.Losses(began)
 	assert.Equal(t, 1, l.Terms, "the one before does not count")
 	assert.Equal(t, 100*time.Millisecond, l.Vacant)
@@ -86,8 +89,8 @@ func TestLosses(t *testing.T) {
 	assert.Zero(t, l.Double)
 	assert.Zero(t, l.Met)
 
-	beside := led(span(now-400*time.Millisecond, now-370*time.Millisecond), span(now-200*time.Millisecond, now-190*time.Millisecond))
-	g.past = append(g.past, &beside.track)
+	beside := led(false, run(now-400*time.Millisecond, now-370*time.Millisecond), run(now-200*time.Millisecond, now-190*time.Millisecond))
+	g.past = append(g.past, beside.track)
 	l = g.Losses(began)
 	assert.Equal(t, 3, l.Terms)
 	assert.Equal(t, 40*time.Millisecond, l.Double, "of both terms together")
@@ -95,11 +98,18 @@ func TestLosses(t *testing.T) {
 }
 
 func TestWhole(t *testing.T) {
-	there, gone := led(), led()
-	there.heard, gone.heard = make(chan struct{}), make(chan struct{})
-	g := of(there, gone)
-	assert.NoError(t, g.Whole())
-	close(gone.heard)
+	n, err := nursery.New("")
+	require.NoError(t, err)
+	defer n.Close()
+	start := func(script string) *candidate {
+		c := led(false)
+		c.Process, err = child.New(exec.Command("sh", "-c", script), "parameters", child.Options{Nursery: n, Dir: t.TempDir(), Name: "m"})
+		require.NoError(t, err)
+		return c
+	}
+	there, gone := start("read parameters; read more"), start("read parameters")
 	gone.seat = 7
-	assert.ErrorContains(t, g.Whole(), "seat 7")
+	<-gone.Done()
+	assert.NoError(t, of(there).Whole())
+	assert.ErrorContains(t, of(there, gone).Whole(), "seat 7")
 }

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/goneli/neli/lab/bench/measure"
 	"github.com/goneli/neli/lab/bench/member"
 	"github.com/goneli/neli/lab/bench/peers"
 	"github.com/goneli/neli/lab/bench/probe"
@@ -250,24 +249,18 @@ func (s *series) fail(what string, err error) {
 	s.Log("%s: %s: %v", s.system.Name(), what, err)
 }
 
-// overlaps counts terms, and pairs of terms that overlap. A span that continues after a gap is not
-// counted: leaders that were woken have figures of their own.
+// overlaps counts terms, and pairs of terms that overlap. A run that goes on after a gap is not
+// counted: wakes have figures of their own.
 func (g *Group) overlaps() (terms, overlaps int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	tracks := slices.Clone(g.past)
-	for _, c := range g.present {
-		tracks = append(tracks, &c.track)
-	}
+	tracks := g.tracks()
 	for i, t := range tracks {
-		terms += len(t.Spans)
+		terms += len(t.All())
 		for _, other := range tracks[:i] {
-			for _, a := range t.Spans {
-				for _, b := range other.Spans {
-					if a.Resumed || b.Resumed {
-						continue
-					}
-					if _, met := measure.Overlap([]measure.Span{a}, []measure.Span{b}); met {
+			for _, a := range t.Fresh() {
+				for _, b := range other.Fresh() {
+					if a.Meets(b) {
 						overlaps++
 					}
 				}

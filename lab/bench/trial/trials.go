@@ -11,6 +11,7 @@ import (
 	"github.com/goneli/neli/lab/bench/member"
 	"github.com/goneli/neli/lab/bench/peers"
 	"github.com/goneli/neli/lab/pause"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // Do carries out one trial with a group of three, and restores the group to three members.
@@ -38,14 +39,14 @@ func (g *Group) first(ctx context.Context, r *Results) error {
 	g.every = min(g.every, swift) // this is the group's only trial
 	var began time.Duration
 	err := g.calmly(func() error {
-		began = member.Now()
+		began = witness.Now()
 		_, err := g.start(ctx, 0, 1, 2)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	leader, span, err := g.awaitLeader(ctx, began, nil)
+	leader, run, err := g.awaitLeader(ctx, began, nil)
 	if err != nil {
 		return err
 	}
@@ -54,9 +55,9 @@ func (g *Group) first(ctx context.Context, r *Results) error {
 		return err
 	}
 	r.take(func() {
-		r.First = append(r.First, measure.Milliseconds(span.From-began))
+		r.First = append(r.First, measure.Milliseconds(run.First.After-began))
 		if learnt.Metadata > 0 {
-			r.FirstRead = append(r.FirstRead, measure.Milliseconds(span.From-learnt.Metadata))
+			r.FirstRead = append(r.FirstRead, measure.Milliseconds(run.First.After-learnt.Metadata))
 		}
 	})
 	return nil
@@ -84,15 +85,15 @@ func (g *Group) restart(ctx context.Context, r *Results) error {
 	if g.system.Inside {
 		seats = []int{0, 1, 2}
 	}
-	began := member.Now()
+	began := witness.Now()
 	if _, err := g.start(ctx, seats...); err != nil {
 		return err
 	}
-	_, span, err := g.awaitLeader(ctx, began, nil)
+	_, run, err := g.awaitLeader(ctx, began, nil)
 	if err != nil {
 		return err
 	}
-	r.take(func() { r.Restarted = append(r.Restarted, measure.Milliseconds(span.From-began)) })
+	r.take(func() { r.Restarted = append(r.Restarted, measure.Milliseconds(run.First.After-began)) })
 	return g.sample(ctx, usual)
 }
 
@@ -103,9 +104,9 @@ func (g *Group) others(than *candidate) []*candidate {
 	return slices.DeleteFunc(slices.Clone(g.present), func(c *candidate) bool { return c == than })
 }
 
-// strike sends the leader a signal, and waits for the next leader. If the lease is so short that starting another
-// process would disturb the trial, no process is started meanwhile.
-func (g *Group) strike(ctx context.Context, old *candidate, s syscall.Signal) (at time.Duration, next measure.Span, err error) {
+// strike sends the leader a signal, and waits for the next leader. If the lease is so short that the start of another process
+// would disturb the trial, none is started meanwhile.
+func (g *Group) strike(ctx context.Context, old *candidate, s syscall.Signal) (at time.Duration, next witness.Run, err error) {
 	if g.system.Lease <= brief {
 		g.calm.Lock()
 		defer g.calm.Unlock()
@@ -138,7 +139,7 @@ func (g *Group) kill(ctx context.Context, r *Results) error {
 	if err != nil {
 		return err
 	}
-	at, span, err := g.strike(ctx, old, syscall.SIGKILL)
+	at, run, err := g.strike(ctx, old, syscall.SIGKILL)
 	g.remove(old)
 	if err != nil {
 		return err
@@ -147,7 +148,7 @@ func (g *Group) kill(ctx context.Context, r *Results) error {
 	if g.far(old) {
 		killed = &r.FarKilled
 	}
-	r.take(func() { *killed = append(*killed, measure.Milliseconds(span.From-at)) })
+	r.take(func() { *killed = append(*killed, measure.Milliseconds(run.First.After-at)) })
 	return nil
 }
 
@@ -160,15 +161,15 @@ func (g *Group) stop(ctx context.Context, r *Results) error {
 	if err != nil {
 		return err
 	}
-	at, span, err := g.strike(ctx, old, syscall.SIGSTOP)
+	at, run, err := g.strike(ctx, old, syscall.SIGSTOP)
 	if err == nil {
-		// This is also long enough for the sampler to notice the gap.
-		err = pause.For(ctx, at+max(g.system.Lease*5/4, 3*member.Gap)-member.Now())
+		// Also long enough for the sampler to notice the gap.
+		err = pause.For(ctx, at+max(g.system.Lease*5/4, 3*member.Gap)-witness.Now())
 	}
 	if err != nil {
 		return err
 	}
-	return g.wake(ctx, r, old, measure.Milliseconds(span.From-at))
+	return g.wake(ctx, r, old, measure.Milliseconds(run.First.After-at))
 }
 
 // wake resumes a suspended leader, and records what it answers.
@@ -186,9 +187,9 @@ func (g *Group) wake(ctx context.Context, r *Results, old *candidate, stopped fl
 	if _, err := old.do(ctx, member.Command{Do: member.DoReady}); err != nil {
 		return err
 	}
-	var spans []measure.Span
-	g.note(func() { spans = old.track.Since(woken) })
-	double, met, err := g.both(ctx, old, spans)
+	var runs witness.Runs
+	g.note(func() { runs = old.track.Since(woken) })
+	double, met, err := g.both(ctx, old, runs)
 	if err != nil {
 		return err
 	}
@@ -203,21 +204,21 @@ func (g *Group) wake(ctx context.Context, r *Results, old *candidate, stopped fl
 	return nil
 }
 
-// both returns for how long a woken leader and another one led at once. It waits until the others
-// have reported.
-func (g *Group) both(ctx context.Context, old *candidate, woken []measure.Span) (double time.Duration, met bool, err error) {
-	now := member.Now()
+// both returns for how long a woken leader and others led at once. It waits until the others have
+// reported.
+func (g *Group) both(ctx context.Context, old *candidate, woken witness.Runs) (double time.Duration, met bool, err error) {
+	now := witness.Now()
 	err = g.await(ctx, "news of the leader", func() bool {
 		return slices.ContainsFunc(g.present, func(c *candidate) bool {
 			last, ok := c.track.Last()
-			return ok && last.To >= now
+			return ok && last.Last.Before >= now
 		})
 	})
 	g.note(func() {
 		old.out = false
 		for _, c := range g.present {
 			if c != old {
-				length, m := measure.Overlap(woken, c.track.Spans)
+				length, m := witness.Together(woken, c.track.All())
 				double, met = double+length, met || m
 			}
 		}
@@ -246,7 +247,7 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 		}
 	}
 	g.note(func() { old.out = true })
-	asked := member.Now()
+	asked := witness.Now()
 	if _, err := old.do(ctx, member.Command{Do: member.DoClose}); err != nil {
 		return err
 	}
@@ -265,8 +266,8 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 	}
 	r.take(func() {
 		r.Trips = append(r.Trips, trips...)
-		r.Asked = append(r.Asked, measure.Milliseconds(next.From-asked))
-		*gap = append(*gap, measure.Milliseconds(max(0, next.From-last.To)))
+		r.Asked = append(r.Asked, measure.Milliseconds(next.First.After-asked))
+		*gap = append(*gap, measure.Milliseconds(max(0, next.First.After-last.Last.Before)))
 	})
 	return g.sample(ctx, g.every)
 }
@@ -278,7 +279,7 @@ func (g *Group) join(ctx context.Context, r *Results) error {
 		return err
 	}
 	const seat = peers.Size
-	began := member.Now()
+	began := witness.Now()
 	fourth, err := g.enter(ctx, leader, seat)
 	if err == nil {
 		err = pause.For(ctx, g.system.Settle)

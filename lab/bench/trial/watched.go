@@ -9,6 +9,7 @@ import (
 	"github.com/goneli/neli/lab/bench/member"
 	"github.com/goneli/neli/lab/bench/peers"
 	"github.com/goneli/neli/lab/pause"
+	"github.com/goneli/neli/lab/witness"
 )
 
 // Groups with a sentinel beside their members. The sentinel is a process of its own, too.
@@ -46,9 +47,9 @@ func (g *Group) tenured(ctx context.Context) (*candidate, error) {
 			return nil, err
 		}
 		var since time.Duration
-		g.note(func() { span, _ := c.track.Last(); since = span.From })
+		g.note(func() { run, _ := c.track.Last(); since = run.First.After })
 		// The sentinel's count begins when it has read the Claim, which may be somewhat later.
-		left := since + g.system.Lease*11/10 - member.Now()
+		left := since + g.system.Lease*11/10 - witness.Now()
 		if left <= 0 {
 			return c, nil
 		}
@@ -98,7 +99,7 @@ func (g *Group) succeeded(ctx context.Context, old *candidate) (float64, error) 
 	}
 	_, next, err := g.awaitLeader(ctx, at, old)
 	g.remove(old)
-	return measure.Milliseconds(next.From - at), err
+	return measure.Milliseconds(next.First.After - at), err
 }
 
 // killBoth kills the sentinel and then, at once, the leader, as when a machine dies.
@@ -147,6 +148,6 @@ func (g *Group) lone(ctx context.Context, r *Results) error {
 	if err != nil {
 		return err
 	}
-	r.take(func() { r.Lone = append(r.Lone, measure.Milliseconds(next.From-at)) })
+	r.take(func() { r.Lone = append(r.Lone, measure.Milliseconds(next.First.After-at)) })
 	return g.sample(ctx, usual)
 }

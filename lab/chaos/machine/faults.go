@@ -67,7 +67,7 @@ func (m *machine) aim(p plan.Part, others []aim) aim {
 	}
 	if p.Action == plan.Transfer {
 		a.to = free(p.To, map[string]bool{host: true})
-		a.name = m.guest(a.to).name // the present process; it may end before the transfer
+		a.name = m.guest(a.to).Name // the present process, even if it ends before the transfer
 	}
 	return a
 }
@@ -108,18 +108,18 @@ func (m *machine) inflict(ctx context.Context, p plan.Part, a aim) error {
 	host := a.host
 	switch p.Action {
 	case plan.KillMember:
-		m.guest(host).kill()
+		m.guest(host).Kill()
 		if err := pause.For(ctx, p.Hold); err != nil {
 			return err
 		}
 		return m.enlist(host)
 	case plan.StopMember:
 		g := m.guest(host)
-		if err := g.suspend(); err != nil {
+		if _, err := g.Suspend(); err != nil {
 			return err
 		}
 		held := pause.For(ctx, p.Hold)
-		if err := g.wake(); err != nil {
+		if _, err := g.Wake(); err != nil {
 			return err
 		}
 		return held
@@ -152,8 +152,8 @@ func (m *machine) restartMembers(ctx context.Context, hosts []string) error {
 	for _, host := range hosts {
 		g := m.guest(host)
 		if !m.leave(g, closing) {
-			m.complain("%s: Close did not return within %v", g.name, closing)
-			g.kill()
+			m.complain("%s: Close did not return within %v", g.Name, closing)
+			g.Kill()
 		}
 		if err := m.enlist(host); err != nil {
 			return err

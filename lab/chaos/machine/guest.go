@@ -1,42 +1,30 @@
 package machine
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/goneli/neli/lab/chaos/history"
 	"github.com/goneli/neli/lab/chaos/member"
 	"github.com/goneli/neli/lab/chaos/wire"
+	"github.com/goneli/neli/lab/child"
+	"github.com/goneli/neli/lab/nursery"
 	"github.com/goneli/neli/lab/witness"
 )
 
 // A guest is one incarnation of a member, as the runner sees it.
 type guest struct {
-	host    string
-	name    string
-	cmd     *exec.Cmd
-	stdin   io.WriteCloser
-	samples *witness.Samples
-	born    time.Duration
-	done    chan struct{} // closed when the process has ended and its output was read
+	*child.Process
+	host string
 
 	mu     sync.Mutex
-	died   time.Duration // witness.Never while it runs
-	killed bool
-	stops  []witness.Span // To is Never while it is stopped
 	ops    map[int64]*history.Op
 	order  []int64
 	orders map[int64]*history.Order
@@ -46,92 +34,33 @@ type guest struct {
 	// replaced is its report of how many files it has lost.
 	replaced *member.Line
 	ended    []string // Leads that returned before Close
-	garbled  error
 }
 
 // newGuest starts a member on a host, in a PID namespace of its own if namespace is set. Its output and its
 // log are also written to dir.
-func newGuest(host *wire.Host, dir string, params member.Params, namespace bool) (*guest, error) {
-	fd, err := unix.MemfdCreate(params.Name, unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("making memory to share: %w", err)
-	}
-	shared := os.NewFile(uintptr(fd), params.Name)
-	defer shared.Close() // the mapping keeps the memory
-	samples, err := witness.Open(shared)
-	if err != nil {
-		return nil, err
-	}
-	create := func(what string) (*os.File, error) {
-		return os.Create(filepath.Join(dir, params.Name+what))
-	}
-	var files [3]*os.File
-	for i, what := range []string{".log", ".jsonl", ".stderr"} {
-		if files[i], err = create(what); err != nil {
-			return nil, err
-		}
-	}
-	log, told, stderr := files[0], files[1], files[2]
-	defer log.Close()
-	defer stderr.Close()
+func newGuest(n *nursery.Nursery, host *wire.Host, dir string, params member.Params, namespace bool) (*guest, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{host: host.Name, name: params.Name, samples: samples, died: witness.Never,
-		done: make(chan struct{}), ops: map[int64]*history.Op{}, orders: map[int64]*history.Order{}}
-	g.cmd = exec.Command(exe)
-	g.cmd.Env = append(os.Environ(), member.Env+"=1")
-	g.cmd.Stderr = stderr
-	g.cmd.ExtraFiles = []*os.File{shared, log}
+	g := &guest{host: host.Name, ops: map[int64]*history.Op{}, orders: map[int64]*history.Order{}}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), member.Env+"=1")
 	if namespace {
-		g.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	}
-	stdout, err := g.cmd.StdoutPipe()
-	if err != nil {
+	g.Process, err = child.New(cmd, params, child.Options{Nursery: n, Dir: dir, Name: params.Name, Keep: true, By: host.Start, Hear: g.hear})
+	if g.Process == nil {
 		return nil, err
 	}
-	if g.stdin, err = g.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	g.born = witness.Now()
-	if err := host.Start(g.cmd); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", params.Name, err)
-	}
-	go g.live(stdout, told)
-	return g, g.say(params)
+	return g, err
 }
 
-// live reads the member's output until the member ends.
-func (g *guest) live(stdout io.Reader, told *os.File) {
-	defer close(g.done)
-	defer told.Close()
-	lines := bufio.NewScanner(io.TeeReader(stdout, told))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var line member.Line
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			g.mu.Lock()
-			g.garbled = fmt.Errorf("%s wrote %q: %w", g.name, lines.Text(), err)
-			g.mu.Unlock()
-			continue
-		}
-		g.hear(line)
+func (g *guest) hear(text []byte) error {
+	var line member.Line
+	if err := json.Unmarshal(text, &line); err != nil {
+		return err
 	}
-	if err := lines.Err(); err != nil { // nothing is read any more, so the member may block when it writes
-		g.mu.Lock()
-		g.garbled = fmt.Errorf("reading what %s wrote: %w", g.name, err)
-		g.mu.Unlock()
-	}
-	_ = g.cmd.Wait() // the status adds nothing: the runner killed it, or complaints reports it
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.died = witness.Now()
-	g.endStop(g.died)
-	g.endAil(g.died)
-}
-
-func (g *guest) hear(line member.Line) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch line.Say {
@@ -145,7 +74,7 @@ func (g *guest) hear(line member.Line) {
 	case member.SayID:
 		g.id = line.Text
 	case member.SayHealth:
-		g.endAil(line.At)
+		g.recover(line.At)
 		if line.Text != member.DoBeWell {
 			ail := history.Ail{Span: witness.Span{From: line.At, To: witness.Never}, Hangs: line.Text == member.DoHang}
 			g.ails = append(g.ails, ail)
@@ -157,76 +86,11 @@ func (g *guest) hear(line member.Line) {
 	case member.SayEnded:
 		g.ended = append(g.ended, fmt.Sprintf("%s Lead: %s", history.ModeName(line.Mode), line.Text))
 	}
-}
-
-func (g *guest) say(v any) error {
-	b, err := json.Marshal(v)
-	if err == nil {
-		_, err = g.stdin.Write(append(b, '\n'))
-	}
-	if err != nil {
-		return fmt.Errorf("sending a command to %s: %w", g.name, err)
-	}
 	return nil
 }
 
-func (g *guest) running() bool {
-	select {
-	case <-g.done:
-		return false
-	default:
-		return true
-	}
-}
-
-// kill ends the member as a crash would.
-func (g *guest) kill() {
-	g.mu.Lock()
-	g.killed = true
-	g.mu.Unlock()
-	_ = g.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
-	<-g.done
-}
-
-// suspend sends the member SIGSTOP.
-func (g *guest) suspend() error {
-	g.silence()
-	return g.cmd.Process.Signal(syscall.SIGSTOP)
-}
-
-// silence notes that the member does nothing from now on.
-func (g *guest) silence() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.stops = append(g.stops, witness.Span{From: witness.Now(), To: witness.Never})
-}
-
-// thawed notes that the member continues.
-func (g *guest) thawed() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.endStop(witness.Now())
-}
-
-// wake sends the member SIGCONT.
-func (g *guest) wake() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.endStop(witness.Now())
-	err := g.cmd.Process.Signal(syscall.SIGCONT)
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	return err
-}
-
-func (g *guest) endStop(at time.Duration) {
-	if n := len(g.stops); n > 0 && g.stops[n-1].To == witness.Never {
-		g.stops[n-1].To = at
-	}
-}
-
-func (g *guest) endAil(at time.Duration) {
+// recover notes that the member is well, or has ended.
+func (g *guest) recover(at time.Duration) {
 	if n := len(g.ails); n > 0 && g.ails[n-1].To == witness.Never {
 		g.ails[n-1].To = at
 	}
@@ -247,21 +111,14 @@ func (g *guest) obeyed(id int64) bool {
 	return o != nil && o.Returned != witness.Never
 }
 
-// answers returns the member's current answer for a role: witness.No if it does not lead, is
-// suspended or has ended.
-func (g *guest) answers(mode, role int) int64 {
-	r, ok := g.samples.Latest(mode, role)
-	if !ok || !g.running() || witness.Now()-r.Last.After > 200*time.Millisecond {
-		return witness.No
-	}
-	return r.Answer
-}
+// answers returns the member's current answer for a role.
+func (g *guest) answers(mode, role int) int64 { return g.Answers(mode, role, 200*time.Millisecond) }
 
 // firstAfter returns the lowest token, higher than the given one, under which the member has led a
 // role of exclusive mode, or No.
 func (g *guest) firstAfter(role int, token int64) int64 {
 	first := witness.No
-	for _, r := range g.samples.Runs().Of(history.Exclusive, role) {
+	for _, r := range g.Samples.Runs().Of(history.Exclusive, role) {
 		if r.Answer > token && (first == witness.No || r.Answer < first) {
 			first = r.Answer
 		}
@@ -273,9 +130,9 @@ func (g *guest) firstAfter(role int, token int64) int64 {
 func (g *guest) life() history.Life {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return history.Life{Host: g.host, Member: g.name, Born: g.born, Died: g.died, Killed: g.killed,
-		Runs: g.samples.Runs(), Stops: append([]witness.Span(nil), g.stops...),
-		Ails: append([]history.Ail(nil), g.ails...)}
+	g.recover(g.Died())
+	return history.Life{Host: g.host, Member: g.Name, Born: g.Born, Died: g.Died(), Killed: g.Killed(),
+		Runs: g.Samples.Runs(), Stops: g.Stops(), Ails: slices.Clone(g.ails)}
 }
 
 // told returns the orders that the member was given.
@@ -305,19 +162,19 @@ func (g *guest) operations() []history.Op {
 func (g *guest) complaints() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	out := append([]string(nil), g.ended...)
-	if g.garbled != nil {
-		out = append(out, g.garbled.Error())
+	out := slices.Clone(g.ended)
+	if err := g.Garbled(); err != nil {
+		out = append(out, err.Error())
 	}
 	switch {
-	case g.killed:
+	case g.Killed():
 	case g.closed == nil:
-		out = append(out, fmt.Sprintf("ended by itself: %s", g.cmd.ProcessState))
+		out = append(out, fmt.Sprintf("ended by itself: %s", g.State()))
 	case g.closed.Text != "":
 		out = append(out, "Close: "+g.closed.Text)
 	}
 	for i := range out {
-		out[i] = g.name + ": " + out[i]
+		out[i] = g.Name + ": " + out[i]
 	}
 	return out
 }

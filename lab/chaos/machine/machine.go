@@ -22,7 +22,9 @@ import (
 	"github.com/goneli/neli/lab/chaos/plan"
 	"github.com/goneli/neli/lab/chaos/store"
 	"github.com/goneli/neli/lab/chaos/wire"
+	"github.com/goneli/neli/lab/child"
 	"github.com/goneli/neli/lab/kafkatest"
+	"github.com/goneli/neli/lab/nursery"
 	"github.com/goneli/neli/lab/pause"
 	"github.com/goneli/neli/lab/witness"
 )
@@ -117,6 +119,7 @@ type Outcome struct {
 
 type machine struct {
 	Options
+	nursery *nursery.Nursery
 	net     *wire.Net
 	store   *store.Server
 	cluster *kafkatest.Cluster
@@ -128,7 +131,7 @@ type machine struct {
 	mu      sync.Mutex
 	guests  []*guest          // present and former
 	present map[string]*guest // by host
-	keepers map[string]*keeper
+	keepers map[string]*child.Process
 	faults  []history.Fault
 	wrong   []string
 }
@@ -175,7 +178,7 @@ func MemberHosts() []string {
 
 // Run does a whole run. An error means that the run has no result.
 func Run(ctx context.Context, o Options) (*Outcome, error) {
-	m := &machine{Options: o, present: map[string]*guest{}, keepers: map[string]*keeper{}, leaning: plan.LeaningOf(o.Seed)}
+	m := &machine{Options: o, present: map[string]*guest{}, keepers: map[string]*child.Process{}, leaning: plan.LeaningOf(o.Seed)}
 	defer m.close()
 	if err := m.build(ctx); err != nil {
 		return nil, fmt.Errorf("building the cluster: %w", err)
@@ -201,6 +204,9 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 }
 
 func (m *machine) build(ctx context.Context) (err error) {
+	if m.nursery, err = nursery.New(""); err != nil {
+		return err
+	}
 	if m.net, err = wire.New(m.Seed, append([]string{hostRunner}, m.FaultHosts()...)...); err != nil {
 		return err
 	}
@@ -292,7 +298,7 @@ func (m *machine) enlist(host string) error {
 	} else {
 		params.Bootstrap = m.cluster.Bootstrap()
 	}
-	g, err := newGuest(m.net.Host(host), filepath.Join(m.Dir, MembersDir), params, m.Sentinels && apart[host].member)
+	g, err := newGuest(m.nursery, m.net.Host(host), filepath.Join(m.Dir, MembersDir), params, m.Sentinels && apart[host].member)
 	if g != nil {
 		m.guests = append(m.guests, g)
 		m.present[host] = g
@@ -362,8 +368,8 @@ func (m *machine) dismiss() {
 		g := m.guest(host)
 		leaving.Go(func() {
 			if !m.leave(g, closing) {
-				m.complain("%s: Close did not return within %v", g.name, closing)
-				g.kill()
+				m.complain("%s: Close did not return within %v", g.Name, closing)
+				g.Kill()
 			}
 		})
 	}
@@ -372,13 +378,13 @@ func (m *machine) dismiss() {
 
 // leave closes a member, and waits until its process ends.
 func (m *machine) leave(g *guest, within time.Duration) bool {
-	if err := g.say(member.Command{Do: member.DoClose}); err != nil {
-		return !g.running() // complaints reports that
+	if err := g.Say(member.Command{Do: member.DoClose}); err != nil {
+		return !g.Running() // complaints reports that
 	}
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
-	case <-g.done:
+	case <-g.Done():
 		return true
 	case <-timer.C:
 		return false
@@ -416,10 +422,13 @@ func (m *machine) collect(ctx context.Context, record history.Record) (*Outcome,
 // close kills everything that still runs, whatever state it is in, and keeps the brokers' logs.
 func (m *machine) close() {
 	for _, g := range m.guests {
-		g.kill()
+		g.Kill()
 	}
 	for _, k := range m.keepers {
-		k.kill()
+		k.Kill()
+	}
+	if m.nursery != nil {
+		m.nursery.Close()
 	}
 	if m.groups != nil {
 		m.groups.close()

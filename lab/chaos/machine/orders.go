@@ -25,10 +25,10 @@ func (m *machine) order(ctx context.Context, p plan.Part, a aim) error {
 		c.Do, c.Role, c.To = member.DoTransfer, p.Role, a.name
 	}
 	g := m.guest(a.host)
-	if err := g.say(c); err != nil {
+	if err := g.Say(c); err != nil {
 		return nil // the member has ended: another part killed it, or complaints reports it
 	}
-	pause.Until(ctx, obeying, func() bool { return g.obeyed(c.ID) || !g.running() })
+	pause.Until(ctx, obeying, func() bool { return g.obeyed(c.ID) || !g.Running() })
 	return ctx.Err()
 }
 
@@ -48,11 +48,11 @@ func (m *machine) ail(ctx context.Context, p plan.Part, host string) error {
 				return err
 			}
 		}
-		if err := g.say(member.Command{Do: do}); err != nil {
+		if err := g.Say(member.Command{Do: do}); err != nil {
 			return nil // the member has ended: complaints reports it
 		}
 		held := pause.For(ctx, hold)
-		if err := g.say(member.Command{Do: member.DoBeWell}); err != nil {
+		if err := g.Say(member.Command{Do: member.DoBeWell}); err != nil {
 			return nil
 		}
 		if held != nil {
@@ -104,7 +104,7 @@ func (m *machine) pinned() bool {
 			continue
 		}
 		if host, ok := m.leader(history.Exclusive, o.Role); ok {
-			if g := m.guest(host); g.name == o.To && g.answers(history.Exclusive, o.Role) == g.firstAfter(o.Role, o.Token) {
+			if g := m.guest(host); g.Name == o.To && g.answers(history.Exclusive, o.Role) == g.firstAfter(o.Role, o.Token) {
 				return true
 			}
 		}

@@ -24,10 +24,10 @@ const doing = 5 * time.Second
 // since the faults would then not test what they are for.
 func (m *machine) checkNamespaces() {
 	for host, is := range apart {
-		if is.member && !first(m.guest(host).cmd.Process.Pid) {
+		if is.member && !first(m.guest(host).Pid()) {
 			m.complain("the member of %s has no PID namespace of its own", host)
 		}
-		if is.sentinel && !first(m.keeper(host).cmd.Process.Pid) {
+		if is.sentinel && !first(m.keeper(host).Pid()) {
 			m.complain("the sentinel of %s has no PID namespace of its own", host)
 		}
 	}
@@ -49,11 +49,11 @@ func (m *machine) inflictProcess(ctx context.Context, p plan.Part, host string) 
 	case plan.FreezeMember:
 		return m.freeze(ctx, g, p.Hold)
 	case plan.CloseFiles:
-		if err := g.say(member.Command{Do: member.DoReplace}); err != nil {
-			return nil // the member has ended: complaints reports it
+		if err := g.Say(member.Command{Do: member.DoReplace}); err != nil {
+			return nil // it has ended, which is a finding
 		}
-		if !pause.Until(ctx, doing, func() bool { return g.lost() > 0 || !g.running() }) && ctx.Err() == nil {
-			m.complain("%s has not lost the file of its connection to the sentinel", g.name)
+		if !pause.Until(ctx, doing, func() bool { return g.lost() > 0 || !g.Running() }) && ctx.Err() == nil {
+			m.complain("%s has not lost the file of its connection to the sentinel", g.Name)
 		}
 		return pause.For(ctx, p.Hold)
 	default:
@@ -64,20 +64,20 @@ func (m *machine) inflictProcess(ctx context.Context, p plan.Part, host string) 
 // replaceProgram has a member execute another program for a while. Then it kills the process and
 // starts a new member.
 func (m *machine) replaceProgram(ctx context.Context, g *guest, hold time.Duration) error {
-	if err := g.say(member.Command{Do: member.DoExec}); err != nil {
-		return nil // the member has ended: complaints reports it
+	if err := g.Say(member.Command{Do: member.DoExec}); err != nil {
+		return nil // it has ended, which is a finding
 	}
-	g.silence()
-	comm := fmt.Sprintf("/proc/%d/comm", g.cmd.Process.Pid)
+	g.Silence()
+	comm := fmt.Sprintf("/proc/%d/comm", g.Pid())
 	another := func() bool { name, _ := os.ReadFile(comm); return string(name) == "sleep\n" }
 	if !pause.Until(ctx, doing, another) && ctx.Err() == nil {
-		m.complain("%s has not executed another program", g.name)
+		m.complain("%s has not executed another program", g.Name)
 	}
 	held := pause.For(ctx, hold)
 	if held == nil && !another() {
-		m.complain("%s, which had executed another program, has ended by itself", g.name)
+		m.complain("%s, which had executed another program, has ended by itself", g.Name)
 	}
-	g.kill()
+	g.Kill()
 	if held != nil {
 		return held
 	}
@@ -109,17 +109,17 @@ func (m *machine) freeze(ctx context.Context, g *guest, hold time.Duration) (err
 			continue
 		}
 		write := func(dir, file, text string) error { return os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600) }
-		pid := fmt.Sprint(g.cmd.Process.Pid)
+		pid := fmt.Sprint(g.Pid())
 		if err := write(dir, "cgroup.procs", pid); err != nil {
 			return errors.Join(err, os.Remove(dir))
 		}
-		g.silence()
+		g.Silence()
 		err := write(dir, f.file, f.on)
 		if err == nil {
 			err = pause.For(ctx, hold)
 		}
 		err = errors.Join(err, write(dir, f.file, f.off))
-		g.thawed()
+		g.Thaw()
 		return errors.Join(err, write(filepath.Dir(dir), "cgroup.procs", pid), os.Remove(dir))
 	}
 	return fmt.Errorf("no cgroup can be frozen here: %w", err)

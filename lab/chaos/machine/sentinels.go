@@ -2,9 +2,7 @@ package machine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"github.com/goneli/neli/lab/chaos/member"
 	"github.com/goneli/neli/lab/chaos/plan"
 	"github.com/goneli/neli/lab/chaos/sentinel"
+	"github.com/goneli/neli/lab/child"
 	"github.com/goneli/neli/lab/pause"
 )
 
@@ -23,14 +22,7 @@ var apart = map[string]struct{ member, sentinel bool }{
 	"m2": {member: true}, "m3": {sentinel: true}, "m4": {member: true, sentinel: true},
 }
 
-// A keeper is a sentinel on a member's host.
-type keeper struct {
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	done  chan struct{}
-}
-
-// socket returns where the sentinel of a host listens; "" without sentinels.
+// socket is where the sentinel of a host listens; "" without sentinels.
 func (m *machine) socket(host string) string {
 	if !m.Sentinels {
 		return ""
@@ -46,79 +38,52 @@ func (m *machine) post(host string) error {
 	} else {
 		params.Bootstrap = m.cluster.Bootstrap()
 	}
-	log, err := os.OpenFile(filepath.Join(m.Dir, MembersDir, params.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	exe, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	k := &keeper{cmd: exec.Command(exe), done: make(chan struct{})}
-	k.cmd.Env = append(os.Environ(), sentinel.Env+"=1")
-	k.cmd.Stderr = log
-	if k.stdin, err = k.cmd.StdinPipe(); err != nil {
-		return err
-	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), sentinel.Env+"=1")
 	if apart[host].sentinel {
-		k.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	}
-	if err := m.net.Host(host).Start(k.cmd); err != nil {
-		return fmt.Errorf("starting the sentinel of %s: %w", host, err)
+	k, err := child.New(cmd, params, child.Options{Nursery: m.nursery, Dir: filepath.Join(m.Dir, MembersDir), Name: params.Name, By: m.net.Host(host).Start})
+	if k != nil {
+		m.mu.Lock()
+		m.keepers[host] = k
+		m.mu.Unlock()
 	}
-	go func() {
-		_ = k.cmd.Wait() // the status adds nothing: the runner killed it, or inflictSentinel complains
-		close(k.done)
-	}()
-	m.mu.Lock()
-	m.keepers[host] = k
-	m.mu.Unlock()
-	return json.NewEncoder(k.stdin).Encode(params)
+	return err
 }
 
-func (m *machine) keeper(host string) *keeper {
+func (m *machine) keeper(host string) *child.Process {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.keepers[host]
 }
 
-func (k *keeper) running() bool {
-	select {
-	case <-k.done:
-		return false
-	default:
-		return true
-	}
-}
-
-func (k *keeper) kill() {
-	_ = k.cmd.Process.Kill() // it may have ended
-	<-k.done
-}
-
 // inflictSentinel carries out a fault of a host's sentinel.
 func (m *machine) inflictSentinel(ctx context.Context, p plan.Part, host string) error {
 	k := m.keeper(host)
-	if !k.running() {
-		m.complain("the sentinel of %s has ended by itself: %s", host, k.cmd.ProcessState)
+	if !k.Running() {
+		m.complain("the sentinel of %s has ended by itself: %s", host, k.State())
 		return m.post(host)
 	}
 	held, cancel := context.WithTimeout(ctx, p.Hold)
 	defer cancel()
 	switch p.Action {
 	case plan.KillSentinel:
-		k.kill()
+		k.Kill()
 		if err := pause.For(ctx, p.Hold); err != nil {
 			return err
 		}
 		return m.post(host)
 	case plan.StopSentinel:
-		if err := k.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		if _, err := k.Suspend(); err != nil {
 			return err
 		}
 		err := pause.For(ctx, p.Hold)
-		if woken := k.cmd.Process.Signal(syscall.SIGCONT); woken != nil {
+		if _, woken := k.Wake(); woken != nil {
 			return woken
 		}
 		return err
@@ -137,7 +102,7 @@ func (m *machine) inflictSentinel(ctx context.Context, p plan.Part, host string)
 
 // victim describes a host's member by what every reader of the topic knows.
 func (m *machine) victim(host string) sentinel.Victim {
-	v := sentinel.Victim{Group: member.Group(history.Exclusive), Process: m.guest(host).process(), Name: m.guest(host).name, T: m.Timeout}
+	v := sentinel.Victim{Group: member.Group(history.Exclusive), Process: m.guest(host).process(), Name: m.guest(host).Name, T: m.Timeout}
 	if !m.Peers {
 		v.Topic = v.Group + ".neli"
 	}

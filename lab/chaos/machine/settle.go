@@ -60,7 +60,7 @@ func (m *machine) presuming() []int {
 		for _, host := range MemberHosts() {
 			g := m.guest(host)
 			fresh = fresh || g.answers(history.NonExclusive, role) != witness.No &&
-				witness.Now()-time.Duration(g.samples.Noted(history.NonExclusive)) < 2*Pace.Beat
+				witness.Now()-g.Read(history.NonExclusive) < 2*Pace.Beat
 		}
 		if !fresh {
 			roles = append(roles, role)

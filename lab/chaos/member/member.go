@@ -1,59 +1,45 @@
 package member
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
-	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/kafka"
-	"github.com/goneli/neli/lab/chaos/client"
 	"github.com/goneli/neli/lab/chaos/history"
 	"github.com/goneli/neli/lab/chaos/store"
+	"github.com/goneli/neli/lab/child"
+	"github.com/goneli/neli/lab/clients"
 	"github.com/goneli/neli/lab/witness"
 	"github.com/goneli/neli/peers"
 )
 
 type process struct {
 	Params
-	samples *witness.Samples
-	log     *slog.Logger
-	nelis   [history.Modes]*neli.Neli
-	values  atomic.Int64 // written so far
-	ops     atomic.Int64
-	health  health
-	stores  []store.Store  // by role
-	seen    []atomic.Int64 // by role: the last token that was read
-
-	mu  sync.Mutex // lines are written one at a time
-	out io.Writer
+	self   *child.Self
+	log    *slog.Logger
+	nelis  [history.Modes]*neli.Neli
+	values atomic.Int64 // written so far
+	ops    atomic.Int64
+	health health
+	stores []store.Store  // by role
+	seen   []atomic.Int64 // by role: the last token that was read
 }
 
 // Main runs the member. It returns after the command to close, or when its parent is gone.
 func Main() error {
-	in := bufio.NewScanner(os.Stdin)
-	if !in.Scan() {
-		return errors.New("no parameters")
-	}
-	p := &process{out: os.Stdout}
-	if err := json.Unmarshal(in.Bytes(), &p.Params); err != nil {
-		return fmt.Errorf("reading parameters: %w", err)
-	}
-	shared := os.NewFile(3, "samples")
-	samples, err := witness.Open(shared)
-	if err != nil {
+	p := &process{}
+	var err error
+	if p.self, err = child.Begin(&p.Params); err != nil {
 		return err
 	}
-	p.samples, p.seen = samples, make([]atomic.Int64, p.Roles)
-	p.log = slog.New(slog.NewTextHandler(os.NewFile(4, "log"), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	p.seen, p.log = make([]atomic.Int64, p.Roles), p.self.Logger()
 	if err := p.openStores(); err != nil {
 		return err
 	}
@@ -68,27 +54,25 @@ func Main() error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var work sync.WaitGroup
-	work.Go(func() { p.sample(ctx) })
-	work.Go(func() { p.read(ctx) })
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error {
+		return child.Sample(ctx, child.Contender{Neli: p.nelis[history.Exclusive], Mode: neli.Exclusive, Roles: p.Roles},
+			child.Contender{Neli: p.nelis[history.NonExclusive], Mode: neli.NonExclusive, Roles: p.Roles})
+	})
+	work.Go(func() error { p.read(ctx); return nil })
 	for mode := range p.nelis {
-		work.Go(func() { p.drive(mode) })
+		work.Go(func() error { p.drive(mode); return nil })
 	}
-	for in.Scan() {
-		var c Command
-		if err := json.Unmarshal(in.Bytes(), &c); err != nil {
-			return fmt.Errorf("reading a command: %w", err)
+	return child.Obey(p.self, func(c Command) (last bool, err error) {
+		if c.Do != DoClose {
+			p.obey(c)
+			return false, nil
 		}
-		if c.Do == DoClose {
-			p.be(DoBeWell) // Close waits for the check to return
-			p.close()
-			cancel()
-			work.Wait()
-			return nil
-		}
-		p.obey(c)
-	}
-	return errors.New("the parent is gone") // the kernel kills this process with its parent
+		p.be(DoBeWell) // Close waits for the check to return
+		p.close()
+		cancel()
+		return true, work.Wait()
+	})
 }
 
 func (p *process) open() error {
@@ -129,7 +113,7 @@ func (p *process) open() error {
 // provider returns the provider for Kafka or, without brokers, for log hosts.
 func (p *process) provider() (kafka.Provider, error) {
 	if p.Peers == nil {
-		return client.Provider()
+		return clients.Chosen()
 	}
 	cfg := peers.Config{Self: hostOf(p.Name), Insecure: true}
 	for host, address := range p.Peers {
@@ -157,16 +141,8 @@ func (p *process) drive(mode int) {
 }
 
 func (p *process) told(mode int, e neli.Event) {
-	line := Line{Say: SayEvent, Mode: mode}
-	switch e := e.(type) {
-	case neli.LeaderAcquired:
-		line.Text, line.Terms = "acquired", e.Terms
-	case neli.LeaderRevoked:
-		line.Text, line.Terms = "revoked: "+e.Reason.String(), e.Terms
-	case neli.LeaderFenced:
-		line.Text, line.Terms = "fenced: "+e.Reason.String(), e.Terms
-	}
-	p.tell(line)
+	event := child.EventOf(e)
+	p.tell(Line{Say: SayEvent, Mode: mode, Text: event.What + ": " + event.Reason, Terms: event.Terms})
 }
 
 // close closes all Nelis concurrently.
@@ -188,66 +164,6 @@ func (p *process) close() {
 }
 
 func (p *process) tell(line Line) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	line.At = witness.Now()
-	b, err := json.Marshal(line)
-	if err == nil {
-		_, err = p.out.Write(append(b, '\n'))
-	}
-	if err != nil {
-		panic(fmt.Sprintf("telling the runner: %v", err))
-	}
-}
-
-// sample checks each millisecond whether this member leads each role, and once more at the end. One
-// reading of the clock ends a sample and begins the next.
-func (p *process) sample(ctx context.Context) {
-	current := make([]int, history.Modes*p.Roles) // the current run of equal samples
-	for i := range current {
-		current[i] = -1
-	}
-	var records [history.Modes]uint64
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for last := false; !last; {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			last = true
-		}
-		before := witness.Now()
-		for i := range current {
-			mode, role := i/p.Roles, i%p.Roles
-			answer := p.ask(mode, role)
-			after := witness.Now()
-			current[i] = p.samples.Take(current[i], mode, role, answer, witness.Window{Before: before, After: after})
-			before = after
-		}
-		for mode, n := range p.nelis {
-			if n == nil {
-				continue
-			}
-			if now := n.Stats().Records; now != records[mode] {
-				records[mode] = now
-				p.samples.Note(mode, int64(before)) // the runner wants to know when a record was last read
-			}
-		}
-	}
-}
-
-func (p *process) ask(mode, role int) int64 {
-	if p.nelis[mode] == nil {
-		return witness.No
-	}
-	if mode == history.NonExclusive {
-		if p.nelis[mode].IsLeaderOf(role) {
-			return witness.NoToken
-		}
-		return witness.No
-	}
-	if token, ok := p.nelis[mode].Token(role); ok {
-		return token
-	}
-	return witness.No
+	p.self.Tell(line)
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/goneli/neli/lab/chaos/plan"
 )
 
-// Env makes the binary a member. Its standard input has the parameters and then commands, its
-// standard output its reports; descriptor 3 is the shared memory of its samples, 4 its log.
+// Env makes the binary a member, a child of the runner.
 const Env = "NELI_CHAOS_MEMBER"
 
 // Group is the name of the group of all members in a mode.
@@ -80,7 +79,7 @@ type Line struct {
 	At    time.Duration
 	Say   string
 	Mode  int         `json:",omitempty"`
-	Text  string      `json:",omitempty"` // event: acquired and so on; closed, ended: the error; health: the command
+	Text  string      `json:",omitempty"` // event: acquired and so on, and why; closed, ended: the error; health: the command
 	Terms []neli.Term `json:",omitempty"`
 	ID    int64       `json:",omitempty"` // of an operation
 	Op    *history.Op `json:",omitempty"`

@@ -8,24 +8,14 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// idle returns the times at which a life certainly did not lead a role in
-// non-exclusive mode.
-func idle(l history.Life, role int) []witness.Span {
-	runs := l.Runs.Of(history.NonExclusive, role)
-	if len(runs) == 0 { // it ended before its sampler ran, and long before it could be elected
-		return []witness.Span{{From: -witness.Never, To: witness.Never}}
-	}
-	return runs.Idle(l.Born, l.Died)
-}
-
 // uncovered returns the times at which no member led, where that is certain: every
 // one of them is proven idle.
 func uncovered(r history.Record, role int) []witness.Span {
-	common := []witness.Span{{From: r.Start, To: r.End}}
+	var idle [][]witness.Span
 	for _, l := range r.Lives {
-		common = witness.Intersect(common, witness.Union(idle(l, role)))
+		idle = append(idle, l.Runs.Of(history.NonExclusive, role).Idle(l.Born, l.Died))
 	}
-	return common
+	return witness.Common(witness.Span{From: r.Start, To: r.End}, idle...)
 }
 
 // Promise is what non-exclusive mode promises under a fault.

@@ -51,20 +51,7 @@ func Led(lives []history.Life, mode, role int, presumption time.Duration) []witn
 
 // Presumed is Led for one life in non-exclusive mode.
 func Presumed(l history.Life, role int, presumption time.Duration) []witness.Span {
-	var led []witness.Span
-	var former witness.Run
-	for _, r := range l.Runs.Of(history.NonExclusive, role) {
-		if r.Answer != witness.No {
-			s := r.Proven()
-			if n := len(led); n > 0 && former.Answer != witness.No && s.From-former.Last.After < presumption {
-				s.From = led[n-1].From
-				led = led[:n-1]
-			}
-			led = append(led, s)
-		}
-		former = r
-	}
-	return led
+	return l.Runs.Of(history.NonExclusive, role).Led(presumption)
 }
 
 // Gaps returns the times within the record at which no member is proven to have led, without those shorter than ignore. The time

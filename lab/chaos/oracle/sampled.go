@@ -43,10 +43,10 @@ func unsampled(l history.Life, lives []history.Life, roles int) []string {
 				faults = append(faults, fmt.Sprintf("%s: not sampled for %v after its birth", what, late.Round(time.Millisecond)))
 			}
 			awake, missing := sampled(l, runs)
-			all := total(awake)
-			if share := 1 - float64(total(missing))/float64(max(1, all)); all > brief && total(missing) > stall && share < enough {
+			all := witness.Total(awake)
+			if share := 1 - float64(witness.Total(missing))/float64(max(1, all)); all > brief && witness.Total(missing) > stall && share < enough {
 				faults = append(faults, fmt.Sprintf("%s: only %.0f %% of its life was sampled; of the missing %v others were sampled for %v, in %v",
-					what, 100*share, total(missing), total(witness.Intersect(missing, sampledOthers(l, lives))), missing))
+					what, 100*share, witness.Total(missing), witness.Total(witness.Intersect(missing, sampledOthers(l, lives))), missing))
 			}
 		}
 	}
@@ -60,12 +60,7 @@ func sampled(l history.Life, runs witness.Runs) (awake, missing []witness.Span) 
 	if l.Died == witness.Never { // it was alive when the record was taken
 		end = runs[len(runs)-1].Last.Before
 	}
-	awake = witness.Without(witness.Span{From: runs[0].First.After, To: end}, l.Stops)
-	proven := proofs(runs)
-	for _, a := range awake {
-		missing = append(missing, witness.Without(a, proven)...)
-	}
-	return awake, missing
+	return runs.Sampled(end, l.Stops)
 }
 
 // sampledOthers returns the times at which any life but l was sampled, for any role.
@@ -73,24 +68,8 @@ func sampledOthers(l history.Life, lives []history.Life) []witness.Span {
 	var spans []witness.Span
 	for _, o := range lives {
 		if o.Member != l.Member {
-			spans = append(spans, proofs(o.Runs)...)
+			spans = append(spans, o.Runs.Proven()...)
 		}
 	}
 	return witness.Union(spans)
-}
-
-func proofs(runs witness.Runs) []witness.Span {
-	var spans []witness.Span
-	for _, r := range runs {
-		spans = append(spans, r.Proven())
-	}
-	return witness.Union(spans)
-}
-
-func total(spans []witness.Span) time.Duration {
-	var sum time.Duration
-	for _, s := range spans {
-		sum += s.Length()
-	}
-	return sum
 }

@@ -4,19 +4,16 @@ package sentinel
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
-	"log/slog"
 	"os"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/lab/chaos/client"
+	"github.com/goneli/neli/lab/child"
+	"github.com/goneli/neli/lab/clients"
 	"github.com/goneli/neli/peers"
 )
 
-// Env makes the binary a sentinel. Its standard input has the parameters, and its end tells the
-// sentinel to end; its standard error takes the log.
+// Env makes the binary a sentinel, a child of the runner. It ends with its standard input.
 const Env = "NELI_CHAOS_SENTINEL"
 
 // Params is what a sentinel reads first.
@@ -30,11 +27,11 @@ type Params struct {
 // Main runs the sentinel.
 func Main() error {
 	var p Params
-	if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {
-		return fmt.Errorf("reading parameters: %w", err)
+	self, err := child.Begin(&p)
+	if err != nil {
+		return err
 	}
-	cfg := neli.Config{Sentinel: p.Socket, Name: p.Name,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	cfg := neli.Config{Sentinel: p.Socket, Name: p.Name, Logger: self.Logger()}
 	if p.Peers != nil {
 		all := peers.Config{Insecure: true}
 		for host, address := range p.Peers {
@@ -42,7 +39,7 @@ func Main() error {
 		}
 		cfg.Provider = peers.Provider(all)
 	} else {
-		provider, err := client.Provider()
+		provider, err := clients.Chosen()
 		if err != nil {
 			return err
 		}

@@ -46,12 +46,15 @@ func TestObserved(t *testing.T) {
 	assert.Equal(t, 3*time.Second, o.Metadata(), "the first time counts")
 }
 
-func TestNamed(t *testing.T) {
-	for _, name := range []string{"", Franz} {
-		p, err := Named(name)
+func TestChosen(t *testing.T) {
+	for name, version := range map[string]string{"": "librdkafka", "confluent": "librdkafka", "franz": "franz-go"} {
+		t.Setenv(Env, name)
+		p, err := Chosen()
 		require.NoError(t, err)
 		require.NotNil(t, p)
+		require.Contains(t, Version(), version)
 	}
-	_, err := Named("kafka.js")
-	require.ErrorContains(t, err, "kafka.js")
+	t.Setenv(Env, "sarama")
+	_, err := Chosen()
+	require.ErrorContains(t, err, `NELI_PROVIDER: no client is called "sarama"`)
 }

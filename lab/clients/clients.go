@@ -1,4 +1,5 @@
-// Package clients observes the library's Kafka clients where the library makes them. It does not change them.
+// Package clients has the Kafka clients on which members run, by name, and observes them where the library makes them. It
+// does not change them.
 package clients
 
 import (
@@ -6,8 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
+	"runtime/debug"
 	"sync"
 	"time"
+
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 
 	"github.com/goneli/neli/franz"
 	"github.com/goneli/neli/internal/confluent"
@@ -29,18 +34,43 @@ func Observe(p kafka.Provider, now func() time.Duration) *Observed {
 	return &Observed{Provider: p, now: now}
 }
 
-// Franz is the name of the other client than the default.
-const Franz = "franz"
+// Env names the client of machines that run on one: confluent, which is the default, or franz. Members inherit it.
+const Env = "NELI_PROVIDER"
 
-// Named returns the provider of that name; "" is the library's default.
+// Named returns the client of that name; "" is the library's default.
 func Named(name string) (kafka.Provider, error) {
 	switch name {
-	case "":
+	case "", "confluent":
 		return confluent.New()
-	case Franz:
+	case "franz":
 		return franz.Provider(), nil
 	}
-	return nil, fmt.Errorf("no client is called %q: must be %q, or nothing for the default", name, Franz)
+	return nil, fmt.Errorf("no client is called %q: must be confluent or franz", name)
+}
+
+// Chosen returns the client that Env names.
+func Chosen() (kafka.Provider, error) {
+	p, err := Named(os.Getenv(Env))
+	if err != nil {
+		err = fmt.Errorf("%s: %w", Env, err)
+	}
+	return p, err
+}
+
+// Version returns the name and the version of the client that Env names.
+func Version() string {
+	if os.Getenv(Env) != "franz" {
+		_, version := ck.LibraryVersion()
+		return "librdkafka " + version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/twmb/franz-go" {
+				return "franz-go " + m.Version
+			}
+		}
+	}
+	return "franz-go"
 }
 
 // Producer notes the properties.
