@@ -89,7 +89,7 @@
 //
 // # What is left behind
 //
-// A directory (-out) with report.txt, timeline.svg, and the logs of members and brokers, and nothing else. All processes live
+// A directory (-out) with report.txt, and the logs of members and brokers, and nothing else. All processes live
 // in a PID namespace, and the kernel kills them when its first process ends, in whatever way. Network namespaces have no
 // names, and end with their processes. Data is in a file system in memory that only these processes see.
 //

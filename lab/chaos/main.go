@@ -169,8 +169,8 @@ func possible(o machine.Options) error {
 
 // disturb does the run itself, in the jail.
 func disturb(ctx context.Context, o machine.Options) (int, error) {
-	// The directory itself stays, since it may have other files.
-	for _, name := range []string{machine.MembersDir, machine.BrokersDir, report.TextName, report.TimelineName} {
+	// Not the directory itself, which may have other files.
+	for _, name := range []string{machine.MembersDir, machine.BrokersDir, report.Name} {
 		if err := os.RemoveAll(filepath.Join(o.Dir, name)); err != nil {
 			return 0, err
 		}
@@ -257,18 +257,14 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 		Record:  outcome.Record,
 		Verdict: verdict,
 		Packets: outcome.Packets,
-		Hosts:   o.FaultHosts(),
-		Members: machine.MemberHosts(),
+		Peers:   o.Peers,
 		Dir:     o.Dir,
-	}
-	if !o.Peers {
-		subject.Presumption = machine.Pace.Presumption()
 	}
 	if err := report.Write(subject); err != nil {
 		return 0, err
 	}
 	report.Text(os.Stdout, subject)
-	fmt.Printf("\n%s and %s, and the logs of members and brokers, are in %s\n", report.TextName, report.TimelineName, o.Dir)
+	fmt.Printf("\n%s and the logs of members and brokers are in %s\n", report.Name, o.Dir)
 	if len(verdict.Violations) > 0 {
 		return exitViolation, nil
 	}

@@ -44,13 +44,13 @@ func Led(lives []history.Life, mode, role int, presumption time.Duration) []witn
 		return witness.Union(led)
 	}
 	for _, l := range lives {
-		led = append(led, Presumed(l, role, presumption)...)
+		led = append(led, presumed(l, role, presumption)...)
 	}
 	return witness.Union(led)
 }
 
-// Presumed is Led for one life in non-exclusive mode.
-func Presumed(l history.Life, role int, presumption time.Duration) []witness.Span {
+// presumed is Led of one life in non-exclusive mode.
+func presumed(l history.Life, role int, presumption time.Duration) []witness.Span {
 	return l.Runs.Of(history.NonExclusive, role).Led(presumption)
 }
 
@@ -131,7 +131,7 @@ func ledUntil(lives []history.Life, mode, role int, at, presumption time.Duratio
 func lapsed(lives []history.Life, role int, at, presumption time.Duration) bool {
 	const soon = time.Second
 	for _, l := range lives {
-		for _, s := range Presumed(l, role, presumption) {
+		for _, s := range presumed(l, role, presumption) {
 			if s.To >= at-sampling && s.To <= at+sampling {
 				return l.Died > at+soon
 			}

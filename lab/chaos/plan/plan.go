@@ -43,29 +43,27 @@ const (
 	CloseFiles                   // the member loses its pidfds and its connection to the sentinel, and does not notice
 )
 
-// Sorts are the names of actions in pictures.
-var Sorts = []string{"killed", "stopped", "cut off", "packets lost", "slow", "restarted", "handed over", "unhealthy", "deceived"}
-
+// String returns the sort of an action.
 func (a Action) String() string {
 	switch a {
 	case KillMember, KillBroker, KillSentinel, ExecMember:
-		return Sorts[0]
+		return "killed"
 	case StopMember, StopBroker, StopSentinel, FreezeMember:
-		return Sorts[1]
+		return "stopped"
 	case CutMember, CutMemberOne, CutBrokers, CutBroker, Split:
-		return Sorts[2]
+		return "cut off"
 	case Lossy:
-		return Sorts[3]
+		return "packets lost"
 	case Slow, SlowStore:
-		return Sorts[4]
+		return "slow"
 	case RestartMembers, RestartBrokers:
-		return Sorts[5]
+		return "restarted"
 	case Transfer, StepDown:
-		return Sorts[6]
+		return "handed over"
 	case Ail, Flap, Hang:
-		return Sorts[7]
+		return "unhealthy"
 	case ForgeMembers, ProxySentinel, StrangeSocket, CloseFiles:
-		return Sorts[8]
+		return "deceived"
 	}
 	return fmt.Sprintf("Action(%d)", int(a))
 }

@@ -1,4 +1,4 @@
-// Package report writes the report of a run: a text and a timeline.
+// Package report writes the report of a run.
 package report
 
 import (
@@ -23,33 +23,21 @@ type Subject struct {
 	Record   history.Record
 	Verdict  oracle.Verdict
 	Packets  wire.Count
-	Hosts    []string // that faults may strike, in the order of their lanes
-	Members  []string // hosts of members
-	// Presumption is how long a suspended member of non-exclusive mode is still drawn as leading; 0
-	// without that mode.
-	Presumption time.Duration
-	Dir         string
+	Peers    bool // there was no non-exclusive mode
+	Dir      string
 }
 
-// Names of the files.
-const (
-	TextName     = "report.txt"
-	TimelineName = "timeline.svg"
-)
+// Name is the name of the file.
+const Name = "report.txt"
 
-// Write writes both files.
+// Write writes the file.
 func Write(s Subject) error {
-	for name, f := range map[string]func(io.Writer, Subject){TextName: Text, TimelineName: Timeline} {
-		file, err := os.Create(filepath.Join(s.Dir, name))
-		if err != nil {
-			return err
-		}
-		f(file, s)
-		if err := file.Close(); err != nil {
-			return err
-		}
+	file, err := os.Create(filepath.Join(s.Dir, Name))
+	if err != nil {
+		return err
 	}
-	return nil
+	Text(file, s)
+	return file.Close()
 }
 
 // Text writes the report for reading.
@@ -106,7 +94,7 @@ func gapTable(w io.Writer, s Subject) {
 		}
 	}
 	for mode := range history.Modes {
-		if mode == history.NonExclusive && s.Presumption == 0 {
+		if mode == history.NonExclusive && s.Peers {
 			return
 		}
 		fmt.Fprintf(w, "\nTime without a leader, %s, ms, over %d roles\t\t\t\t\t\t\n", history.ModeName(mode), s.Record.Roles)
