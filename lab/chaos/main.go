@@ -24,6 +24,7 @@ import (
 	"github.com/goneli/neli/lab/chaos/sentinel"
 	"github.com/goneli/neli/lab/chaos/store"
 	"github.com/goneli/neli/lab/clients"
+	"github.com/goneli/neli/lab/dbtest"
 	"github.com/goneli/neli/lab/kafkatest"
 )
 
@@ -158,7 +159,7 @@ func possible(o machine.Options) error {
 	if _, err := clients.Chosen(); err != nil {
 		missing = append(missing, err)
 	}
-	if _, err := store.Find(); err != nil {
+	if _, err := dbtest.PostgresPrograms(); err != nil {
 		missing = append(missing, err)
 	}
 	if err := kafkatest.Find(); err != nil && !o.Peers {

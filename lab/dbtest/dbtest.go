@@ -44,7 +44,7 @@ type Postgres struct {
 func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	t.Helper()
 	s := newServer(t)
-	s.find("initdb", "postgresql", "/usr/lib/postgresql/*/bin")
+	s.use(PostgresPrograms())
 	data := filepath.Join(s.dir, "data")
 	s.run(s.tool("initdb"), "--pgdata", data, "--username", "test", "--auth", "trust", "--no-sync", "--encoding", "UTF8", "--locale", "C")
 	p := &Postgres{DSN: "host=" + s.dir + " user=test dbname=postgres sslmode=disable", server: s, settings: settings}
@@ -81,7 +81,7 @@ func (p *Postgres) Kill() {
 func (p *Postgres) PgBouncer(t testing.TB, settings ...string) string {
 	t.Helper()
 	s := newServer(t)
-	s.find("pgbouncer", "pgbouncer", "/usr/sbin")
+	s.use(find("pgbouncer", "pgbouncer", "/usr/sbin"))
 	file := filepath.Join(s.dir, "ini")
 	text := "[databases]\n* = host=" + p.server.dir + " user=test\n[pgbouncer]\nauth_type = any\nlisten_addr =\nunix_socket_dir = " + s.dir + "\n"
 	if err := os.WriteFile(file, []byte(text+strings.Join(settings, "\n")+"\n"), 0o644); err != nil {
@@ -97,9 +97,9 @@ func (p *Postgres) PgBouncer(t testing.TB, settings ...string) string {
 func MariaDB(t testing.TB, settings ...string) string {
 	t.Helper()
 	s := newServer(t)
-	s.find("mariadbd", "mariadb-server", "/usr/sbin")
+	s.use(find("mariadbd", "mariadb-server", "/usr/sbin"))
 	server := s.tool("mariadbd")
-	s.find("mariadb-install-db", "mariadb-server", "/usr/bin")
+	s.use(find("mariadb-install-db", "mariadb-server", "/usr/bin"))
 	data, socket := filepath.Join(s.dir, "data"), filepath.Join(s.dir, "socket")
 	s.run(s.tool("mariadb-install-db"), "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-name-resolve")
 	s.start(server, append([]string{"--no-defaults", "--datadir=" + data, "--socket=" + socket, "--skip-networking",
@@ -134,36 +134,52 @@ func newServer(t testing.TB) *server {
 	if os.Getuid() != 0 {
 		return s
 	}
-	nobody, err := user.Lookup("nobody")
-	if err != nil {
-		t.Fatal(err)
-	}
-	uid, _ := strconv.Atoi(nobody.Uid)
-	gid, _ := strconv.Atoi(nobody.Gid)
-	s.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	if err := os.Chown(dir, uid, gid); err != nil {
+	if s.as, err = GiveToNobody(dir); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// find finds the directory of a package's programs: the newest version's, or else that of the program on the PATH.
-func (s *server) find(program, debian, where string) {
-	s.Helper()
+// GiveToNobody makes a directory nobody's, and returns the credential with which to start a server there: servers refuse to
+// run as root.
+func GiveToNobody(dir string) (*syscall.Credential, error) {
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		return nil, err
+	}
+	uid, _ := strconv.Atoi(nobody.Uid)
+	gid, _ := strconv.Atoi(nobody.Gid)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(dir, uid, gid)
+}
+
+// PostgresPrograms returns the directory of PostgreSQL's server programs.
+func PostgresPrograms() (string, error) {
+	return find("initdb", "postgresql", "/usr/lib/postgresql/*/bin")
+}
+
+// find returns the directory of a package's programs: the newest version's, or else that of the program on the PATH.
+func find(program, debian, where string) (string, error) {
 	found, _ := filepath.Glob(filepath.Join(where, program))
 	slices.SortFunc(found, func(a, b string) int { return version(b) - version(a) })
 	if path, err := exec.LookPath(program); err == nil {
 		found = append(found, path)
 	}
-	if len(found) > 0 {
-		s.bin = filepath.Dir(found[0])
-		return
+	if len(found) == 0 {
+		return "", fmt.Errorf("%s is missing (Debian: apt-get install %s)", program, debian)
 	}
-	say := s.Skipf
-	if os.Getenv(kafkatest.EnvRequire) == "1" {
-		say = s.Fatalf
+	return filepath.Dir(found[0]), nil
+}
+
+// use makes tools of the programs in a directory, or skips or fails the test.
+func (s *server) use(bin string, err error) {
+	s.Helper()
+	switch s.bin = bin; {
+	case err == nil:
+	case os.Getenv(kafkatest.EnvRequire) == "1":
+		s.Fatal(err)
+	default:
+		s.Skip(err)
 	}
-	say("%s is missing (Debian: apt-get install %s)", program, debian)
 }
 
 // version returns the number in a path like /usr/lib/postgresql/15/bin/initdb, or 0 if there is none.

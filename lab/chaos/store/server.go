@@ -6,22 +6,19 @@ package store
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/goneli/neli/fence"
+	"github.com/goneli/neli/lab/dbtest"
 )
 
 //go:embed schema.sql
@@ -45,24 +42,6 @@ type Server struct {
 
 const port = 5432
 
-// Find returns the directory of PostgreSQL's server programs: of the one on the
-// PATH, or of the newest version among Debian's packages.
-func Find() (string, error) {
-	if path, err := exec.LookPath("initdb"); err == nil {
-		return filepath.Dir(path), nil
-	}
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
-	version := func(path string) int {
-		n, _ := strconv.Atoi(strings.Split(path, "/")[4])
-		return n
-	}
-	slices.SortFunc(found, func(a, b string) int { return version(b) - version(a) })
-	if len(found) == 0 {
-		return "", errors.New("PostgreSQL's server is missing (Debian: apt-get install postgresql)")
-	}
-	return filepath.Dir(found[0]), nil
-}
-
 // Start makes a database for these roles below dir and serves it on a host; admin is where this
 // process dials from. PostgreSQL refuses to run as root, so it runs as nobody.
 func Start(ctx context.Context, host Host, ip netip.Addr, admin Dialer, dir string, roles int) (*Server, error) {
@@ -80,11 +59,7 @@ func Start(ctx context.Context, host Host, ip netip.Addr, admin Dialer, dir stri
 }
 
 func (s *Server) launch(ctx context.Context, ip netip.Addr, dir string) error {
-	bin, err := Find()
-	if err != nil {
-		return err
-	}
-	nobody, err := credential("nobody")
+	bin, err := dbtest.PostgresPrograms()
 	if err != nil {
 		return err
 	}
@@ -92,7 +67,8 @@ func (s *Server) launch(ctx context.Context, ip netip.Addr, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.Chown(dir, int(nobody.Uid), int(nobody.Gid)); err != nil {
+	nobody, err := dbtest.GiveToNobody(dir)
+	if err != nil {
 		return err
 	}
 	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--pgdata", data, "--username", "chaos",
@@ -175,20 +151,4 @@ func (s *Server) Stop() {
 		_ = s.cmd.Process.Kill()
 		<-s.done
 	}
-}
-
-func credential(name string) (*syscall.Credential, error) {
-	u, err := user.Lookup(name)
-	if err != nil {
-		return nil, err
-	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
