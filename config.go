@@ -230,17 +230,17 @@ type Config struct {
 	// Close. Default: discard everything, including the warning that no broker was reached.
 	Logger *slog.Logger
 
-	// Token supplies tokens for SASL/OAUTHBEARER where the properties sasl.oauthbearer.* cannot
+	// LoginToken supplies tokens for SASL/OAUTHBEARER where the properties sasl.oauthbearer.* cannot
 	// (docs/security.md). It returns a token and when that expires. The library asks for the next
 	// one when four fifths of the token's lifetime have passed, one call at a time, with 10 s to
 	// answer. All clients of a Neli share the token. Close ends the context of a call in progress,
 	// and waits for the call.
 	//
-	// An error is logged, counted (Stats.TokenFailures) and retried, while the former token stays
+	// An error is logged, counted (Stats.LoginFailures) and retried, while the former token stays
 	// in use. Before the first login, an error that is ErrAccess, an expired token, and a token
 	// without expiry are fatal. KafkaConfig needs security.protocol SASL_SSL (or SASL_PLAINTEXT,
 	// which sends tokens in clear text). Default: none.
-	Token func(context.Context) (kafka.Token, error)
+	LoginToken func(context.Context) (kafka.Token, error)
 
 	// Provider makes the Kafka clients, or replaces Kafka by small logs (kafka.SmallLogs).
 	// Default: confluent-kafka-go, which needs cgo; the build tag neli_nolibrdkafka leaves it out

@@ -47,7 +47,7 @@ func (f *faults) err() error {
 
 // properties adds the properties that the Kafka clients refuse. Only the clients know all names and
 // values, so it makes and closes one client of each kind. A property that several clients refuse is
-// reported once, and not at all if it already has a fault. Call properties when Config.Token's call
+// reported once, and not at all if it already has a fault. Call properties when Config.LoginToken's call
 // has ended: no check needs a token. Small logs have no properties; for them it adds the faults of
 // their own configuration.
 func (f *faults) properties(p kafka.Provider, s *settings) {
@@ -68,7 +68,7 @@ func (f *faults) properties(p kafka.Provider, s *settings) {
 	}
 	p, err := s.signingIn(p)
 	if err != nil {
-		f.check(false, "Token", "", err.Error())
+		f.check(false, "LoginToken", "", err.Error())
 		return
 	}
 	quiet := slog.New(slog.DiscardHandler)

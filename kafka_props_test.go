@@ -386,7 +386,7 @@ func TestLongPoll(t *testing.T) {
 
 type brokerless = kafka.SmallLogs // a field of the name SmallLogs would hide the method
 
-// A configuration that does not fit Config.Token makes New return an error. The error names the
+// A configuration that does not fit Config.LoginToken makes New return an error. The error names the
 // field, but no value of a secret.
 func TestTokenSettings(t *testing.T) {
 	token := func(context.Context) (kafka.Token, error) {
@@ -397,11 +397,11 @@ func TestTokenSettings(t *testing.T) {
 		"KafkaConfig[sasl.mechanism]: \"PLAIN\" must be OAUTHBEARER":         {KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}},
 		"KafkaConfig[sasl.oauthbearer.method]: \"oidc\" has no effect":       {KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL", "sasl.oauthbearer.method": "oidc"}},
 		"KafkaConfig[sasl.oauthbearer.client.secret]: \"[redacted]\" has no": {KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL", "sasl.oauthbearer.client.secret": "s3cret"}},
-		"Config.Token: this Provider cannot log in with it": {KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL"},
+		"Config.LoginToken: this Provider cannot log in with it": {KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL"},
 			Provider: struct{ kafka.Provider }{}},
-		"Token: \"\" must be empty with small logs": {Provider: struct{ brokerless }{}},
+		"LoginToken: \"\" must be empty with small logs": {Provider: struct{ brokerless }{}},
 	} {
-		cfg.LeaderGroupID, cfg.Token = "g", token
+		cfg.LeaderGroupID, cfg.LoginToken = "g", token
 		if cfg.Provider == nil {
 			cfg.Provider = struct{ kafka.Provider }{}
 		}

@@ -250,7 +250,7 @@ func (n *Neli) SetRoles(r int) error {
 func (n *Neli) State() State { return State(n.state.Load()) }
 
 // Config returns the configuration that New was given, with defaults in place of zero values, but
-// without KafkaConfig and Token, which may hold secrets. Roles is R at the start.
+// without KafkaConfig and LoginToken, which may hold secrets. Roles is R at the start.
 func (n *Neli) Config() Config { return n.set.config }
 
 // Partitions returns M, the number of partitions of the leader topic, or 0 until this process has

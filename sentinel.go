@@ -43,7 +43,7 @@ const sentinelVariable = "NELI_SENTINEL"
 // socket. A socket left by a killed sentinel is replaced.
 //
 // RunSentinel also uses KafkaConfig (leave it empty with a Provider of small logs), Name, Logger,
-// Token and Provider (of the same kind as the members'), and ignores the rest of cfg, since one
+// LoginToken and Provider (of the same kind as the members'), and ignores the rest of cfg, since one
 // sentinel watches members of any group. Logger receives deaths and Releases at Info, trouble at
 // Warn. The sentinel needs READ, WRITE and DESCRIBE on the members' topics.
 //
@@ -96,7 +96,7 @@ func (p *post) options() sentinel.Options {
 // check checks the configuration as New does: those of its fields that a sentinel uses, by making
 // the clients that it would use.
 func (p *post) check() error {
-	probe := Config{KafkaConfig: p.KafkaConfig, Name: p.Name, Token: p.Token, Provider: p.Provider, Logger: p.Logger, LeaderGroupID: "sentinel"}
+	probe := Config{KafkaConfig: p.KafkaConfig, Name: p.Name, LoginToken: p.LoginToken, Provider: p.Provider, Logger: p.Logger, LeaderGroupID: "sentinel"}
 	set, f := probe.check()
 	set.endTokensSoon()
 	checkSocket(f, "Sentinel", p.Sentinel)
@@ -129,7 +129,7 @@ func (p *post) open(at sentinel.Place, logger *slog.Logger) (elector.Log, error)
 		return nil, errNoBroker
 	}
 	cfg := Config{KafkaConfig: p.KafkaConfig, LeaderGroupID: at.Group, LeaderTopic: at.Topic, Name: p.Name, DisableTopicCreation: true,
-		Logs: at.Logs, HeartbeatTimeout: at.T, MaxClockDrift: at.Rho, Logger: logger, Provider: p.Provider, Token: p.Token}
+		Logs: at.Logs, HeartbeatTimeout: at.T, MaxClockDrift: at.Rho, Logger: logger, Provider: p.Provider, LoginToken: p.LoginToken}
 	switch {
 	case small:
 		cfg.LeaderTopic = "none" // without it the group would have to name a topic
@@ -153,7 +153,7 @@ func (p *post) open(at sentinel.Place, logger *slog.Logger) (elector.Log, error)
 
 // secretiveLog removes secrets from the errors of a log, because members see these errors. Its
 // Open succeeds only once the identity of the log is known, and its Close also ends the call of
-// Config.Token.
+// Config.LoginToken.
 type secretiveLog struct {
 	elector.Log
 	secrets redact.Secrets

@@ -69,8 +69,8 @@ type settings struct {
 	pace               kafkalog.Pace
 	frozen             *freeze.State // by tests; nil otherwise
 	replaced           atomic.Uint64 // clients that stood still
-	tokens             *login.Source // of Config.Token; nil without
-	tokenFailures      atomic.Uint64
+	tokens             *login.Source // of Config.LoginToken; nil without
+	loginFailures      atomic.Uint64
 	tokenTrouble       kafkalog.Limiter
 }
 
@@ -149,7 +149,7 @@ func (c Config) check() (*settings, *faults) {
 	f.check(s.drift >= 0 && s.drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift,
 		fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))
 	s.kafka = checkProperties(c.KafkaConfig, s.group, f)
-	c.checkToken(s, f)
+	c.checkLogin(s, f)
 	s.secrets = redact.Of(s.kafka)
 	s.logger, s.lines = logqueue.New(s.secrets.Logger(or(c.Logger, slog.New(slog.DiscardHandler))).Handler(),
 		"group", s.group, "name", s.name) // so that all lines have these
@@ -173,7 +173,7 @@ func (c Config) effective(s *settings) Config {
 	c.HeartbeatTimeout, c.HeartbeatInterval = s.timeout, s.every
 	c.MaxPulseInterval, c.DrainTimeout, c.MaxClockDrift = s.maxPulse, s.drain, s.drift
 	c.Sentinel = or(c.Sentinel, s.watched.socket)
-	c.KafkaConfig, c.Token = nil, nil
+	c.KafkaConfig, c.LoginToken = nil, nil
 	return c
 }
 
@@ -190,7 +190,7 @@ func (c Config) checkLogs(s *settings, f *faults) {
 			"must be Open with small logs: Assigned needs a consumer group, and there is no broker")
 		f.check(len(c.KafkaConfig) == 0, "KafkaConfig", "",
 			"must be empty with small logs: there is no broker")
-		f.check(c.Token == nil, "Token", "", "must be empty with small logs: there is no broker to log in to")
+		f.check(c.LoginToken == nil, "LoginToken", "", "must be empty with small logs: there is no broker to log in to")
 		f.check(c.Logs == 0, "Logs", c.Logs, "must be 0 with small logs: the Provider says how many there are")
 		return
 	}

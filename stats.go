@@ -44,10 +44,10 @@ type Stats struct {
 	// (Kafka's client quotas). It is up to a minute behind.
 	Throttled time.Duration `json:"throttled"`
 
-	// TokenFailures is how often this process could not get a valid token to log in with
-	// (Config.Token, sasl.oauthbearer.*). librdkafka reports each failed attempt, and an unusable
+	// LoginFailures is how often this process could not get a valid token to log in with
+	// (Config.LoginToken, sasl.oauthbearer.*). librdkafka reports each failed attempt, and an unusable
 	// token once.
-	TokenFailures uint64 `json:"token_failures"`
+	LoginFailures uint64 `json:"login_failures"`
 
 	// LogLinesWaiting is how many lines Config.Logger's handler has not returned from: if it stays
 	// above 0, the handler is blocked. LogLinesLost is how many it never got, since 1,024 waited (of
@@ -157,7 +157,7 @@ func (n *Neli) Stats() Stats {
 	s := n.core.stats()
 	now := n.now()
 	s.Reached = !n.set.contact.Lacking()
-	s.TokenFailures, s.RefusedSettings = n.set.tokenFailures.Load(), n.set.refusals.Meaning()
+	s.LoginFailures, s.RefusedSettings = n.set.loginFailures.Load(), n.set.refusals.Meaning()
 	s.ReadersReplaced, s.Sentinel = n.set.replaced.Load(), n.set.watched.state()
 	s.Throttled = n.set.throttling.Total()
 	s.LogLinesWaiting, s.LogLinesLost = n.set.lines.Waiting(), n.set.lines.Lost()

@@ -229,7 +229,7 @@ func (s *security) without(given []sasl.Mechanism) error {
 	case s.mechanism == "OAUTHBEARER" && s.bearer.method == "oidc":
 		return nil
 	case s.mechanism == "OAUTHBEARER":
-		return errors.New("sasl.mechanism=OAUTHBEARER: needs sasl.oauthbearer.method=oidc (in Go: or Config.Token)")
+		return errors.New("sasl.mechanism=OAUTHBEARER: needs sasl.oauthbearer.method=oidc (in Go: or Config.LoginToken)")
 	}
 	why := "give kgo.SASL to franz.Provider for another one"
 	switch s.mechanism {

@@ -45,7 +45,7 @@ var refused = []refusal{
 	{[]string{"sasl.client.callback.handler.class"}, "is Java's: leave it out, sasl.mechanism suffices"},
 	{[]string{"sasl.login.callback.handler.class", "sasl.login.class"}, "is Java's: leave it out; for tokens set sasl.oauthbearer.method=oidc and sasl.oauthbearer.token.endpoint.url"},
 	{[]string{"sasl.oauthbearer.assertion.private.key.passphrase"}, "encrypted keys are not read: decrypt it with openssl pkey, and leave the passphrase out"},
-	{[]string{"sasl.oauthbearer.", "enable.sasl.oauthbearer.unsecure.jwt"}, "is not supported: sasl.oauthbearer.method=oidc gets tokens with the other properties of this table (in Go: set Config.Token)"},
+	{[]string{"sasl.oauthbearer.", "enable.sasl.oauthbearer.unsecure.jwt"}, "is not supported: sasl.oauthbearer.method=oidc gets tokens with the other properties of this table (in Go: set Config.LoginToken)"},
 	{[]string{"sasl.kerberos."}, "Kerberos needs more than properties: log in by SCRAM, tokens or a certificate (in Go: give kgo.SASL of a mechanism for Kerberos to franz.Provider)"},
 	{[]string{"ssl.truststore.certificates"}, "is Java's name of ssl.ca.pem: write that, and leave out ssl.truststore.type"},
 	{[]string{"ssl.keystore.certificate.chain"}, "is Java's name of ssl.certificate.pem: write that, and leave out ssl.keystore.type"},

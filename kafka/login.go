@@ -35,7 +35,7 @@ type Login struct {
 }
 
 // LoginProvider is implemented by a Provider whose clients can log in with the tokens of
-// Config.Token. The library asks it for another Provider whose clients do so, and uses that
+// Config.LoginToken. The library asks it for another Provider whose clients do so, and uses that
 // instead. A Provider that wraps another one and hides this method cannot log in like that.
 type LoginProvider interface {
 	Provider

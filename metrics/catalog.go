@@ -126,9 +126,9 @@ var catalog = []metric{
 	{name: "neli_throttled_seconds_total", kind: counter,
 		help:   "Seconds for which brokers throttled this process because of a quota.",
 		values: one(func(s *sample) float64 { return s.Throttled.Seconds() })},
-	{name: "neli_token_failures_total", kind: counter,
+	{name: "neli_login_failures_total", kind: counter,
 		help:   "Failed attempts of this process to get a token to log in with.",
-		values: one(func(s *sample) float64 { return float64(s.TokenFailures) })},
+		values: one(func(s *sample) float64 { return float64(s.LoginFailures) })},
 	{name: "neli_refused_topic_settings", kind: gauge, labels: []string{"setting"},
 		help: "1 for each setting that the cluster refused when this process created the leader topic.",
 		values: func(s *sample, emit func(float64, ...string)) {

@@ -25,7 +25,7 @@ var shows = map[string]map[string]float64{
 	"Appended":         {"neli_records_appended_total": 7},
 	"AppendFailed":     {"neli_append_failures_total": 7},
 	"Throttled":        {"neli_throttled_seconds_total": 7},
-	"TokenFailures":    {"neli_token_failures_total": 7},
+	"LoginFailures":    {"neli_login_failures_total": 7},
 	"RefusedSettings":  {"neli_refused_topic_settings segment.ms": 1},
 	"RequestsAccepted": {"neli_requests_total accepted": 7},
 	"RequestsRefused":  {"neli_requests_total refused": 7},

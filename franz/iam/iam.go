@@ -7,7 +7,7 @@
 //		Provider:    franz.Provider(kgo.SASL(iam.Mechanism())),
 //	}
 //
-// confluent-kafka-go has no such mechanism. For that client, set neli.Config.Token and make the
+// confluent-kafka-go has no such mechanism. For that client, set neli.Config.LoginToken and make the
 // tokens with AWS's aws-msk-iam-sasl-signer-go.
 package iam
 

@@ -56,7 +56,7 @@ func (l *confluentLogin) keep(client confluentTokens) {
 	set := func(t kafka.Token) {
 		err := client.SetOAuthBearerToken(ck.OAuthBearerToken{TokenValue: t.Value, Expiration: t.Expires, Principal: t.Principal, Extensions: t.Extensions})
 		if err != nil {
-			failed(login.Refused(errors.New("Config.Token: " + err.Error())))
+			failed(login.Refused(errors.New("Config.LoginToken: " + err.Error())))
 		}
 	}
 	l.keeping.Go(func() { login.Keep(ctx, l.Token, set, failed) })
@@ -159,7 +159,7 @@ func confluentNamed(text string) string {
 	if !ok {
 		return text
 	}
-	if why, given := strings.CutPrefix(why, confluentForGood); given || strings.HasPrefix(why, "Config.Token") {
+	if why, given := strings.CutPrefix(why, confluentForGood); given || strings.HasPrefix(why, "Config.LoginToken") {
 		return "no token to log in with: " + why
 	}
 	look := login.Advice(why)

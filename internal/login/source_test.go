@@ -34,7 +34,7 @@ func (i *issuer) issue(ctx context.Context) (kafka.Token, error) {
 }
 
 func (i *issuer) source() *Source {
-	return NewSource("Config.Token", i.issue, func(error) { i.failed.Add(1) })
+	return NewSource("Config.LoginToken", i.issue, func(error) { i.failed.Add(1) })
 }
 
 func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
@@ -99,7 +99,7 @@ func TestRefusedRenewalIsRetriedAndReported(t *testing.T) {
 		require.EqualValues(t, 4, i.failed.Load(), "after 48, 49, 51 and 55 s")
 		time.Sleep(2 * time.Second)
 		_, err = s.Token(t.Context())
-		require.EqualError(t, err, "Config.Token: not today")
+		require.EqualError(t, err, "Config.LoginToken: not today")
 		require.NotErrorIs(t, err, kafka.ErrAuthentication, "takes a refusal for final, though it has had a token")
 		i.err.Store(nil)
 		time.Sleep(10 * time.Second)
@@ -112,7 +112,7 @@ func TestHangingAttemptDelaysCallersOnlyBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var running, most atomic.Int64
-		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) { // ignores its context
+		s := NewSource("Config.LoginToken", func(context.Context) (kafka.Token, error) { // ignores its context
 			most.Store(max(most.Load(), running.Add(1)))
 			defer running.Add(-1)
 			<-release
@@ -120,7 +120,7 @@ func TestHangingAttemptDelaysCallersOnlyBriefly(t *testing.T) {
 		}, func(error) {})
 		began := time.Now()
 		_, err := s.Token(t.Context())
-		require.EqualError(t, err, "Config.Token: no answer within 10s")
+		require.EqualError(t, err, "Config.LoginToken: no answer within 10s")
 		require.Equal(t, Patience+Grace, time.Since(began))
 		time.Sleep(pauseMost)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -142,7 +142,7 @@ func TestHangingAttemptCountsAsOneFailure(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
 		var failed atomic.Int64
-		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) { // ignores its context
+		s := NewSource("Config.LoginToken", func(context.Context) (kafka.Token, error) { // ignores its context
 			<-release
 			return kafka.Token{Value: "late", Expires: time.Now().Add(time.Hour)}, nil
 		}, func(error) { failed.Add(1) })
@@ -186,7 +186,7 @@ func TestCloseEndsTheAttempt(t *testing.T) {
 func TestCloseWaitsForTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failed atomic.Int64
-		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) {
+		s := NewSource("Config.LoginToken", func(context.Context) (kafka.Token, error) {
 			time.Sleep(3 * time.Second)
 			return kafka.Token{}, errors.New("too late")
 		}, func(error) { failed.Add(1) })
@@ -206,14 +206,14 @@ func TestCloseWaitsForTheAttempt(t *testing.T) {
 
 func TestBadTokens(t *testing.T) {
 	for says, token := range map[string]kafka.Token{
-		"Config.Token: the token is empty":              {Expires: time.Now().Add(time.Hour)},
-		"Config.Token: the token has no expiry":         {Value: "s3cret"},
-		"Config.Token: the token expired 1h0m0s ago (2": {Value: "s3cret", Expires: time.Now().Add(-time.Hour)},
-		`Config.Token: extension "auth" of the token`:   {Value: "s3cret", Expires: time.Now().Add(time.Hour), Extensions: map[string]string{"auth": "x"}},
-		`Config.Token: extension "pool-id" of the`:      {Value: "s3cret", Expires: time.Now().Add(time.Hour), Extensions: map[string]string{"pool-id": "x"}},
-		`Config.Token: extension "pool" of the token: `: {Value: "s3cret", Expires: time.Now().Add(time.Hour), Extensions: map[string]string{"pool": "s3cret\x01auth=x"}},
+		"Config.LoginToken: the token is empty":              {Expires: time.Now().Add(time.Hour)},
+		"Config.LoginToken: the token has no expiry":         {Value: "s3cret"},
+		"Config.LoginToken: the token expired 1h0m0s ago (2": {Value: "s3cret", Expires: time.Now().Add(-time.Hour)},
+		`Config.LoginToken: extension "auth" of the token`:   {Value: "s3cret", Expires: time.Now().Add(time.Hour), Extensions: map[string]string{"auth": "x"}},
+		`Config.LoginToken: extension "pool-id" of the`:      {Value: "s3cret", Expires: time.Now().Add(time.Hour), Extensions: map[string]string{"pool-id": "x"}},
+		`Config.LoginToken: extension "pool" of the token: `: {Value: "s3cret", Expires: time.Now().Add(time.Hour), Extensions: map[string]string{"pool": "s3cret\x01auth=x"}},
 	} {
-		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) { return token, nil }, func(error) {})
+		s := NewSource("Config.LoginToken", func(context.Context) (kafka.Token, error) { return token, nil }, func(error) {})
 		_, err := s.Token(t.Context())
 		require.ErrorContains(t, err, says)
 		require.ErrorIs(t, err, kafka.ErrAuthentication)
@@ -280,7 +280,7 @@ func TestKeepRenewsATokenThatIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var asked []time.Duration
-		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) {
+		s := NewSource("Config.LoginToken", func(context.Context) (kafka.Token, error) {
 			asked = append(asked, time.Since(began))
 			return kafka.Token{Value: "value", Expires: time.Now().Add(30 * time.Second)}, nil
 		}, func(error) {})
@@ -301,7 +301,7 @@ func TestKeepRenewsATokenThatIsShort(t *testing.T) {
 func TestKeepRetriesARenewalSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
-		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) {
+		s := NewSource("Config.LoginToken", func(context.Context) (kafka.Token, error) {
 			if asked.Add(1) > 1 {
 				return kafka.Token{}, errors.New("not today")
 			}

@@ -286,7 +286,7 @@ func TestRequestsThatHang(t *testing.T) {
 		require.ErrorIs(c, o.Ask(c.atMost(time.Hour), neli.Request{StepDown: true}), neli.ErrNoAnswer)
 		require.EqualValues(c, 1, calls.Load(), "asked about two requests at once")
 		require.Equal(c, []string{"acquired"}, a.Kinds())
-		require.ErrorContains(c, a.Close(), "Config.Requests, Config.Token or Config.Healthy has not returned")
+		require.ErrorContains(c, a.Close(), "Config.Requests, Config.LoginToken or Config.Healthy has not returned")
 		release()
 		require.NoError(c, a.Close())
 		require.EqualValues(c, 1, calls.Load(), "asked again after Close")

@@ -65,7 +65,7 @@ func hook(cfg *neli.Config, token func(context.Context) (kafka.Token, error)) {
 		delete(cfg.KafkaConfig, "sasl.oauthbearer."+name)
 	}
 	delete(cfg.KafkaConfig, "sasl.mechanism")
-	cfg.Token = token
+	cfg.LoginToken = token
 }
 
 // Both clients log in by tokens, from properties and from a function, on a broker that wants new ones every 20 s. A token is
@@ -107,7 +107,7 @@ func testRenewal(t *testing.T, b *tokenBed, name string) {
 	assert.True(t, m.IsLeader())
 	now, _ := m.Token(0)
 	assert.Equal(t, term, now, "the same term")
-	assert.Zero(t, m.Stats().TokenFailures)
+	assert.Zero(t, m.Stats().LoginFailures)
 	shows(t, log, m)
 }
 
@@ -157,7 +157,7 @@ var assertionKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// testTokenFunction checks what happens if Config.Token fails when another token is due.
+// testTokenFunction checks what happens if Config.LoginToken fails when another token is due.
 func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 	var calls, running atomic.Int64
 	var first atomic.Int64 // when the first token ends
@@ -185,9 +185,9 @@ func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 	require.LessOrEqual(t, calls.Load(), 1+int64(due), "all clients share a token")
 	broken.Store(true)
 	hostileUntil(t, 2*issuerLife, func() bool {
-		return len(log.with("level=WARN", "no token to log in with, retrying", "Config.Token: the vault is sealed")) > 0
+		return len(log.with("level=WARN", "no token to log in with, retrying", "Config.LoginToken: the vault is sealed")) > 0
 	}, "it says that there is no token")
-	assert.Positive(t, m.Stats().TokenFailures)
+	assert.Positive(t, m.Stats().LoginFailures)
 	before := b.issuer.issued(who) // while none is issued
 	broken.Store(false)
 	hostileUntil(t, time.Minute, func() bool { return b.issuer.issued(who) > before }, "it asks again")
@@ -213,16 +213,16 @@ func testRefusedTokens(t *testing.T, b *tokenBed, name string) {
 		"wrong secret": {neli.KafkaConfigMap{"sasl.oauthbearer.client.secret": "an0ther-s3cret"}, nil, "look at sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret"},
 		"no endpoint":  {neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": b.issuer.URL + "/nowhere"}, nil, "look at sasl.oauthbearer.token.endpoint.url"},
 		"no expiry": {nil, hooked(func(context.Context) (kafka.Token, error) { return kafka.Token{Value: value}, nil }),
-			"Config.Token: the token has no expiry"},
+			"Config.LoginToken: the token has no expiry"},
 		"in the past": {nil, hooked(func(context.Context) (kafka.Token, error) {
 			return kafka.Token{Value: value, Expires: time.Now().Add(-time.Hour)}, nil
-		}), "Config.Token: the token expired 1h0m"},
+		}), "Config.LoginToken: the token expired 1h0m"},
 		"not by us": {nil, hooked(func(context.Context) (kafka.Token, error) {
 			return kafka.Token{Value: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJuZWxpIn0.c2lnbmVk", Expires: time.Now().Add(time.Hour)}, nil
 		}), byName(name, "invalid_token", "the broker refuses the token (invalid_token)")},
 		"for good": {nil, hooked(func(context.Context) (kafka.Token, error) {
 			return kafka.Token{}, fmt.Errorf("%w: no such role", neli.ErrAccess)
-		}), "Config.Token: neli: access refused: no such role"},
+		}), "Config.LoginToken: neli: access refused: no such role"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -253,7 +253,7 @@ func testRefusedTokens(t *testing.T, b *tokenBed, name string) {
 			return len(log.with("level=WARN", "no token to log in with, retrying", "look at sasl.oauthbearer.token.endpoint.url")) > 0
 		}, "it says why")
 		assert.Equal(t, neli.StateLive, m.State(), "somebody may be there later")
-		assert.Positive(t, m.Stats().TokenFailures)
+		assert.Positive(t, m.Stats().LoginFailures)
 		shows(t, log, m)
 	})
 }

@@ -84,7 +84,7 @@ func testRefusedLater(t *testing.T, b *tokenBed, name string) {
 	front.instead(http.StatusUnauthorized, "application/json", `{"error":"invalid_client"}`)
 	refused := time.Now()
 	hostileUntil(t, 2*issuerLife, func() bool {
-		return m.Stats().TokenFailures > 0 && len(log.with("level=WARN", "no token to log in with, retrying", "look at sasl.oauthbearer.client.id")) > 0
+		return m.Stats().LoginFailures > 0 && len(log.with("level=WARN", "no token to log in with, retrying", "look at sasl.oauthbearer.client.id")) > 0
 	}, "it says which property to look at")
 	hostileUntil(t, 2*issuerLife, func() bool { return time.Since(refused) > issuerLife+5*time.Second }, "all tokens are over")
 	require.Equal(t, neli.StateLive, m.State(), "what worked once is retried")

@@ -43,5 +43,5 @@ func TestRunCountsFailuresToGetAToken(t *testing.T) {
 	defer n.Close()
 	require.NotNil(t, clients.failed, "neli run keeps failures from the library")
 	clients.failed(errors.New("not today"))
-	require.EqualValues(t, 1, n.Stats().TokenFailures)
+	require.EqualValues(t, 1, n.Stats().LoginFailures)
 }

@@ -12,26 +12,26 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// checkToken prepares the log-in with Config.Token.
-func (c Config) checkToken(s *settings, f *faults) {
-	if c.Token == nil || s.small && s.logs == 0 {
+// checkLogin prepares the log-in with Config.LoginToken.
+func (c Config) checkLogin(s *settings, f *faults) {
+	if c.LoginToken == nil || s.small && s.logs == 0 {
 		return
 	}
 	protocol := s.kafka["security.protocol"]
 	f.check(strings.HasPrefix(strings.ToLower(protocol), "sasl_"), "KafkaConfig[security.protocol]", protocol,
-		"must be SASL_SSL with Token (or SASL_PLAINTEXT, which sends tokens in clear text)")
+		"must be SASL_SSL with LoginToken (or SASL_PLAINTEXT, which sends tokens in clear text)")
 	for _, name := range []string{"sasl.mechanism", "sasl.mechanisms"} {
 		value := s.kafka[name]
-		f.check(value == "" || strings.EqualFold(value, "OAUTHBEARER"), "KafkaConfig["+name+"]", value, "must be OAUTHBEARER with Token, or be left out")
+		f.check(value == "" || strings.EqualFold(value, "OAUTHBEARER"), "KafkaConfig["+name+"]", value, "must be OAUTHBEARER with LoginToken, or be left out")
 		delete(s.kafka, name)
 	}
 	s.kafka["sasl.mechanism"] = "OAUTHBEARER"
 	for _, name := range slices.Sorted(maps.Keys(s.kafka)) {
 		f.check(!strings.HasPrefix(name, "sasl.oauthbearer."), "KafkaConfig["+name+"]", redact.Properties(s.kafka)[name],
-			"has no effect with Token: tokens are had by one or the other")
+			"has no effect with LoginToken: tokens are had by one or the other")
 	}
-	s.tokens = login.NewSource("Config.Token", func(ctx context.Context) (kafka.Token, error) {
-		token, err := c.Token(ctx)
+	s.tokens = login.NewSource("Config.LoginToken", func(ctx context.Context) (kafka.Token, error) {
+		token, err := c.LoginToken(ctx)
 		if errors.Is(err, ErrAccess) {
 			err = login.Refused(err)
 		}
@@ -41,13 +41,13 @@ func (c Config) checkToken(s *settings, f *faults) {
 
 // tokenFailed counts and logs a failure to get a token.
 func (s *settings) tokenFailed(err error) {
-	s.tokenFailures.Add(1)
+	s.loginFailures.Add(1)
 	if s.tokenTrouble.Due() {
 		s.logger.Warn("no token to log in with, retrying", "error", err)
 	}
 }
 
-// endTokens ends the call of Config.Token, and waits until it has returned or ctx is done.
+// endTokens ends the call of Config.LoginToken, and waits until it has returned or ctx is done.
 func (s *settings) endTokens(ctx context.Context) {
 	if s.tokens != nil {
 		s.tokens.Close(ctx)
@@ -72,7 +72,7 @@ func (s *settings) signingIn(p kafka.Provider) (kafka.Provider, error) {
 		}
 		return able.WithLogin(to), nil
 	case s.tokens != nil:
-		return nil, errors.New("Config.Token: this Provider cannot log in with it, as it is no kafka.LoginProvider")
+		return nil, errors.New("Config.LoginToken: this Provider cannot log in with it, as it is no kafka.LoginProvider")
 	}
 	return p, nil
 }

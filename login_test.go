@@ -30,7 +30,7 @@ func (k *loginKafka) Producer(p map[string]string, log *slog.Logger) (kafka.Prod
 	return k.mockKafka.Producer(p, log)
 }
 
-// tokens is a Config.Token that does not answer.
+// tokens is a Config.LoginToken that does not answer.
 type tokens struct {
 	deaf            time.Duration // how long the call goes on after its context has ended
 	asked, answered atomic.Int64
@@ -45,11 +45,11 @@ func (s *tokens) Token(ctx context.Context) (kafka.Token, error) {
 }
 
 func (s *tokens) config(k *mockKafka) Config {
-	return Config{LeaderGroupID: "g", Provider: &loginKafka{mockKafka: k}, Token: s.Token,
+	return Config{LeaderGroupID: "g", Provider: &loginKafka{mockKafka: k}, LoginToken: s.Token,
 		KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL"}}
 }
 
-func TestCloseEndsTheCallOfToken(t *testing.T) {
+func TestCloseEndsTheCallOfLoginToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s tokens
 		var out logBuffer
@@ -62,26 +62,26 @@ func TestCloseEndsTheCallOfToken(t *testing.T) {
 		require.NoError(t, n.Close())
 		require.EqualValues(t, 1, s.answered.Load(), "it goes on when Close has returned")
 		time.Sleep(time.Minute)
-		require.Zero(t, n.Stats().TokenFailures)
+		require.Zero(t, n.Stats().LoginFailures)
 		require.NotContains(t, out.String(), "no token")
 	})
 }
 
-func TestCloseNamesATokenThatHangs(t *testing.T) {
+func TestCloseNamesALoginTokenThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := tokens{deaf: time.Hour}
 		n, err := New(s.config(newMockKafka()))
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		require.ErrorContains(t, n.Close(), "Config.Token or Config.Healthy has not returned within")
+		require.ErrorContains(t, n.Close(), "Config.LoginToken or Config.Healthy has not returned within")
 		time.Sleep(time.Hour)
 		require.NoError(t, n.Close())
-		require.Zero(t, n.Stats().TokenFailures)
+		require.Zero(t, n.Stats().LoginFailures)
 	})
 }
 
-// If New fails, it leaves no call of Token behind, and does not wait for one that hangs.
-func TestNewThatFailsEndsTheCallOfToken(t *testing.T) {
+// If New fails, it leaves no call of LoginToken behind, and does not wait for one that hangs.
+func TestNewThatFailsEndsTheCallOfLoginToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, deaf := range []time.Duration{0, time.Minute} {
 			s := tokens{deaf: deaf}
@@ -98,7 +98,7 @@ func TestNewThatFailsEndsTheCallOfToken(t *testing.T) {
 	})
 }
 
-func TestClosingASentinelsLogEndsTheCallOfToken(t *testing.T) {
+func TestClosingASentinelsLogEndsTheCallOfLoginToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s tokens
 		log, err := (&post{Config: s.config(newMockKafka())}).open(sentinel.Place{Group: "g", Topic: "t", T: time.Second, Rho: 0.001}, slog.New(slog.DiscardHandler))
@@ -125,7 +125,7 @@ func TestRunSentinelNamesEveryFault(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 	require.NotContains(t, err.Error(), "s3cret")
-	cfg.Name, cfg.Token, cfg.KafkaConfig["security.protocol"] = "", nil, "SASL_SSL"
+	cfg.Name, cfg.LoginToken, cfg.KafkaConfig["security.protocol"] = "", nil, "SASL_SSL"
 	require.ErrorContains(t, RunSentinel(t.Context(), cfg), "bootstrap.server", "nothing else is wrong")
 	require.Zero(t, k.open, "the clients that could be made are closed")
 	require.Zero(t, s.asked.Load(), "a token is needed for no check")
