@@ -274,7 +274,7 @@ func TestTaskEndsBeforeTheSuccessorLeads(t *testing.T) {
 				m.Enter()
 				defer m.Leave()
 				var begun []term
-				for role := range m.Roles() {
+				for role := range m.Led() {
 					if token, ok := m.Token(role); ok {
 						begun = append(begun, term{role, token})
 					}

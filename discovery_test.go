@@ -209,7 +209,7 @@ func TestObserverOnlyReads(t *testing.T) {
 				require.False(c, o.IsLeaderOf(0))
 				_, ok = o.Token(0)
 				require.False(c, ok)
-				require.Empty(c, slices.Collect(o.Roles()))
+				require.Empty(c, slices.Collect(o.Led()))
 			}
 			h, known := o.Holder(0)
 			require.Equal(c, len(c.Names) > 1, known)

@@ -179,7 +179,7 @@ func TestFunctionsOfRemovedRolesMayFinish(t *testing.T) {
 			byRole[r.Role] = r
 		}
 		require.NoError(c, a.SetRoles(2))
-		require.Equal(c, []int{0, 1}, slices.Collect(a.Roles()))
+		require.Equal(c, []int{0, 1}, slices.Collect(a.Led()))
 		for _, role := range []int{2, 3, 4, 5} {
 			<-byRole[role].ctx.Done()
 			require.ErrorIs(c, context.Cause(byRole[role].ctx), neli.ErrRevoked)

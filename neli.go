@@ -198,8 +198,8 @@ func (n *Neli) term(role int) (id, token int64, ok bool) {
 	return id, token, ok
 }
 
-// Roles yields the roles that this process leads, ascending. Each is checked when it is yielded.
-func (n *Neli) Roles() iter.Seq[int] {
+// Led yields the roles that this process leads, ascending. Each is checked when it is yielded.
+func (n *Neli) Led() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		u, roles := n.units(), int(n.roles.Load())
 		led := n.core.terms.Published(roles)

@@ -38,7 +38,7 @@ func TestOneOfThreeLeads(t *testing.T) {
 				require.Zero(c, c.Gap(), "a quiet cluster loses no term")
 				require.Equal(c, []string{"acquired"}, l.Kinds())
 				require.True(c, l.IsLeader())
-				require.Equal(c, []int{0}, slices.Collect(l.Roles()))
+				require.Equal(c, []int{0}, slices.Collect(l.Led()))
 				for _, m := range c.Members {
 					if m != l {
 						require.Empty(c, m.Kinds())
@@ -185,10 +185,10 @@ func TestManyRoles(t *testing.T) {
 		for role := range c.Roles {
 			c.Leader(role, 2*silence)
 		}
-		require.Len(c, slices.Collect(a.Roles()), 30)
-		require.True(c, slices.IsSorted(slices.Collect(a.Roles())))
+		require.Len(c, slices.Collect(a.Led()), 30)
+		require.True(c, slices.IsSorted(slices.Collect(a.Led())))
 		b := c.Work("b", with)
-		c.Eventually(30*time.Second, "b has its share", func() bool { return len(slices.Collect(b.Roles())) >= 12 })
+		c.Eventually(30*time.Second, "b has its share", func() bool { return len(slices.Collect(b.Led())) >= 12 })
 		c.Pass(10 * time.Second)
 		for role := range c.Roles {
 			require.NotEqual(c, a.IsLeaderOf(role), b.IsLeaderOf(role), "role %d", role)
@@ -201,7 +201,7 @@ func TestManyRoles(t *testing.T) {
 		require.False(c, a.IsLeaderOf(-1))
 		require.False(c, a.IsLeaderOf(30))
 		c.Crash(b)
-		c.Eventually(30*time.Second, "a has everything", func() bool { return len(slices.Collect(a.Roles())) == 30 })
+		c.Eventually(30*time.Second, "a has everything", func() bool { return len(slices.Collect(a.Led())) == 30 })
 	})
 }
 
@@ -211,9 +211,9 @@ func TestSetRoles(t *testing.T) {
 		c.Leader(1, 2*silence)
 		require.Error(c, a.SetRoles(0))
 		require.NoError(c, a.SetRoles(9))
-		c.Eventually(2*silence, "all nine", func() bool { return len(slices.Collect(a.Roles())) == 9 })
+		c.Eventually(2*silence, "all nine", func() bool { return len(slices.Collect(a.Led())) == 9 })
 		require.NoError(c, a.SetRoles(1))
-		require.Equal(c, []int{0}, slices.Collect(a.Roles()), "roles that are gone are not led from then on")
+		require.Equal(c, []int{0}, slices.Collect(a.Led()), "roles that are gone are not led from then on")
 		c.Eventually(time.Second, "revoked", func() bool { return len(a.Kinds()) > 0 && a.Kinds()[len(a.Kinds())-1] == "revoked" })
 		r := a.Last().(neli.LeaderRevoked)
 		require.Equal(c, neli.ReasonRoles, r.Reason)

@@ -70,7 +70,7 @@ func (g *buried) leader() string {
 	for range 1_000_000 {
 		who, all := "", 0
 		for name, n := range g.members {
-			for role := range n.Roles() {
+			for role := range n.Led() {
 				all++
 				if role == 0 {
 					who = name

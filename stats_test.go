@@ -166,8 +166,8 @@ func TestTermsEndedByReason(t *testing.T) {
 				} else {
 					require.Equal(c, told, ended(s), "as the application was told")
 				}
-				require.Equal(c, uint64(len(slices.Collect(a.Roles()))), s.TermsStarted-ended(s), "what has not ended is led")
-				require.Equal(c, len(slices.Collect(a.Roles())), s.Led)
+				require.Equal(c, uint64(len(slices.Collect(a.Led()))), s.TermsStarted-ended(s), "what has not ended is led")
+				require.Equal(c, len(slices.Collect(a.Led())), s.Led)
 			})
 		})
 	}

@@ -139,7 +139,7 @@ func pulse(t testing.TB, n *Neli) bool {
 	return ok
 }
 
-func led(n *Neli) []int { return slices.Collect(n.Roles()) }
+func led(n *Neli) []int { return slices.Collect(n.Led()) }
 
 // Where each role has a term of its own, an event groups roles with the same partition and token.
 // Several terms of one partition come in one event.

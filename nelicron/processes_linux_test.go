@@ -89,7 +89,7 @@ func member(name string) error {
 	signal.Notify(handOver, syscall.SIGUSR1)
 	go func() {
 		for range handOver {
-			for role := range n.Roles() {
+			for role := range n.Led() {
 				err := n.Transfer(ctx, role, processNames[rand.IntN(3)])
 				fmt.Println(name, "transfer", err)
 				break

@@ -236,7 +236,7 @@ func disturb(t *testing.T, b *nelitest.Broker, all map[string]*instance, name st
 		time.Sleep(pause)
 		all[name] = again()
 	case 2:
-		for role := range in.n.Roles() {
+		for role := range in.n.Led() {
 			to := []string{"alice", "bob", "clara"}[draw.IntN(3)]
 			err := in.n.Transfer(context.Background(), role, to)
 			if err != nil && !expected(err) {

@@ -45,7 +45,7 @@ func (h *handler) leader(w http.ResponseWriter, _ *http.Request) {
 // led returns the roles that this process leads. It checks leadership last, since listing many roles takes a
 // while, and returns none if the process no longer leads by then.
 func (h *handler) led() []int {
-	roles := slices.Collect(h.src.Roles())
+	roles := slices.Collect(h.src.Led())
 	if !h.src.IsLeader() {
 		return nil
 	}

@@ -34,7 +34,7 @@ func TestAStreamShowsTheLastChangeOfManyRoles(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		alice := members[0]
-		role := slices.Collect(alice.Roles())[0]
+		role := slices.Collect(alice.Led())[0]
 		l := listen(t, net.serve(t, &http.Server{Handler: Handler(alice)}))
 		time.Sleep(time.Minute)
 

@@ -32,7 +32,7 @@ type script struct {
 	timeout    time.Duration // T; 0: 5 s
 	members    []neli.Member
 	led        map[int]int64 // role → token; 0: none
-	ending     bool          // the term ends after IsLeader or Roles is called once
+	ending     bool          // the term ends after IsLeader or Led is called once
 
 	mu        sync.Mutex
 	state     neli.State
@@ -92,7 +92,7 @@ func (s *script) Partitions() int        { return 1 }
 func (s *script) Members() []neli.Member { return s.members }
 func (s *script) Stats() neli.Stats      { return s.stats }
 func (s *script) IsLeader() bool         { return len(s.leads()) > 0 }
-func (s *script) Roles() iter.Seq[int]   { return slices.Values(slices.Sorted(maps.Keys(s.leads()))) }
+func (s *script) Led() iter.Seq[int]     { return slices.Values(slices.Sorted(maps.Keys(s.leads()))) }
 
 // leads returns led. If a test has set that the term ends after the next reading, it does.
 func (s *script) leads() map[int]int64 {

@@ -16,7 +16,7 @@ type source interface {
 	IsLeader() bool
 	IsLeaderOf(role int) bool
 	Token(role int) (token int64, ok bool)
-	Roles() iter.Seq[int]
+	Led() iter.Seq[int]
 
 	Holder(role int) (neli.Holder, bool)
 	Standings() []neli.Standing

@@ -75,7 +75,7 @@ func run(ctx context.Context, cfg neli.Config, symbols []string) error {
 		} else if err != nil {
 			return err // a fatal error
 		}
-		for role := range n.Roles() {
+		for role := range n.Led() {
 			logger.Printf("publishes %s at %s", symbols[role], price(now))
 		}
 	}

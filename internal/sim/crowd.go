@@ -96,7 +96,7 @@ func (c *crowd) led() (n int) {
 func (c *crowd) shares() []int {
 	out := make([]int, len(c.members))
 	for i, m := range c.members {
-		for range m.Roles() {
+		for range m.Led() {
 			out[i]++
 		}
 	}

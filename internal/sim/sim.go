@@ -345,7 +345,7 @@ func (w *world) shared() bool {
 	most, least := 0, w.roles
 	for _, p := range w.living() {
 		n := 0
-		for range p.Roles() {
+		for range p.Led() {
 			n++
 		}
 		if p.priority < best {

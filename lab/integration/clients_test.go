@@ -102,7 +102,7 @@ func TestMixedClients(t *testing.T) {
 	}
 }
 
-func led(m *hostileMember) []int { return slices.Collect(m.Roles()) }
+func led(m *hostileMember) []int { return slices.Collect(m.Led()) }
 
 // bothLead reports whether there is an instant at which both lead the role: a has led it in the same term before and after
 // b did. Without the second look at a, the role may have moved between the two looks.

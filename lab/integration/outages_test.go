@@ -271,7 +271,7 @@ func soleLeaders(t *testing.T, members []outageMember) {
 	}
 	leaders := map[string]leader{}
 	for _, n := range members {
-		for role := range n.Roles() {
+		for role := range n.Led() {
 			token, leads := n.Token(role) // never in non-exclusive mode
 			if !leads {
 				continue

@@ -30,14 +30,14 @@ func TestRacks(t *testing.T) {
 	}
 	waitUntil(t, 2*time.Minute, "everybody leads a share", func() bool {
 		for _, n := range all {
-			if len(slices.Collect(n.Roles())) != roles/len(all) {
+			if len(slices.Collect(n.Led())) != roles/len(all) {
 				return false
 			}
 		}
 		return true
 	})
 	for i := range 20 {
-		role := slices.Collect(all[i%3].Roles())[0]
+		role := slices.Collect(all[i%3].Led())[0]
 		to := all[(i+1)%3].Config().Name
 		began := time.Now()
 		require.NoError(t, all[i%3].Transfer(t.Context(), role, to), "transfer %d", i)

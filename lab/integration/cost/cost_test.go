@@ -64,7 +64,7 @@ func process() error {
 		_ = n.Lead(ctx, func(ctx context.Context, _ neli.Leadership) error { <-ctx.Done(); return nil })
 	}()
 	if os.Getenv(envRole) == "holder" {
-		for len(slices.Collect(n.Roles())) < m {
+		for len(slices.Collect(n.Led())) < m {
 			<-time.After(50 * time.Millisecond)
 		}
 	}
@@ -74,7 +74,7 @@ func process() error {
 		<-time.After(settling)
 		before := used()
 		<-time.After(measured)
-		fmt.Println(int64(used()-before), len(slices.Collect(n.Roles())))
+		fmt.Println(int64(used()-before), len(slices.Collect(n.Led())))
 	}
 	return nil
 }
