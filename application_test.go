@@ -500,7 +500,7 @@ func (c *cell) configure(cfg *neli.Config) {
 	cfg.DisableRebalance = true
 	switch c.mode {
 	case "open":
-		cfg.Nomination = neli.Open
+		cfg.Nomination = neli.NominationOpen
 	case "non-exclusive":
 		cfg.Mode, cfg.Partitions = neli.NonExclusive, 2 // two partitions, so that SetRoles can revoke one
 	case "small":
@@ -575,8 +575,8 @@ func (c *cell) leads(roles ...int) {
 
 // cutOff separates a from the broker until it has lost its roles.
 func (c *cell) cutOff() {
-	c.Broker.CutOff("a", nelitest.All)
-	defer c.Broker.Restore("a", nelitest.All)
+	c.Broker.CutOff("a", nelitest.LinkAll)
+	defer c.Broker.Restore("a", nelitest.LinkAll)
 	for log := range 3 {
 		if c.Logs != nil {
 			c.Logs.Cut("a", log)

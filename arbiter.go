@@ -78,7 +78,7 @@ func (s *settings) elector(app application) *elector.Settings {
 		AnswerWait: s.successorWait,
 		RejoinWait: s.helloPause,
 		Absence:    s.starvedPause,
-		Nominated:  s.nomination == Assigned,
+		Nominated:  s.nomination == NominationAssigned,
 		Observer:   s.observer,
 		Majority:   s.small,
 		TokenBase:  s.tokenBase,

@@ -16,7 +16,7 @@ import (
 // either nomination. The others do not take the caller for a member. Without the right to write, the
 // error says so.
 func TestCallMembers(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *cluster) {
 				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
@@ -33,7 +33,7 @@ func TestCallMembers(t *testing.T) {
 				require.Equal(c, []string{"a", "b"}, names(o.Members()))
 				require.Equal(c, []string{"a", "b"}, names(a.Members()))
 
-				c.Broker.Refuse("r", nelitest.Appends, kafka.ErrTopicAuthorization)
+				c.Broker.Refuse("r", nelitest.LinkAppends, kafka.ErrTopicAuthorization)
 				r := c.Join("r", observer)
 				c.Pass(100 * time.Millisecond)
 				wait, end := context.WithTimeout(context.Background(), 5*time.Second)

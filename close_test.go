@@ -19,7 +19,7 @@ import (
 // With Assigned nomination, a closing holder leaves the group and leads on until the nominated
 // successor has announced itself. The gap is then a round trip, not a rebalance.
 func TestCloseWaitsForTheSuccessor(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, func(c *cluster) {
 				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
@@ -114,13 +114,13 @@ func TestCloseIsBoundedWithoutABroker(t *testing.T) {
 		name string
 		wait time.Duration
 	}
-	for _, mode := range []neli.Config{{}, {Nomination: neli.Open}, {Mode: neli.NonExclusive}} {
+	for _, mode := range []neli.Config{{}, {Nomination: neli.NominationOpen}, {Mode: neli.NonExclusive}} {
 		for _, w := range []when{{"before anything", 0}, {"as leader", 3 * silence}} {
 			simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 				a := c.Join("a", func(cfg *neli.Config) { cfg.Mode, cfg.Nomination = mode.Mode, mode.Nomination })
 				_, err := a.Pulse(w.wait)
 				require.NoError(c, err)
-				c.Broker.CutOff("a", nelitest.All)
+				c.Broker.CutOff("a", nelitest.LinkAll)
 				began := time.Now()
 				require.NoError(c, a.Close())
 				require.Less(c, time.Since(began), 12*time.Second, "%s %s", mode.Mode, w.name)
@@ -176,7 +176,7 @@ func TestCloseSaysThatLeadsFunctionHangs(t *testing.T) {
 // A function that hangs delays Close by no more than DrainTimeout, the wait for a successor and 16 s. T does not
 // matter. Operators set the time limits of their service managers by this.
 func TestCloseIsBoundedBesideAFunctionThatHangs(t *testing.T) {
-	for nomination, wait := range map[neli.Nomination]time.Duration{neli.Open: 12 * time.Second, neli.Assigned: 4 * time.Second} {
+	for nomination, wait := range map[neli.Nomination]time.Duration{neli.NominationOpen: 12 * time.Second, neli.NominationAssigned: 4 * time.Second} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
 			a := c.Join("a", func(cfg *neli.Config) { cfg.Nomination, cfg.HeartbeatTimeout = nomination, time.Minute })
 			hang, ended := hangs(c, a)

@@ -45,8 +45,8 @@ type Config struct {
 	// Exclusive.
 	Mode Mode
 
-	// Nomination says which processes may claim a role in exclusive mode: Open or Assigned.
-	// Non-exclusive mode ignores it. All members of a group must use the same one. Default: Open.
+	// Nomination says which processes may claim a role in exclusive mode: NominationOpen or NominationAssigned.
+	// Non-exclusive mode ignores it. All members of a group must use the same one. Default: NominationOpen.
 	Nomination Nomination
 
 	// Priority ranks this process as a leader: among the healthy members, those with the highest

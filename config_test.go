@@ -30,7 +30,7 @@ func TestConfigDefaults(t *testing.T) {
 	require.NotEmpty(t, s.instance)
 	require.True(t, s.createTopic)
 	require.Equal(t, Exclusive, s.mode)
-	require.Equal(t, Open, s.nomination)
+	require.Equal(t, NominationOpen, s.nomination)
 	require.True(t, s.rebalance)
 	require.Zero(t, s.priority)
 	require.Nil(t, s.preference)
@@ -80,11 +80,11 @@ func TestConfigDerived(t *testing.T) {
 			2 * time.Second, 400 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 0},
 		{"exclusive, slow", Config{HeartbeatTimeout: time.Minute},
 			time.Minute, 12 * time.Second, 12 * time.Second, 12 * time.Second, 34 * time.Second, 0},
-		{"exclusive, Assigned", Config{HeartbeatTimeout: 2 * time.Second, Nomination: Assigned},
+		{"exclusive, Assigned", Config{HeartbeatTimeout: 2 * time.Second, Nomination: NominationAssigned},
 			2 * time.Second, 400 * time.Millisecond, 400 * time.Millisecond, 4 * time.Second, 2 * time.Second, 0},
-		{"a slower group", Config{Nomination: Assigned, KafkaConfig: KafkaConfigMap{"heartbeat.interval.ms": 2000}},
+		{"a slower group", Config{Nomination: NominationAssigned, KafkaConfig: KafkaConfigMap{"heartbeat.interval.ms": 2000}},
 			5 * time.Second, time.Second, time.Second, 7 * time.Second, 5 * time.Second, 0},
-		{"KIP-848", Config{Nomination: Assigned, KafkaConfig: KafkaConfigMap{"group.protocol": "Consumer"}},
+		{"KIP-848", Config{Nomination: NominationAssigned, KafkaConfig: KafkaConfigMap{"group.protocol": "Consumer"}},
 			5 * time.Second, time.Second, time.Second, 13 * time.Second, 5 * time.Second, 0},
 		{"non-exclusive", Config{Mode: NonExclusive},
 			18 * time.Second, 900 * time.Millisecond, 900 * time.Millisecond, 4 * time.Second, 11800 * time.Millisecond, 0},
@@ -134,9 +134,9 @@ func TestConfigFaults(t *testing.T) {
 		{Config{Mode: -1}, "Mode", "-1", "must be Exclusive or NonExclusive"},
 		{Config{Observer: true, Mode: NonExclusive}, "Observer", "true", "needs Mode Exclusive"},
 		{Config{Requests: func(Request) error { return nil }, Mode: NonExclusive}, "Requests", "", "needs Mode Exclusive"},
-		{Config{Nomination: 7}, "Nomination", "7", "must be Assigned or Open"},
-		{Config{Nomination: Open, Priority: 1_000_001}, "Priority", "1000001", "must be between -1000000 and 1000000"},
-		{Config{Nomination: Open, Priority: -1_000_001}, "Priority", "-1000001", "must be between -1000000 and 1000000"},
+		{Config{Nomination: 7}, "Nomination", "7", "must be NominationOpen or NominationAssigned"},
+		{Config{Nomination: NominationOpen, Priority: 1_000_001}, "Priority", "1000001", "must be between -1000000 and 1000000"},
+		{Config{Nomination: NominationOpen, Priority: -1_000_001}, "Priority", "-1000001", "must be between -1000000 and 1000000"},
 		{Config{Priority: math.MinInt}, "Priority", "-9223372036854775808", "must be between -1000000 and 1000000"},
 		{Config{Roles: -1}, "Roles", "-1", "must be between 1 and 1000000"},
 		{Config{Roles: 1_000_001}, "Roles", "1000001", "must be between 1 and 1000000"},
@@ -259,8 +259,8 @@ func TestConfigFaultsNameWhatWasSet(t *testing.T) {
 func TestConfigLimitsAreAllowed(t *testing.T) {
 	for _, cfg := range []Config{
 		{HeartbeatTimeout: 100 * time.Millisecond},
-		{Nomination: Open, Priority: 1_000_000, DisableRebalance: true},
-		{Nomination: Open, Priority: -1_000_000},
+		{Nomination: NominationOpen, Priority: 1_000_000, DisableRebalance: true},
+		{Nomination: NominationOpen, Priority: -1_000_000},
 		{HeartbeatTimeout: time.Minute, HeartbeatInterval: 13500 * time.Millisecond},
 		{HeartbeatTimeout: 5 * time.Second, HeartbeatInterval: 5 * time.Millisecond},
 		{HeartbeatTimeout: 5 * time.Second, HeartbeatInterval: 1125 * time.Millisecond},
@@ -331,8 +331,8 @@ func TestModeStrings(t *testing.T) {
 	require.Equal(t, "exclusive", Exclusive.String())
 	require.Equal(t, "non-exclusive", NonExclusive.String())
 	require.Equal(t, "2", Mode(2).String())
-	require.Equal(t, "assigned", Assigned.String())
-	require.Equal(t, "open", Open.String())
+	require.Equal(t, "assigned", NominationAssigned.String())
+	require.Equal(t, "open", NominationOpen.String())
 	require.Equal(t, "-1", Nomination(-1).String())
 	require.Equal(t, "live", StateLive.String())
 	require.Equal(t, "failed", StateFailed.String())
@@ -385,7 +385,7 @@ func checkSettings(t *testing.T, s *settings) {
 	require.True(t, 0 < s.maxPulse && s.maxPulse <= maxDuration)
 	require.True(t, 0 < s.drain && s.drain <= maxDuration)
 	require.True(t, 0 <= s.drift && s.drift <= maxDrift)
-	if s.mode == Exclusive && s.nomination == Open {
+	if s.mode == Exclusive && s.nomination == NominationOpen {
 		require.Equal(t, max(time.Second, s.every), s.successorWait)
 	} else {
 		require.Greater(t, s.successorWait, 3*time.Second)
@@ -482,7 +482,7 @@ func TestTokenBase(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, token, h.Token)
 		for s := range n.Watch(t.Context()) {
-			if s.Status == Held {
+			if s.Status == StatusHeld {
 				require.Equal(t, token, s.Holder.Token)
 				break
 			}
@@ -511,7 +511,7 @@ func TestTokenBase(t *testing.T) {
 func TestErrorsOfClientsAreRedacted(t *testing.T) {
 	var out logBuffer
 	cfg := Config{
-		Nomination: Assigned, KafkaConfig: KafkaConfigMap{"sasl.password": "s3cret", "security.protocol": "SASL_SSL"},
+		Nomination: NominationAssigned, KafkaConfig: KafkaConfigMap{"sasl.password": "s3cret", "security.protocol": "SASL_SSL"},
 		Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	mocked(t, cfg, func(k *mockKafka) {

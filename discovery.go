@@ -25,18 +25,18 @@ import (
 type Status int
 
 const (
-	// Unknown: this process has not read enough yet, or has lost its place in the log. A role
-	// without a holder stays Unknown until this process has read everything that was in the log
+	// StatusUnknown: this process has not read enough yet, or has lost its place in the log. A role
+	// without a holder stays StatusUnknown until this process has read everything that was in the log
 	// when it began, which ends with a snapshot (within round trips if any other process is there)
 	// or with the first claim.
-	Unknown Status = iota
-	// Vacant: the role has no leader. The holder has released it, or this process has read nothing
+	StatusUnknown Status = iota
+	// StatusVacant: the role has no leader. The holder has released it, or this process has read nothing
 	// of the holder for T′, after which the holder's lease is over by any clock. (T′ is the
 	// holder's HeartbeatTimeout, corrected for MaxClockDrift.) A process that is cut off reads
-	// nothing, and so reports every role as Vacant after T′.
-	Vacant
-	// Held: this process has read evidence of the holder within the last T′.
-	Held
+	// nothing, and so reports every role as StatusVacant after T′.
+	StatusVacant
+	// StatusHeld: this process has read evidence of the holder within the last T′.
+	StatusHeld
 )
 
 // String returns "unknown", "vacant" or "held".
@@ -74,7 +74,7 @@ type Holder struct {
 type Standing struct {
 	Partition int
 	Status    Status
-	Holder    Holder // if Held
+	Holder    Holder // if StatusHeld
 
 	roles []int
 }
@@ -117,7 +117,7 @@ func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 // Watch yields the holders of the roles below R: first everything known now, then every change.
 // Roles about which nothing is known follow as soon as something is. Nothing is yielded for roles
 // that SetRoles removes. One Standing covers all roles of a partition that have the same holder and
-// token, or that have no holder (Vacant, whether by release or by silence); it names only roles
+// token, or that have no holder (StatusVacant, whether by release or by silence); it names only roles
 // whose state differs from what this Watch yielded before. A new term of the same holder is a
 // change; a beat is not. With small logs, a holder is also yielded again, with another Since, if the
 // log in which it was first seen begins anew. Each Standing is about the past, as Holder is.
@@ -167,14 +167,14 @@ func (n *Neli) Watch(ctx context.Context) iter.Seq[Standing] {
 
 func (n *Neli) standing(of elector.Standing, now clock.Instant) Standing {
 	s := Standing{Partition: of.Partition, Status: Status(of.Status), roles: of.Roles}
-	if s.Status == Held {
+	if s.Status == StatusHeld {
 		s.Holder = n.holder(of.Holder, now)
 	}
 	return s
 }
 
 // Standings returns what is known about all roles below R: what a new Watch would yield first,
-// plus, as Unknown, the roles about which nothing is known. Roles of a partition with the same
+// plus, as StatusUnknown, the roles about which nothing is known. Roles of a partition with the same
 // holder and token share a Standing, and so do those without a holder. So a partition has about as
 // many Standings as claims, whatever R is; it has one for each role only if each role was claimed
 // or transferred by itself. They are in the order of Partition, then of the lowest role.

@@ -50,7 +50,7 @@ func (w *watched) words(partition int) (out []string) {
 	for _, s := range w.seen {
 		switch {
 		case s.Partition != partition:
-		case s.Status == neli.Held:
+		case s.Status == neli.StatusHeld:
 			out = append(out, s.Holder.Name)
 		default:
 			out = append(out, s.Status.String())
@@ -74,7 +74,7 @@ func names(ms []neli.Member) (out []string) {
 // All processes report the same leader, including the leader itself and an observer, and report a
 // hand-over at once.
 func TestEverybodyKnowsTheHolder(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *cluster) {
 				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
@@ -185,8 +185,8 @@ func TestHolderIsKnownWithTheNextBeat(t *testing.T) {
 // An observer needs only the right to read. It writes nothing, creates nothing and never leads.
 func TestObserverOnlyReads(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		c.Broker.Refuse("o", nelitest.Appends|nelitest.Group, kafka.ErrAuthorization)
-		o := c.Join("o", func(cfg *neli.Config) { cfg.Observer, cfg.Nomination = true, neli.Open })
+		c.Broker.Refuse("o", nelitest.LinkAppends|nelitest.LinkGroup, kafka.ErrAuthorization)
+		o := c.Join("o", func(cfg *neli.Config) { cfg.Observer, cfg.Nomination = true, neli.NominationOpen })
 		c.Pass(10 * time.Second)
 		require.Empty(c, o.Members(), "the topic is missing, and is not the observer's to create")
 		c.Work("a", nil)
@@ -248,7 +248,7 @@ func TestWatchFirstYieldsThePresentState(t *testing.T) {
 		c.Pass(10 * time.Second)
 		var led []int
 		for s := range o.Watch(context.Background()) {
-			require.Equal(c, neli.Held, s.Status)
+			require.Equal(c, neli.StatusHeld, s.Status)
 			require.Equal(c, "a", s.Holder.Name)
 			for role := range s.Roles() {
 				require.Equal(c, s.Partition, role%3)
@@ -272,7 +272,7 @@ func TestWatchFirstYieldsThePresentState(t *testing.T) {
 
 // A Watch yields every change that lasts: a release, a new term, a holder's silence.
 func TestWatchYieldsEveryLastingChange(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *cluster) {
 				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
@@ -397,11 +397,11 @@ func TestHolderAfterALogReset(t *testing.T) {
 		c.Pass(10 * time.Second)
 		w := watch(o.Neli)
 		defer w.end()
-		c.Broker.CutOff("o", nelitest.Reads)
+		c.Broker.CutOff("o", nelitest.LinkReads)
 		c.Pass(2500 * time.Millisecond)
 		rs := c.Broker.Records("app.neli", 0)
 		require.NoError(c, c.Broker.DeleteHead("app.neli", 0, rs[len(rs)-1].Offset))
-		c.Broker.Restore("o", nelitest.Reads)
+		c.Broker.Restore("o", nelitest.LinkReads)
 		c.Pass(90 * time.Second)
 		require.Equal(c, []string{"a", "unknown", "a"}, w.words(0))
 		require.Positive(c, o.Stats().Records)
@@ -417,7 +417,7 @@ func TestHolderOfAProcessThatIsCutOff(t *testing.T) {
 		c.Pass(10 * time.Second)
 		h, ok := o.Holder(0)
 		require.True(c, ok)
-		c.Broker.CutOff("o", nelitest.All)
+		c.Broker.CutOff("o", nelitest.LinkAll)
 		c.Pass(3 * time.Second)
 		late, ok := o.Holder(0)
 		require.True(c, ok)
@@ -425,7 +425,7 @@ func TestHolderOfAProcessThatIsCutOff(t *testing.T) {
 		c.Pass(3 * time.Second)
 		_, ok = o.Holder(0)
 		require.False(c, ok)
-		c.Broker.Restore("o", nelitest.All)
+		c.Broker.Restore("o", nelitest.LinkAll)
 		c.Eventually(beat+time.Second, "the holder is known again", func() bool { _, ok := o.Holder(0); return ok })
 		again, _ := o.Holder(0)
 		require.Equal(c, h.Token, again.Token)
@@ -437,7 +437,7 @@ func TestHolderOfAProcessThatIsCutOff(t *testing.T) {
 // one announcement, removed at once when they close, and removed after three missing announcements
 // when they crash.
 func TestMembers(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *cluster) {
 				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
@@ -454,7 +454,7 @@ func TestMembers(t *testing.T) {
 						require.Equal(c, c.Members[x.Name].ID(), x.ID)
 					}
 					require.False(c, ms[2].Nominated)
-					if nomination == neli.Open {
+					if nomination == neli.NominationOpen {
 						require.True(c, ms[0].Nominated && ms[1].Nominated)
 					} else {
 						require.NotEqual(c, ms[0].Nominated, ms[1].Nominated, "there is one partition")
@@ -483,7 +483,7 @@ func TestMembers(t *testing.T) {
 
 // Announcements come at a low rate, in either nomination.
 func TestAnnouncementsAreFew(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
 			a := c.Work("a", func(cfg *neli.Config) { cfg.Nomination = nomination })
 			c.Leader(0, 2*silence)
@@ -516,7 +516,7 @@ func TestNothingIsKnownInNonExclusiveMode(t *testing.T) {
 func say(ss []neli.Standing) (out []string) {
 	for _, s := range ss {
 		who := s.Status.String()
-		if s.Status == neli.Held {
+		if s.Status == neli.StatusHeld {
 			who = s.Holder.Name
 		}
 		out = append(out, fmt.Sprintf("%d %v %s", s.Partition, slices.Collect(s.Roles()), who))
@@ -575,7 +575,7 @@ func TestAccessors(t *testing.T) {
 		require.Equal(c, 10*time.Second, cfg.DrainTimeout)
 		require.Equal(c, 3, a.Partitions())
 		require.Equal(c, neli.NonExclusive, cfg.Mode)
-		require.Equal(c, neli.Assigned, cfg.Nomination)
+		require.Equal(c, neli.NominationAssigned, cfg.Nomination)
 	})
 }
 
@@ -588,7 +588,7 @@ func TestStandingsAsJSON(t *testing.T) {
 	requireJSON(t, text, holder)
 	requireJSON(t, `{"name":"b","id":"x","self":true,"nominated":true,"priority":-3,"age":0.25}`,
 		neli.Member{Name: "b", ID: "x", Self: true, Nominated: true, Priority: -3, Age: 250 * time.Millisecond})
-	requireJSON(t, `{"partition":2,"status":"vacant","roles":"","count":0}`, neli.Standing{Partition: 2, Status: neli.Vacant})
+	requireJSON(t, `{"partition":2,"status":"vacant","roles":"","count":0}`, neli.Standing{Partition: 2, Status: neli.StatusVacant})
 
 	var s neli.Standing
 	held := `{"partition":1,"status":"held","holder":` + text + `,"roles":"0-3,5,7-8","count":7}`

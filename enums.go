@@ -7,6 +7,11 @@ import (
 	"strings"
 )
 
+// One rule for the names of constants in all packages: a constant begins with the name of its type or
+// of its subject (NominationOpen, StatusHeld, StateLive, ReasonClosing; kafka.GroupLost), because the
+// bare word says little after the package's name: neli.Open could be a function. Mode's constants
+// alone have no prefix, since neli.Exclusive and neli.NonExclusive say all.
+
 // Mode says how many leaders a role may have.
 type Mode int
 
@@ -27,15 +32,15 @@ func (m Mode) String() string { return nameOf(int(m), "exclusive", "non-exclusiv
 type Nomination int
 
 const (
-	// Open: any process may claim. There is no consumer group; a crashed leader is replaced
+	// NominationOpen: any process may claim. There is no consumer group; a crashed leader is replaced
 	// HeartbeatTimeout after its last beat. The members divide the roles among themselves, by
 	// Priority or Preference where these are set, and move roles to balance them unless
 	// Config.DisableRebalance is set.
-	Open Nomination = iota
-	// Assigned: the process to which the consumer group has assigned the role's partition may
+	NominationOpen Nomination = iota
+	// NominationAssigned: the process to which the consumer group has assigned the role's partition may
 	// claim all roles of that partition. The group spreads partitions over its members; a crashed
 	// leader is replaced when its group session has timed out.
-	Assigned
+	NominationAssigned
 )
 
 // String returns "open" or "assigned".

@@ -98,7 +98,7 @@ func ExampleNeli_Ask() {
 	}
 	defer tool.Close()
 	for s := range tool.Watch(context.Background()) {
-		if s.Status == neli.Held {
+		if s.Status == neli.StatusHeld {
 			break // the holder is known
 		}
 	}

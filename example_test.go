@@ -184,7 +184,7 @@ func ExampleNeli_Watch() {
 		n, err := neli.New(neli.Config{
 			LeaderGroupID:    "carts",
 			Name:             name, // what others need to reach it
-			Nomination:       neli.Open,
+			Nomination:       neli.NominationOpen,
 			Observer:         observer,
 			HeartbeatTimeout: 2 * time.Second,
 			Provider:         broker.Provider(name),
@@ -202,16 +202,16 @@ func ExampleNeli_Watch() {
 	led := false
 	for s := range router.Watch(context.Background()) {
 		switch s.Status {
-		case neli.Held:
+		case neli.StatusHeld:
 			led = true
 			fmt.Println("send requests for role 0 to", s.Holder.Name)
 			go server.Close()
-		case neli.Vacant:
+		case neli.StatusVacant:
 			if led {
 				fmt.Println("nobody leads: let them wait")
 				return
 			}
-		case neli.Unknown:
+		case neli.StatusUnknown:
 		}
 	}
 	// Output:

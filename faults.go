@@ -76,7 +76,7 @@ func (f *faults) properties(p kafka.Provider, s *settings) {
 	if s.mode != NonExclusive {
 		f.refused(s, closing(p.LogReader(s.readerProperties(), quiet)))
 	}
-	if s.mode == NonExclusive || s.nomination == Assigned && !s.observer {
+	if s.mode == NonExclusive || s.nomination == NominationAssigned && !s.observer {
 		f.refused(s, closing(p.GroupConsumer(s.groupProperties(), quiet)))
 	}
 }

@@ -117,7 +117,7 @@ func TestShortSessionsFormGroupsInOneRound(t *testing.T) {
 	} {
 		cfg := Config{Mode: c.mode, KafkaConfig: c.set}
 		if c.mode == Exclusive {
-			cfg.Nomination = Assigned
+			cfg.Nomination = NominationAssigned
 		}
 		require.Equal(t, c.want, resolved(t, cfg).groupProperties()["partition.assignment.strategy"], "%v", c)
 	}

@@ -21,7 +21,7 @@ import (
 func TestLaterRefusalIsRetriedForEver(t *testing.T) {
 	for _, refusal := range []error{kafka.ErrAuthentication, kafka.ErrAuthorization, kafka.ErrTopicAuthorization, kafka.ErrGroupAuthorization} {
 		var out logBuffer
-		cfg := Config{Nomination: Assigned, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+		cfg := Config{Nomination: NominationAssigned, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 		mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 			ok, err := n.Pulse(time.Minute)
 			require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestLaterRefusalIsRetriedForEver(t *testing.T) {
 // it has just started or has worked before.
 func TestRefusalByOneBrokerOfSeveralEndsNoMember(t *testing.T) {
 	for _, call := range []string{"Poll", "Group.Poll"} {
-		mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) {
+		mocked(t, Config{Nomination: NominationAssigned}, func(k *mockKafka) {
 			k.fail(call, slices.Repeat([]error{kafka.ErrAuthentication}, 3000)...) // while the member starts
 		}, func(t *testing.T, k *mockKafka, n *Neli) {
 			p, err := n.Background(func() { time.Sleep(time.Second) })
@@ -71,7 +71,7 @@ func TestRefusalByOneBrokerOfSeveralEndsNoMember(t *testing.T) {
 // the process leads again.
 func TestProducerWithoutAcknowledgementsIsReplaced(t *testing.T) {
 	var out logBuffer
-	cfg := Config{Nomination: Open, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+	cfg := Config{Nomination: NominationOpen, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 	mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		p, err := n.Background(func() { time.Sleep(time.Second) })
 		require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestObserversProducerWithoutAnswersIsReplaced(t *testing.T) {
 // A group client that stands still is replaced within ten seconds, in both modes. That is logged
 // once and counted, and the process is in the group again.
 func TestGroupConsumerThatStandsStillIsReplaced(t *testing.T) {
-	for _, cfg := range []Config{{Nomination: Assigned}, {Mode: NonExclusive}} {
+	for _, cfg := range []Config{{Nomination: NominationAssigned}, {Mode: NonExclusive}} {
 		var out logBuffer
 		cfg.HeartbeatTimeout, cfg.Logger = 10*time.Second, slog.New(slog.NewTextHandler(&out, nil))
 		mocked(t, cfg, func(k *mockKafka) { k.feeds = cfg.Mode == NonExclusive }, func(t *testing.T, k *mockKafka, n *Neli) {
@@ -136,7 +136,7 @@ func TestGroupConsumerThatStandsStillIsReplaced(t *testing.T) {
 // It is not replaced while no broker answers, nor while the process takes no part in the group, and
 // not again and again.
 func TestGroupConsumersAreNotReplacedRepeatedly(t *testing.T) {
-	mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) { k.away = true }, func(t *testing.T, k *mockKafka, n *Neli) {
+	mocked(t, Config{Nomination: NominationAssigned}, func(k *mockKafka) { k.away = true }, func(t *testing.T, k *mockKafka, n *Neli) {
 		p, err := n.Background(func() { time.Sleep(time.Second) })
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
@@ -223,7 +223,7 @@ func TestReplacementOfAProducerIsRetried(t *testing.T) {
 
 // The error lists everything that cannot be combined with Logs.
 func TestLogsFaults(t *testing.T) {
-	_, err := Config{LeaderGroupID: "g", Logs: 3, Mode: NonExclusive, Nomination: Assigned, Partitions: 2,
+	_, err := Config{LeaderGroupID: "g", Logs: 3, Mode: NonExclusive, Nomination: NominationAssigned, Partitions: 2,
 		KafkaConfig: KafkaConfigMap{"enable.idempotence": true}}.resolve()
 	for _, part := range []string{`Mode: "non-exclusive" must be Exclusive with Logs`, `Nomination: "assigned" must be Open with Logs`,
 		`Partitions: "2" must be 0 or 1 with Logs`, `KafkaConfig[enable.idempotence]: "true" must be false with Logs`} {
@@ -270,7 +270,7 @@ func TestLogsProperties(t *testing.T) {
 // counted, and the process leads again.
 func TestReaderThatStandsStillIsReplaced(t *testing.T) {
 	var out logBuffer
-	cfg := Config{Nomination: Open, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+	cfg := Config{Nomination: NominationOpen, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 	mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		p, err := n.Background(func() { time.Sleep(time.Second) })
 		require.NoError(t, err)
@@ -334,13 +334,13 @@ func TestObserverKnowsTheHolderOnceItsReaderIsReplaced(t *testing.T) {
 // If all readers stand still, they are not replaced again and again. A reader that reports why it
 // does not read is not replaced.
 func TestReadersAreNotReplacedRepeatedly(t *testing.T) {
-	mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.still = 1000 }, func(t *testing.T, k *mockKafka, n *Neli) {
+	mocked(t, Config{Nomination: NominationOpen}, func(k *mockKafka) { k.still = 1000 }, func(t *testing.T, k *mockKafka, n *Neli) {
 		_, err := n.Pulse(10 * time.Minute)
 		require.NoError(t, err)
 		require.Greater(t, k.count("LogReader"), 3)
 		require.Less(t, k.count("LogReader"), 10)
 	})
-	mocked(t, Config{Nomination: Open}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+	mocked(t, Config{Nomination: NominationOpen}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		ok, err := n.Pulse(time.Minute)
 		require.NoError(t, err)
 		require.True(t, ok)

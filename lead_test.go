@@ -64,11 +64,11 @@ func TestLeadRunsPerTerm(t *testing.T) {
 		require.True(c, r.Valid())
 		c.Pass(5 * time.Minute) // without any pulse the lease does not lapse
 		require.NoError(c, r.ctx.Err())
-		c.Broker.CutOff("a", nelitest.All)
+		c.Broker.CutOff("a", nelitest.LinkAll)
 		<-r.ctx.Done()
 		require.ErrorIs(c, context.Cause(r.ctx), neli.ErrFenced)
 		require.False(c, r.Valid())
-		c.Broker.Restore("a", nelitest.All)
+		c.Broker.Restore("a", nelitest.LinkAll)
 		c.Pass(time.Minute)
 		none(c, runs) // the function of the former term has not returned yet
 		require.True(c, a.IsLeader())
@@ -91,7 +91,7 @@ func TestLeadContextIsDoneWithTheLease(t *testing.T) {
 		runs, result := leading(c.Context(), a)
 		r := next(c, runs, 2*silence)
 		c.Pass(10 * time.Second)
-		c.Broker.CutOff("a", nelitest.All)
+		c.Broker.CutOff("a", nelitest.LinkAll)
 		c.Pass(time.Second) // what was under way has come back
 		require.True(c, r.Valid())
 		end := time.Now().Add(r.Remaining())

@@ -77,7 +77,7 @@ func (l logLines) all() []logLine {
 
 // logsTo makes a member log to l.
 func logsTo(l logLines) func(*neli.Config) {
-	return func(cfg *neli.Config) { cfg.Nomination, cfg.Logger = neli.Open, slog.New(l) }
+	return func(cfg *neli.Config) { cfg.Nomination, cfg.Logger = neli.NominationOpen, slog.New(l) }
 }
 
 var digits = regexp.MustCompile(`[0-9]`)
@@ -95,13 +95,13 @@ func TestLogLinesHaveTheirDataInAttributes(t *testing.T) {
 		a := c.Work("member-a", all)
 		c.Leader(0, time.Minute)
 		c.Work("member-b", all)
-		c.Work("member-c", func(cfg *neli.Config) { all(cfg); cfg.Nomination = neli.Assigned })
+		c.Work("member-c", func(cfg *neli.Config) { all(cfg); cfg.Nomination = neli.NominationAssigned })
 		c.Pass(20 * time.Second)
 		_, err := c.Broker.Inject("app.neli", 0, []byte("nonsense"))
 		require.NoError(t, err)
-		c.Broker.CutOff("member-a", nelitest.All)
+		c.Broker.CutOff("member-a", nelitest.LinkAll)
 		c.Pass(20 * time.Second)
-		c.Broker.Restore("member-a", nelitest.All)
+		c.Broker.Restore("member-a", nelitest.LinkAll)
 		c.Pass(20 * time.Second)
 		c.Broker.Suspend("member-b")
 		c.Pass(20 * time.Second)

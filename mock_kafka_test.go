@@ -404,7 +404,7 @@ func TestNewFailsWithTheErrorOfItsClient(t *testing.T) {
 	for _, call := range []string{"Producer", "Admin", "LogReader", "GroupConsumer"} {
 		k := newMockKafka()
 		k.fail(call, errors.New("no such property: foo"))
-		_, err := New(Config{Provider: k, LeaderGroupID: "g", Nomination: Assigned})
+		_, err := New(Config{Provider: k, LeaderGroupID: "g", Nomination: NominationAssigned})
 		require.ErrorContains(t, err, "no such property: foo")
 		require.Zero(t, k.open, "%s: the clients made before are closed", call)
 	}
@@ -420,7 +420,7 @@ func TestNewReportsOnceWhatAllClientsRefuse(t *testing.T) {
 		k.fail("Producer", errors.Join(foo, bar), errors.Join(foo, bar))
 		k.fail("LogReader", errors.Join(foo, errors.New("message.timeout.ms is too large")))
 		k.fail("GroupConsumer", fmt.Errorf("client refuses its properties: %w", errors.Join(foo)))
-		_, err := New(Config{Provider: k, LeaderGroupID: "g", Nomination: Assigned, Roles: roles,
+		_, err := New(Config{Provider: k, LeaderGroupID: "g", Nomination: NominationAssigned, Roles: roles,
 			KafkaConfig: KafkaConfigMap{"foo": "1", "bar": "2", "sasl.password": secret, "security.protocol": "SASL_SSL"}})
 		require.Error(t, err)
 		want := []string{"neli: invalid configuration:", "KafkaConfig: no such property: foo", "KafkaConfig: bar: not " + redact.Mark}
@@ -438,7 +438,7 @@ func TestNewReportsOnceWhatAllClientsRefuse(t *testing.T) {
 // A start is retried after any passing error.
 func TestStartIsRetried(t *testing.T) {
 	for _, call := range []string{"Topic", "Offsets", "Assign", "Settings", "Poll", "Join", "Group.Poll"} {
-		mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) { k.fail(call, errPassing, errPassing, errPassing) },
+		mocked(t, Config{Nomination: NominationAssigned}, func(k *mockKafka) { k.fail(call, errPassing, errPassing, errPassing) },
 			func(t *testing.T, k *mockKafka, n *Neli) {
 				ok, err := n.Pulse(time.Minute)
 				require.NoError(t, err, call)
@@ -450,7 +450,7 @@ func TestStartIsRetried(t *testing.T) {
 // A process that has left its group goes on polling: the client may have to wait until a rebalance
 // ends before it can tell the coordinator, and it does so within a poll.
 func TestClientPollsOnAfterLeavingItsGroup(t *testing.T) {
-	mocked(t, Config{Nomination: Assigned}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+	mocked(t, Config{Nomination: NominationAssigned}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		p, err := n.Background(func() { time.Sleep(time.Second) })
 		require.NoError(t, err)
 		require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
@@ -467,7 +467,7 @@ func TestClientPollsOnAfterLeavingItsGroup(t *testing.T) {
 // whose records do not come back claims nothing.
 func TestClaimIsRepeatedOnlyWhenItFailed(t *testing.T) {
 	for _, err := range []error{errors.New("queue full"), errReported} {
-		mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.fail("Append", err) },
+		mocked(t, Config{Nomination: NominationOpen}, func(k *mockKafka) { k.fail("Append", err) },
 			func(t *testing.T, k *mockKafka, n *Neli) {
 				began := time.Now()
 				ok, err := n.Pulse(time.Minute)
@@ -478,7 +478,7 @@ func TestClaimIsRepeatedOnlyWhenItFailed(t *testing.T) {
 				require.Less(t, time.Since(began), 7*time.Second)
 			})
 	}
-	mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.silent = true },
+	mocked(t, Config{Nomination: NominationOpen}, func(k *mockKafka) { k.silent = true },
 		func(t *testing.T, k *mockKafka, n *Neli) {
 			ok, err := n.Pulse(10 * time.Minute)
 			require.NoError(t, err)
@@ -490,7 +490,7 @@ func TestClaimIsRepeatedOnlyWhenItFailed(t *testing.T) {
 
 // Failed beats have no effect by themselves, because only records that are read back count.
 func TestFailedBeatsAreHarmless(t *testing.T) {
-	mocked(t, Config{Nomination: Open}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+	mocked(t, Config{Nomination: NominationOpen}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		ok, err := n.Pulse(time.Minute)
 		require.NoError(t, err)
 		require.True(t, ok)
@@ -505,7 +505,7 @@ func TestFailedBeatsAreHarmless(t *testing.T) {
 
 // A reader that has become useless is replaced, and every lease is learned anew.
 func TestReaderIsReplaced(t *testing.T) {
-	mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.fail("Poll", kafka.ErrClientFatal) },
+	mocked(t, Config{Nomination: NominationOpen}, func(k *mockKafka) { k.fail("Poll", kafka.ErrClientFatal) },
 		func(t *testing.T, k *mockKafka, n *Neli) {
 			ok, err := n.Pulse(time.Minute)
 			require.NoError(t, err)
@@ -528,7 +528,7 @@ func TestFatalErrors(t *testing.T) {
 		{"Group.Poll", kafka.ErrInstanceFenced, kafka.ErrInstanceFenced, "group.instance.id"},
 		{"Poll", kafka.ErrAuthorization, ErrAccess, "READ topic g.neli"},
 	} {
-		mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) { k.fail(f.call, slices.Repeat([]error{f.err}, 10_000)...) },
+		mocked(t, Config{Nomination: NominationAssigned}, func(k *mockKafka) { k.fail(f.call, slices.Repeat([]error{f.err}, 10_000)...) },
 			func(t *testing.T, _ *mockKafka, n *Neli) {
 				began := time.Now()
 				ok, err := n.Pulse(time.Minute)
@@ -549,7 +549,7 @@ func TestFatalErrors(t *testing.T) {
 
 // A permanent refusal to write ends a Neli. A passing one does not.
 func TestRefusedWrites(t *testing.T) {
-	mocked(t, Config{Nomination: Open}, func(k *mockKafka) {
+	mocked(t, Config{Nomination: NominationOpen}, func(k *mockKafka) {
 		for _, call := range []string{"Hello", "Append"} {
 			k.fail(call, slices.Repeat([]error{errors.Join(errReported, kafka.ErrAuthorization)}, 100)...)
 		}
@@ -558,7 +558,7 @@ func TestRefusedWrites(t *testing.T) {
 		require.ErrorIs(t, err, ErrAccess)
 		require.ErrorContains(t, err, "WRITE topic g.neli")
 	})
-	mocked(t, Config{Nomination: Open}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+	mocked(t, Config{Nomination: NominationOpen}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		ok, err := n.Pulse(time.Minute)
 		require.NoError(t, err)
 		require.True(t, ok)
@@ -574,7 +574,7 @@ func TestRefusedWrites(t *testing.T) {
 // When the topic turns out to be another one, the queued records are purged before anything else is
 // done.
 func TestReplacedTopicIsPurged(t *testing.T) {
-	mocked(t, Config{Nomination: Open}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+	mocked(t, Config{Nomination: NominationOpen}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		ok, err := n.Pulse(time.Minute)
 		require.NoError(t, err)
 		require.True(t, ok)
@@ -600,7 +600,7 @@ func (k *mockKafka) since(n int) []string {
 func TestReaderFindsTheTopicReplaced(t *testing.T) {
 	for range 5 {
 		var calls []string
-		mocked(t, Config{Nomination: Assigned, HeartbeatTimeout: 100 * time.Millisecond, HeartbeatInterval: time.Millisecond}, nothing,
+		mocked(t, Config{Nomination: NominationAssigned, HeartbeatTimeout: 100 * time.Millisecond, HeartbeatInterval: time.Millisecond}, nothing,
 			func(t *testing.T, k *mockKafka, n *Neli) {
 				ok, err := n.Pulse(time.Minute)
 				require.NoError(t, err)

@@ -24,7 +24,7 @@ const (
 )
 
 func TestOneOfThreeLeads(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *cluster) {
 				for _, name := range []string{"a", "b", "c"} {
@@ -53,7 +53,7 @@ func TestOneOfThreeLeads(t *testing.T) {
 }
 
 func TestCutOffLeaderIsFencedAndReplaced(t *testing.T) {
-	for _, links := range []nelitest.Link{nelitest.All, nelitest.Appends, nelitest.Reads, nelitest.Acks | nelitest.Reads} {
+	for _, links := range []nelitest.Link{nelitest.LinkAll, nelitest.LinkAppends, nelitest.LinkReads, nelitest.LinkAcks | nelitest.LinkReads} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
 			c.Work("a", open)
 			c.Work("b", open)
@@ -69,7 +69,7 @@ func TestCutOffLeaderIsFencedAndReplaced(t *testing.T) {
 			require.NotSame(c, old, next)
 			newer, _ := next.Token(0)
 			require.Greater(c, newer, token)
-			c.Broker.Restore(old.As, nelitest.All)
+			c.Broker.Restore(old.As, nelitest.LinkAll)
 			c.Pass(time.Minute)
 			require.True(c, next.IsLeader(), "a leader that comes back disturbs nobody")
 			require.Equal(c, []string{"acquired", "fenced"}, old.Kinds())
@@ -162,7 +162,7 @@ func TestLostSessionIsNoLostLease(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Work("a", nil)
 		c.Leader(0, 2*silence)
-		c.Broker.CutOff("a", nelitest.Group)
+		c.Broker.CutOff("a", nelitest.LinkGroup)
 		c.Pass(time.Minute)
 		require.Equal(c, []string{"acquired"}, a.Kinds())
 		b := c.Work("b", nil)
@@ -170,7 +170,7 @@ func TestLostSessionIsNoLostLease(t *testing.T) {
 		require.True(c, a.IsLeader())
 		require.False(c, b.IsLeader())
 		c.Gap()
-		c.Broker.Restore("a", nelitest.Group)
+		c.Broker.Restore("a", nelitest.LinkGroup)
 		c.Eventually(10*time.Second, "b leads", b.IsLeader)
 		require.Less(c, c.Gap(), 100*time.Millisecond)
 		require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
@@ -273,7 +273,7 @@ func TestPulseReturnsExactlyAtItsTimeout(t *testing.T) {
 // If the application hangs, the process stops beating after MaxPulseInterval and leaves the group,
 // and another one takes over.
 func TestHungApplicationIsReplaced(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
 			with := func(cfg *neli.Config) { cfg.Nomination = nomination }
 			a := c.Join("a", with)
@@ -405,10 +405,10 @@ func TestDeletedHeadIsNotFatal(t *testing.T) {
 		a, b := c.Work("a", open), c.Work("b", open)
 		l := c.Leader(0, 2*silence)
 		other := map[*member]*member{a: b, b: a}[l]
-		c.Broker.CutOff(other.As, nelitest.Reads)
+		c.Broker.CutOff(other.As, nelitest.LinkReads)
 		c.Pass(time.Minute)
 		require.NoError(c, c.Broker.DeleteHead("app.neli", 0, int64(len(c.Broker.Records("app.neli", 0))-2)))
-		c.Broker.Restore(other.As, nelitest.Reads)
+		c.Broker.Restore(other.As, nelitest.LinkReads)
 		c.Pass(time.Minute)
 		require.True(c, l.IsLeader())
 		require.Equal(c, neli.StateLive, other.State())
@@ -452,7 +452,7 @@ func TestGroupsShareATopic(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		for _, g := range []string{"g", "h"} {
 			for _, name := range []string{g + "1", g + "2"} {
-				c.Work(name, func(cfg *neli.Config) { cfg.LeaderGroupID, cfg.LeaderTopic, cfg.Nomination = g, "shared", neli.Open })
+				c.Work(name, func(cfg *neli.Config) { cfg.LeaderGroupID, cfg.LeaderTopic, cfg.Nomination = g, "shared", neli.NominationOpen })
 			}
 		}
 		leads := func(a, b string) bool { return c.Members[a].IsLeader() != c.Members[b].IsLeader() }
@@ -474,19 +474,19 @@ func records(c *cluster, topic string, p int, kind string) []kafka.Record {
 // A log that loses acknowledged records breaks an assumption of the lease. But no process waits for
 // ever for a lost claim.
 func TestAnAcknowledgedClaimThatIsLostIsGivenUp(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
 			a := c.Work("a", func(cfg *neli.Config) { cfg.Nomination = nomination })
 			c.Leader(0, time.Minute)
 			c.Pass(time.Second)
-			c.Broker.CutOff("a", nelitest.Reads)
+			c.Broker.CutOff("a", nelitest.LinkReads)
 			require.NoError(c, a.SetRoles(2))
 			c.Pass(200 * time.Millisecond)
 			claims := records(c, "app.neli", 0, "claim")
 			lost := claims[len(claims)-1].Offset
 			require.Positive(c, lost)
 			require.NoError(c, c.Broker.Truncate("app.neli", 0, lost))
-			c.Broker.Restore("a", nelitest.Reads)
+			c.Broker.Restore("a", nelitest.LinkReads)
 			c.Eventually(20*time.Second, "it leads the new role", func() bool { return a.IsLeaderOf(1) })
 			require.True(c, a.IsLeaderOf(0))
 		})

@@ -129,7 +129,7 @@ func TestRangesOf(t *testing.T) {
 	for want, roles := range map[string][]int{"": nil, "7": {7}, "0-1": {0, 1}, "0-3,5,7-8": {0, 1, 2, 3, 5, 7, 8}} {
 		require.Equal(t, want, rangesOf(roles))
 	}
-	b, err := json.Marshal(Standing{Partition: 1, Status: Held, Holder: Holder{Name: "a"}, roles: []int{0, 1, 4}})
+	b, err := json.Marshal(Standing{Partition: 1, Status: StatusHeld, Holder: Holder{Name: "a"}, roles: []int{0, 1, 4}})
 	require.NoError(t, err)
 	require.Contains(t, string(b), `"roles":"0-1,4","count":3`)
 }

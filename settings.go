@@ -131,7 +131,7 @@ func (c Config) check() (*settings, *faults) {
 	c.checkNames(s, f)
 	f.check(c.Mode == Exclusive || c.Mode == NonExclusive, "Mode", int(c.Mode), "must be Exclusive or NonExclusive")
 	c.checkLogs(s, f)
-	f.check(c.Nomination == Assigned || c.Nomination == Open, "Nomination", int(c.Nomination), "must be Assigned or Open")
+	f.check(c.Nomination == NominationAssigned || c.Nomination == NominationOpen, "Nomination", int(c.Nomination), "must be NominationOpen or NominationAssigned")
 	f.check(c.Priority >= -maxPriority && c.Priority <= maxPriority, "Priority", c.Priority,
 		fmt.Sprintf("must be between %d and %d", -maxPriority, maxPriority))
 	f.check(!c.Observer || c.Mode == Exclusive, "Observer", c.Observer,
@@ -186,7 +186,7 @@ func (c Config) checkLogs(s *settings, f *faults) {
 	if _, s.small = c.Provider.(kafka.SmallLogs); s.small {
 		f.check(c.Mode == Exclusive, "Mode", c.Mode.String(),
 			"must be Exclusive with small logs: NonExclusive needs a consumer group, and there is no broker")
-		f.check(c.Nomination == Open, "Nomination", c.Nomination.String(),
+		f.check(c.Nomination == NominationOpen, "Nomination", c.Nomination.String(),
 			"must be Open with small logs: Assigned needs a consumer group, and there is no broker")
 		f.check(len(c.KafkaConfig) == 0, "KafkaConfig", "",
 			"must be empty with small logs: there is no broker")
@@ -202,7 +202,7 @@ func (c Config) checkLogs(s *settings, f *faults) {
 	s.small, s.logs = true, c.Logs
 	f.check(c.Mode == Exclusive, "Mode", c.Mode.String(),
 		"must be Exclusive with Logs: NonExclusive has no lease that a log could carry")
-	f.check(c.Nomination == Open, "Nomination", c.Nomination.String(),
+	f.check(c.Nomination == NominationOpen, "Nomination", c.Nomination.String(),
 		"must be Open with Logs: Assigned claims by partitions, and here each has all roles")
 	f.check(c.Partitions == 0 || c.Partitions == 1, "Partitions", c.Partitions,
 		"must be 0 or 1 with Logs: each log has one partition, with all roles")
@@ -286,7 +286,7 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 		s.starvedPause += session
 		s.handoverOverlap = min(s.timeout, session+s.successorWait+2*s.broadcast)
 	}
-	if s.mode == Exclusive && s.nomination == Open {
+	if s.mode == Exclusive && s.nomination == NominationOpen {
 		s.successorWait = max(answerWait, s.every)
 	}
 }

@@ -95,7 +95,7 @@ type Stats struct {
 	// Time that this process cannot know does not count: in which it was suspended, or its own
 	// records did not come back (CutOff). If the log itself stood still, as in an outage of the
 	// broker, the time counts afterwards from the end of the holder's lease on, less up to
-	// HeartbeatTimeout. An observer, which writes nothing, counts what it reports as Vacant. Exclusive
+	// HeartbeatTimeout. An observer, which writes nothing, counts what it reports as StatusVacant. Exclusive
 	// mode.
 	Vacancies  Timing  `json:"vacancies"`
 	Leaderless float64 `json:"leaderless"`
@@ -113,7 +113,7 @@ type Stats struct {
 	Roles int `json:"roles"`
 	// Led is how many roles this process leads at this instant.
 	Led int `json:"led"`
-	// Held and Vacant are the numbers of roles with that Status; the rest of Roles are Unknown.
+	// Held and Vacant are the numbers of roles with that Status; the rest of Roles are StatusUnknown.
 	// Exclusive mode.
 	Held   int `json:"held"`
 	Vacant int `json:"vacant"`

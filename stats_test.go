@@ -108,7 +108,7 @@ func TestTermsEndedByReason(t *testing.T) {
 		do  func(c *cluster, a *member)
 	}
 	cutOff := func(c *cluster, a *member) {
-		c.Broker.CutOff("a", nelitest.All)
+		c.Broker.CutOff("a", nelitest.LinkAll)
 		c.Pass(2 * silence)
 	}
 	for _, g := range []given{
@@ -332,12 +332,12 @@ func TestVacancyEndsWhenItsHolderReturns(t *testing.T) {
 		c.Leader(0, 2*silence)
 		c.Pass(time.Second)
 		before := o.Stats()
-		c.Broker.CutOff("o", nelitest.Reads)
+		c.Broker.CutOff("o", nelitest.LinkReads)
 		c.Pass(silence + 2*time.Second) // too short for its reader to be replaced
 		s := o.Stats()
 		require.Equal(c, []int{0, 1}, []int{s.Held, s.Vacant}, "as far as it has read")
 		require.InDelta(c, (silence + 2*time.Second).Seconds(), s.LastRecord.Seconds(), 1.5)
-		c.Broker.Restore("o", nelitest.Reads)
+		c.Broker.Restore("o", nelitest.LinkReads)
 		c.Pass(2 * time.Second)
 		s = o.Stats()
 		require.Equal(c, []int{1, 0}, []int{s.Held, s.Vacant})
@@ -384,10 +384,10 @@ func TestStatsOfABadLog(t *testing.T) {
 		require.Equal(c, uint64(0), s.RoundTrips.Buckets[7])
 		require.Positive(c, slow.Buckets[7], "more than half a second, at most one")
 		c.Broker.Delay("a", 0)
-		c.Broker.CutOff("a", nelitest.Appends)
+		c.Broker.CutOff("a", nelitest.LinkAppends)
 		c.Pass(2 * silence)
 		require.Positive(c, a.Stats().AppendFailed)
-		c.Broker.Restore("a", nelitest.Appends)
+		c.Broker.Restore("a", nelitest.LinkAppends)
 		c.Leader(0, 2*silence)
 		require.Zero(c, a.Stats().LogResets)
 		c.Pass(2 * beat)
@@ -463,7 +463,7 @@ func TestStatsOfNonExclusiveMode(t *testing.T) {
 		require.Positive(c, s.OldestEvidence)
 		require.Less(c, s.OldestEvidence, time.Second)
 		require.Less(c, s.LastRecord, time.Second)
-		c.Broker.CutOff("a", nelitest.All)
+		c.Broker.CutOff("a", nelitest.LinkAll)
 		c.Pass(30 * time.Second)
 		s = a.Stats()
 		require.Zero(c, s.Led)

@@ -42,7 +42,7 @@ func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 	if ctx == nil {
 		return errors.New("neli: Transfer: ctx is nil")
 	}
-	if n.set.mode != Exclusive || n.set.nomination != Open {
+	if n.set.mode != Exclusive || n.set.nomination != NominationOpen {
 		return errors.New("neli: Transfer: needs Mode Exclusive and Nomination Open")
 	}
 	if err := n.ended(); err != nil {

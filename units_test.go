@@ -97,7 +97,7 @@ func (a *roleArbiter) span(partition, below int) []int {
 
 // onRoles makes a Neli on a roleArbiter. Its leases do not end by themselves.
 func onRoles(t testing.TB, partitions, roles int, barrier ...Barrier) (*Neli, *roleArbiter) {
-	set, err := Config{LeaderGroupID: "g", Nomination: Open, Roles: roles, HeartbeatTimeout: time.Minute}.resolve()
+	set, err := Config{LeaderGroupID: "g", Nomination: NominationOpen, Roles: roles, HeartbeatTimeout: time.Minute}.resolve()
 	require.NoError(t, err)
 	n := newNeli(set, clock.Glance, barrier...)
 	a := &roleArbiter{partitions: partitions, held: map[int]int64{}, finished: map[int64][][]int{}}

@@ -62,7 +62,7 @@ func (s *settings) kafkaCore(w *kafkalog.Clients, clocks clock.Clock, app applic
 	if s.mode == NonExclusive {
 		return s.newNonExclusive(w, clocks, app)
 	}
-	log, nom, err := s.openLogs(w, s.nomination == Assigned && !s.observer)
+	log, nom, err := s.openLogs(w, s.nomination == NominationAssigned && !s.observer)
 	if err != nil {
 		return core{}, err
 	}

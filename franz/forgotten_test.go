@@ -45,7 +45,7 @@ func TestClientsThatForgotAllBrokersAreReplaced(t *testing.T) {
 	}
 	leadsOne := func(n *neli.Neli) bool { return n.IsLeaderOf(0) != n.IsLeaderOf(1) }
 	for i := range 2 {
-		start(fmt.Sprint("assigned ", i), neli.Config{LeaderGroupID: "a", Nomination: neli.Assigned, Roles: 2, Partitions: 2,
+		start(fmt.Sprint("assigned ", i), neli.Config{LeaderGroupID: "a", Nomination: neli.NominationAssigned, Roles: 2, Partitions: 2,
 			HeartbeatTimeout: 3 * time.Second}, leadsOne)
 		start(fmt.Sprint("non-exclusive ", i), neli.Config{LeaderGroupID: "n", Mode: neli.NonExclusive, Roles: 2, Partitions: 2,
 			HeartbeatTimeout: 10 * time.Second}, leadsOne)

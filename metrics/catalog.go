@@ -56,9 +56,9 @@ var catalog = []metric{
 	{name: "neli_roles", kind: gauge, labels: []string{"status"}, exclusive: true,
 		help: "Roles by status, as this process sees them: held, vacant, unknown. A process that is cut off reports all as vacant.",
 		values: func(s *sample, emit func(float64, ...string)) {
-			emit(float64(s.Held), text(neli.Held))
-			emit(float64(s.Vacant), text(neli.Vacant))
-			emit(float64(s.Roles-s.Held-s.Vacant), text(neli.Unknown))
+			emit(float64(s.Held), text(neli.StatusHeld))
+			emit(float64(s.Vacant), text(neli.StatusVacant))
+			emit(float64(s.Roles-s.Held-s.Vacant), text(neli.StatusUnknown))
 		}},
 	{name: "neli_members", kind: gauge, exclusive: true,
 		help:   "Members of the group that this process has heard of, including itself unless it is an observer.",

@@ -183,7 +183,7 @@ func TestCollectorOfChanges(t *testing.T) {
 			require.Equal(t, want, bucket.GetCumulativeCount())
 		}
 
-		b.CutOff("a", nelitest.All)
+		b.CutOff("a", nelitest.LinkAll)
 		time.Sleep(70 * time.Second)
 		got = scraped(t, a)
 		require.Equal(t, 5.0, value(t, got, "neli_terms_ended_total group=app reason=lapsed"))

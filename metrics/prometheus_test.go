@@ -54,14 +54,14 @@ func TestPrometheusScrapesMembers(t *testing.T) {
 	require.NoError(t, members[first].StepDown(t.Context()))
 	p.eventually(t, "another one leads", `sum(neli_roles_led{instance!="`+first+`"})`, "5")
 	second := leader(t, members, first)
-	b.CutOff(second, nelitest.All)
+	b.CutOff(second, nelitest.LinkAll)
 	p.eventually(t, "others lead what it led", `sum(neli_roles_led{instance!="`+second+`"})`, "5")
 	p.eventually(t, "and it takes all for vacant", `neli_roles{instance="`+second+`",status="vacant"}`, "5")
 	p.eventually(t, "which nobody else does", `min(sum by (instance) (neli_roles{status="vacant"}))`, "0")
 	// The newest samples: on a busy machine the latest scrape may have failed, after which a plain query has no result.
 	require.Equal(t, "0", p.value(t, `last_over_time(neli_is_leader{instance="`+second+`"}[1m])`))
 	require.Regexp(t, `^[1-9]\d*$`, p.value(t, `sum(last_over_time(neli_terms_ended_total{instance="`+second+`",reason="lapsed"}[1m]))`))
-	b.Restore(second, nelitest.All)
+	b.Restore(second, nelitest.LinkAll)
 	p.eventually(t, "it reads on", `neli_roles{instance="`+second+`",status="vacant"}`, "0")
 	<-minute
 

@@ -251,9 +251,9 @@ func disturb(t *testing.T, b *nelitest.Broker, all map[string]*instance, name st
 		time.Sleep(pause)
 		b.Resume(name)
 	case 5:
-		b.CutOff(name, nelitest.All)
+		b.CutOff(name, nelitest.LinkAll)
 		time.Sleep(pause)
-		b.Restore(name, nelitest.All)
+		b.Restore(name, nelitest.LinkAll)
 	}
 }
 

@@ -84,7 +84,7 @@ func (h *handler) transfer(r *http.Request) error {
 	if err != nil {
 		return badRequest{err}
 	}
-	if h.src.Config().Nomination != neli.Open {
+	if h.src.Config().Nomination != neli.NominationOpen {
 		return never{errors.New("with Nomination Assigned the consumer group decides who leads: nothing can be transferred")}
 	}
 	return h.src.Transfer(r.Context(), role, to)

@@ -200,7 +200,7 @@ func TestTransferMayTakeLongerThanTimeouts(t *testing.T) {
 // try again, as a 503 does.
 func TestTransferIsRefusedWithAssignedNomination(t *testing.T) {
 	src := situations()["leading"]
-	src.nomination = neli.Assigned
+	src.nomination = neli.NominationAssigned
 	w, body := ask(t, newHandler(src, WithControl(everybody)), "POST", "/transfer", sent(asForm, "role=0&to=b"))
 	require.Equal(t, http.StatusConflict, w.Code)
 	require.Contains(t, jsonOf(t, body)["error"], "Nomination Assigned")
@@ -210,7 +210,7 @@ func TestTransferIsRefusedWithAssignedNomination(t *testing.T) {
 // In non-exclusive mode nothing can be handed over, so there are neither routes nor buttons for it.
 func TestNoControlInNonExclusiveMode(t *testing.T) {
 	src := situations()["non-exclusive, leading"]
-	src.nomination = neli.Open
+	src.nomination = neli.NominationOpen
 	h := newHandler(src, WithControl(everybody))
 	for _, route := range []string{"/stepdown", "/transfer"} {
 		w, _ := ask(t, h, "POST", route, sent(asForm, "role=0&to=b"))

@@ -73,7 +73,7 @@ func TestPageShowsAnOutage(t *testing.T) {
 		page := nelihttp.Handler(b.Neli)
 		c.Pass(time.Minute)
 		for _, name := range []string{"a", "b"} {
-			c.Broker.CutOff(name, nelitest.All)
+			c.Broker.CutOff(name, nelitest.LinkAll)
 		}
 		c.Pass(20 * time.Second)
 		headline, lane := visit(c, page)
@@ -85,7 +85,7 @@ func TestPageShowsAnOutage(t *testing.T) {
 		require.Contains(c, w.Body.String(), "<p>0 held · 1 unknown ")
 		require.Contains(c, w.Body.String(), `<tr class="unknown"><td class="roles">0<`)
 		for _, name := range []string{"a", "b"} {
-			c.Broker.Restore(name, nelitest.All)
+			c.Broker.Restore(name, nelitest.LinkAll)
 		}
 		c.Leader(0, time.Minute)
 		c.Pass(10 * time.Second)

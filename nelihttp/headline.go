@@ -19,10 +19,10 @@ func headline(g *glance) (text string, bad bool) {
 		case g.who(s).kind == byOne:
 			leads[s.Holder.Name] = true
 			roles += g.sizes[i]
-		case s.Status == neli.Held:
+		case s.Status == neli.StatusHeld:
 			led[s.Holder.Name] = true
 			age = max(age, s.Holder.Age)
-		case s.Status == neli.Vacant:
+		case s.Status == neli.StatusVacant:
 			missing = true
 		}
 	}

@@ -68,9 +68,9 @@ const (
 
 func whoOf(s neli.Standing) who {
 	switch s.Status {
-	case neli.Held:
+	case neli.StatusHeld:
 		return who{byOne, s.Holder.Name}
-	case neli.Vacant:
+	case neli.StatusVacant:
 		return who{kind: vacant}
 	}
 	return who{kind: unknown}
@@ -136,7 +136,7 @@ func (p *history) observe(g *glance) {
 func (p *history) mute(g *glance) {
 	for _, s := range g.standings {
 		w := g.who(s)
-		if s.Status != neli.Held || w.kind == byOne {
+		if s.Status != neli.StatusHeld || w.kind == byOne {
 			continue
 		}
 		from := g.at.Round(0).Add(-s.Holder.Age)
@@ -197,7 +197,7 @@ func firstRoles(g *glance) map[int]neli.Standing {
 // advance adds the state of one role until now. The present term is known since its start.
 func (l *lane) advance(from, now time.Time, s neli.Standing, g *glance, continuous bool) {
 	next := []part{{whoOf(s), 1}}
-	if s.Status != neli.Held {
+	if s.Status != neli.StatusHeld {
 		next[0].who = g.who(s)
 	}
 	before := []part{{who{kind: unseen}, 1}}
@@ -205,7 +205,7 @@ func (l *lane) advance(from, now time.Time, s neli.Standing, g *glance, continuo
 		before = l.current
 	}
 	began := now
-	if s.Status == neli.Held && s.Holder.Since.Before(now) {
+	if s.Status == neli.StatusHeld && s.Holder.Since.Before(now) {
 		began = s.Holder.Since
 		if began.Before(from) {
 			began = from
@@ -236,7 +236,7 @@ func (l *lane) backfill(from, now time.Time, g *glance) {
 	total := 0
 	for i, s := range g.standings {
 		total += g.sizes[i]
-		if s.Status != neli.Held {
+		if s.Status != neli.StatusHeld {
 			continue
 		}
 		n := max(0, (s.Holder.Since.Sub(from)+step-1)/step)

@@ -63,7 +63,7 @@ func TestMembersAnswer(t *testing.T) {
 			require.Equal(c, m == a, strings.Contains(page, `<tr class="held self">`), "the mark of who is asked")
 		}
 
-		c.Broker.CutOff("a", nelitest.All)
+		c.Broker.CutOff("a", nelitest.LinkAll)
 		c.Eventually(15*time.Second, "b leads", func() bool { return b.IsLeaderOf(0) })
 		require.Equal(c, "503 503", statuses(c, a, "/leader", "/leader/0"), "by its own clock")
 		c.Pass(time.Second)
@@ -72,7 +72,7 @@ func TestMembersAnswer(t *testing.T) {
 		require.Equal(c, []string{"held b"}, names(c, o))
 		c.Pass(15 * time.Second)
 		require.Equal(c, "503", statuses(c, a, "/healthz"))
-		c.Broker.Restore("a", nelitest.All)
+		c.Broker.Restore("a", nelitest.LinkAll)
 		c.Pass(10 * time.Second)
 		require.Equal(c, "503 503 200 200 200", statuses(c, a, routes...))
 		require.Equal(c, []string{"held b"}, names(c, a))

@@ -59,19 +59,19 @@ func look(src source, g *glance, query string) overview {
 			}
 		}
 		switch s.Status {
-		case neli.Held:
+		case neli.StatusHeld:
 			o.Roles.Held += n
-		case neli.Vacant:
+		case neli.StatusVacant:
 			o.Roles.Vacant += n
-		case neli.Unknown:
+		case neli.StatusUnknown:
 			o.Roles.Unknown += n
 		}
-		if query != "" && !meant && (s.Status != neli.Held || !strings.Contains(s.Holder.Name, query)) {
+		if query != "" && !meant && (s.Status != neli.StatusHeld || !strings.Contains(s.Holder.Name, query)) {
 			continue
 		}
 		o.Found++
 		o.Standings = append(o.Standings, s)
-		if s.Status != neli.Held {
+		if s.Status != neli.StatusHeld {
 			continue
 		}
 		if by[s.Holder.Member] == nil {

@@ -84,7 +84,7 @@ type pageRow struct {
 }
 
 // Held reports whether there is a holder to show.
-func (r pageRow) Held() bool { return r.Status == neli.Held.String() }
+func (r pageRow) Held() bool { return r.Status == neli.StatusHeld.String() }
 
 type pageShare struct {
 	share
@@ -157,7 +157,7 @@ func (h *handler) view(g *glance, query string) pageView {
 	v.Unwell = h.unwell()
 	holds := map[string]int{}
 	for i, s := range g.standings {
-		if s.Status == neli.Held {
+		if s.Status == neli.StatusHeld {
 			holds[s.Holder.Member] += g.sizes[i]
 		}
 	}
@@ -171,10 +171,10 @@ func (h *handler) view(g *glance, query string) pageView {
 func (h *handler) row(g *glance, s neli.Standing, self string, now time.Time) pageRow {
 	roles := slices.Collect(s.Roles())
 	row := pageRow{Roles: ranges(roles), Count: len(roles), Status: s.Status.String(), Partition: s.Partition, Holder: s.Holder}
-	if s.Status == neli.Vacant && g.cutOff > 0 {
-		row.Status = neli.Unknown.String()
+	if s.Status == neli.StatusVacant && g.cutOff > 0 {
+		row.Status = neli.StatusUnknown.String()
 	}
-	if s.Status == neli.Held {
+	if s.Status == neli.StatusHeld {
 		row.Self = s.Holder.Member == self
 		row.Silent = g.who(s).kind != byOne
 		row.Link = h.link(s.Holder)

@@ -129,7 +129,7 @@ func (s *script) Standings() []neli.Standing {
 func (s *script) Holder(role int) (neli.Holder, bool) {
 	for _, k := range s.Standings() {
 		for r := range k.Roles() {
-			if r == role && k.Status == neli.Held {
+			if r == role && k.Status == neli.StatusHeld {
 				return k.Holder, true
 			}
 		}

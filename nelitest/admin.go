@@ -46,11 +46,11 @@ func (a *admin) call(ctx context.Context, answer func() error) error {
 			return fmt.Errorf("nelitest: %w", ctx.Err())
 		case b.down:
 			return errDown
-		case !a.reaches(Admin):
+		case !a.reaches(LinkAdmin):
 			w = a.newWaiter()
 			a.blocked = append(a.blocked, w)
 		default:
-			if err := a.m.refusal(Admin); err != nil {
+			if err := a.m.refusal(LinkAdmin); err != nil {
 				return err
 			}
 			err := answer()

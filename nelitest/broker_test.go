@@ -154,9 +154,9 @@ func simulate(t *testing.T, seed uint64) (transcript []string) {
 			n := fmt.Sprint(rng.IntN(5))
 			switch rng.IntN(4) {
 			case 0:
-				b.CutOff(n, nelitest.Link(rng.IntN(int(nelitest.All)+1)))
+				b.CutOff(n, nelitest.Link(rng.IntN(int(nelitest.LinkAll)+1)))
 			case 1:
-				b.Restore(n, nelitest.All)
+				b.Restore(n, nelitest.LinkAll)
 			case 2:
 				b.Suspend(n)
 			case 3:

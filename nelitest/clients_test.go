@@ -15,12 +15,12 @@ import (
 // A record that is on its way when the link is restored does not overtake those that waited for the link.
 func TestRecordInFlightDoesNotOvertakeQueuedOnes(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
-		s.b.CutOff("a", nelitest.Appends)
+		s.b.CutOff("a", nelitest.LinkAppends)
 		s.send(t, "0")
 		time.Sleep(1500 * time.Microsecond)
 		s.send(t, "1")
 		time.Sleep(500 * time.Microsecond)
-		s.b.Restore("a", nelitest.Appends)
+		s.b.Restore("a", nelitest.LinkAppends)
 		_, err := s.send(t, "2")()
 		require.NoError(t, err)
 		require.Equal(t, []string{"0", "1", "2"}, s.log())
@@ -30,13 +30,13 @@ func TestRecordInFlightDoesNotOvertakeQueuedOnes(t *testing.T) {
 // The same if the member is suspended while the link is restored.
 func TestRecordInFlightDoesNotOvertakeThoseOfASuspendedMember(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
-		s.b.CutOff("a", nelitest.Appends)
+		s.b.CutOff("a", nelitest.LinkAppends)
 		s.send(t, "0")
 		time.Sleep(1500 * time.Microsecond)
 		s.send(t, "1")
 		time.Sleep(500 * time.Microsecond)
 		s.b.Suspend("a")
-		s.b.Restore("a", nelitest.Appends)
+		s.b.Restore("a", nelitest.LinkAppends)
 		time.Sleep(time.Second)
 		s.b.Resume("a")
 		_, err := s.send(t, "2")()
@@ -86,7 +86,7 @@ func TestRefusalIsReportedOnce(t *testing.T) {
 		_, ok, err := r.Poll(time.Second)
 		require.NoError(t, err)
 		require.False(t, ok)
-		b.Refuse("a", nelitest.Reads, kafka.ErrTopicAuthorization)
+		b.Refuse("a", nelitest.LinkReads, kafka.ErrTopicAuthorization)
 		for i := range 3 {
 			_, err := b.Inject("c", i, nil)
 			require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestRefusalIsReportedOnce(t *testing.T) {
 		require.Equal(t, 1, told(), "now")
 		require.NoError(t, r.Assign("c", []int64{0, 0, 0}))
 		require.Equal(t, 1, told(), "for this Assign")
-		b.Refuse("a", nelitest.Reads, nil)
+		b.Refuse("a", nelitest.LinkReads, nil)
 		require.Zero(t, told(), "it reads")
 	})
 }
@@ -167,7 +167,7 @@ func TestReachWaitsForItsAnswer(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{})
 		require.NoError(t, b.CreateTopic("c", 1))
 		g := newMember(t, b.Provider("a"))
-		b.CutOff("a", nelitest.All)
+		b.CutOff("a", nelitest.LinkAll)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		began := time.Now()

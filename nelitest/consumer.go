@@ -104,7 +104,7 @@ func (c *groupConsumer) Reach(ctx context.Context, _ string) error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.gate()
-	for c.err() == nil && !c.b.down && !c.reaches(Group) && ctx.Err() == nil {
+	for c.err() == nil && !c.b.down && !c.reaches(LinkGroup) && ctx.Err() == nil {
 		w := c.newWaiter()
 		c.asking = append(c.asking, w)
 		c.b.mu.Unlock()
@@ -162,7 +162,7 @@ func (c *groupConsumer) leave() {
 // depart tells the coordinator that the member leaves, if it can be reached. Static members do not, so
 // that they can return.
 func (c *groupConsumer) depart() {
-	if c.ms != nil && c.ms.c == c && !c.dead && c.reaches(Group) && c.instance == "" {
+	if c.ms != nil && c.ms.c == c && !c.dead && c.reaches(LinkGroup) && c.instance == "" {
 		c.ms.g.remove(c.ms)
 	}
 }
@@ -203,7 +203,7 @@ func (c *groupConsumer) answer() {
 // asked is the arrival of the request to join.
 func (c *groupConsumer) asked() {
 	c.underway = false
-	if !c.reaches(Group) || c.m.refusal(Group) != nil {
+	if !c.reaches(LinkGroup) || c.m.refusal(LinkGroup) != nil {
 		c.mustJoin = true // at the next heartbeat
 		return
 	}
@@ -234,7 +234,7 @@ func (c *groupConsumer) heartbeat() {
 	case c.ms != nil && !c.poll.waiting && now-c.polled > c.maxPoll:
 		c.depart()
 		c.lost()
-	case !c.reaches(Group) || c.m.refusal(Group) != nil:
+	case !c.reaches(LinkGroup) || c.m.refusal(LinkGroup) != nil:
 		c.complain()
 		if end := c.heard + c.session; c.ms == nil || c.rejoins {
 			break
@@ -250,7 +250,7 @@ func (c *groupConsumer) heartbeat() {
 
 // complain reports a refusal, once.
 func (c *groupConsumer) complain() {
-	if r := c.m.refuses(Group); r != nil && r != c.told && c.reaches(Group) {
+	if r := c.m.refuses(LinkGroup); r != nil && r != c.told && c.reaches(LinkGroup) {
 		c.told = r
 		c.tell(news{err: r.err})
 	}

@@ -64,26 +64,26 @@ func bedOf(b *nelitest.Broker, member string) providertest.Bed {
 			require.NoError(t, err)
 		},
 		Freeze: func(*testing.T) func() {
-			b.CutOff(member, nelitest.All)
-			return func() { b.Restore(member, nelitest.All) }
+			b.CutOff(member, nelitest.LinkAll)
+			return func() { b.Restore(member, nelitest.LinkAll) }
 		},
 		Restrict: func(_ *testing.T, _, _ string, rights providertest.Rights) providertest.Bed {
 			return another(func(member string) {
-				b.Refuse(member, nelitest.Admin, kafka.ErrAuthorization)
+				b.Refuse(member, nelitest.LinkAdmin, kafka.ErrAuthorization)
 				if !rights.ReadTopic {
-					b.Refuse(member, nelitest.Reads, kafka.ErrTopicAuthorization)
+					b.Refuse(member, nelitest.LinkReads, kafka.ErrTopicAuthorization)
 				}
 				if !rights.WriteTopic {
-					b.Refuse(member, nelitest.Appends, kafka.ErrTopicAuthorization)
+					b.Refuse(member, nelitest.LinkAppends, kafka.ErrTopicAuthorization)
 				}
 				if !rights.ReadGroup {
-					b.Refuse(member, nelitest.Group, kafka.ErrGroupAuthorization)
+					b.Refuse(member, nelitest.LinkGroup, kafka.ErrGroupAuthorization)
 				}
 			})
 		},
 		Stranger: func(*testing.T) providertest.Bed {
 			return another(func(member string) {
-				b.Refuse(member, nelitest.All&^nelitest.Acks, kafka.ErrAuthentication)
+				b.Refuse(member, nelitest.LinkAll&^nelitest.LinkAcks, kafka.ErrAuthentication)
 			})
 		},
 		Throttle: func(*testing.T) providertest.Bed {

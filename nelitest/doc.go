@@ -6,15 +6,15 @@
 //	b := nelitest.NewBroker(nelitest.Options{})
 //	n, err := neli.New(neli.Config{Provider: b.Provider("alice")})
 //	…
-//	b.CutOff("alice", nelitest.All)
+//	b.CutOff("alice", nelitest.LinkAll)
 //
 //	 member "alice"                                   Broker
 //	┌──────────────────────┐                ┌───────────────────────────────┐
-//	│ Producer ── Append ──┼── Appends ────▶│ topic: partition 0  ▭▭▭▭▭▭    │
-//	│        report(err) ◀─┼──── Acks ──────│        partition 1  ▭▭▭       │
-//	│ LogReader.Poll ◀─────┼──── Reads ─────│                               │
-//	│ GroupConsumer ───────┼──── Group ────▶│ coordinator: sessions, rounds │
-//	│ Admin ───────────────┼──── Admin ────▶│ topics, offsets               │
+//	│ Producer ── Append ──┼─ LinkAppends ─▶│ topic: partition 0  ▭▭▭▭▭▭    │
+//	│        report(err) ◀─┼── LinkAcks ────│        partition 1  ▭▭▭       │
+//	│ LogReader.Poll ◀─────┼── LinkReads ───│                               │
+//	│ GroupConsumer ───────┼── LinkGroup ──▶│ coordinator: sessions, rounds │
+//	│ Admin ───────────────┼── LinkAdmin ──▶│ topics, offsets               │
 //	└──────────────────────┘                └───────────────────────────────┘
 //	  Suspend Freeze           CutOff         Stop Start Rebalance Truncate
 //	  Resume Kill              Delay …        DeleteTopic Inject …

@@ -18,7 +18,7 @@ func Example() {
 		n, err := neli.New(neli.Config{
 			LeaderGroupID:    "janitors",
 			Name:             name,
-			Nomination:       neli.Open,
+			Nomination:       neli.NominationOpen,
 			HeartbeatTimeout: 2 * time.Second,
 			Provider:         b.Provider(name),
 		}, func(e neli.Event) {
@@ -46,7 +46,7 @@ func Example() {
 	defer alice.Close()
 
 	pulse(alice, time.Minute) // contends from now on, and waits until it leads
-	b.CutOff("alice", nelitest.All)
+	b.CutOff("alice", nelitest.LinkAll)
 	for range time.Tick(time.Millisecond) {
 		if !alice.IsLeader() { // a look at the clock: needs neither broker nor Pulse
 			break
@@ -54,7 +54,7 @@ func Example() {
 	}
 	pulse(alice, 10*time.Millisecond) // delivers what has happened
 	pulse(bob, time.Minute)
-	b.Restore("alice", nelitest.All)
+	b.Restore("alice", nelitest.LinkAll)
 	// Output:
 	// alice leads
 	// alice leads no more

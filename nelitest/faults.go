@@ -9,25 +9,25 @@ import (
 type Link uint8
 
 const (
-	// Appends carries records to the log. While it is cut, they queue in the client, which writes them in
+	// LinkAppends carries records to the log. While it is cut, they queue in the client, which writes them in
 	// order once the link is back. A record that has waited for message.timeout.ms by then is reported as
 	// failed and never written.
-	Appends Link = 1 << iota
-	// Acks carries acknowledgements back. While it is cut, records reach the log, and are reported as
+	LinkAppends Link = 1 << iota
+	// LinkAcks carries acknowledgements back. While it is cut, records reach the log, and are reported as
 	// failed after message.timeout.ms: a lost acknowledgement is not sent again.
-	Acks
-	// Reads carries records to the member. Once the link is back, reading continues where it was. While
+	LinkAcks
+	// LinkReads carries records to the member. Once the link is back, reading continues where it was. While
 	// it is cut, the client still returns what it has fetched already.
-	Reads
-	// Group connects to the group coordinator. A member that is cut off for session.timeout.ms loses its
+	LinkReads
+	// LinkGroup connects to the group coordinator. A member that is cut off for session.timeout.ms loses its
 	// session: the others get its partitions, and the member gets GroupLost. If a rebalance was under way
 	// when it was cut off, it does not notice before the link is back, like librdkafka.
-	Group
-	// Admin carries administrative requests. They wait for the link.
-	Admin
+	LinkGroup
+	// LinkAdmin carries administrative requests. They wait for the link.
+	LinkAdmin
 
-	// All is every link: a network partition.
-	All = Appends | Acks | Reads | Group | Admin
+	// LinkAll is every link: a network partition.
+	LinkAll = LinkAppends | LinkAcks | LinkReads | LinkGroup | LinkAdmin
 
 	linkCount = iota
 )
@@ -52,7 +52,7 @@ func (b *Broker) Restore(member string, links Link) {
 // Refuse makes the broker answer a member's requests over the links with err, which should wrap
 // kafka.ErrAuthorization or kafka.ErrAuthentication; nil ends this. Appends fail with err. Poll returns
 // err once now, and once for every Assign or Join. Admin calls return it. A group member whose requests
-// over Group are refused sends no heartbeats, and loses its session. Acks cannot be refused.
+// over LinkGroup are refused sends no heartbeats, and loses its session. LinkAcks cannot be refused.
 func (b *Broker) Refuse(member string, links Link, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -80,7 +80,7 @@ func TestLatencies(t *testing.T) {
 
 func TestAppendsCutOff(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
-		s.b.CutOff("a", nelitest.Appends)
+		s.b.CutOff("a", nelitest.LinkAppends)
 		first := s.send(t, "first")
 		s.nothing(t, 5*time.Second)
 		second := s.send(t, "second")
@@ -88,7 +88,7 @@ func TestAppendsCutOff(t *testing.T) {
 		took, err := first()
 		require.Error(t, err)
 		require.InDelta(t, 10*time.Second, took, 100)
-		s.b.Restore("a", nelitest.All)
+		s.b.Restore("a", nelitest.LinkAll)
 		_, err = second()
 		require.NoError(t, err)
 		require.Equal(t, []string{"second"}, s.log())
@@ -97,12 +97,12 @@ func TestAppendsCutOff(t *testing.T) {
 
 func TestQueuedAppendsKeepTheirOrder(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
-		s.b.CutOff("a", nelitest.Appends)
+		s.b.CutOff("a", nelitest.LinkAppends)
 		for _, v := range []string{"0", "1", "2"} {
 			s.send(t, v)
 			time.Sleep(time.Second)
 		}
-		s.b.Restore("a", nelitest.Appends)
+		s.b.Restore("a", nelitest.LinkAppends)
 		last := s.send(t, "3")
 		_, err := last()
 		require.NoError(t, err)
@@ -112,10 +112,10 @@ func TestQueuedAppendsKeepTheirOrder(t *testing.T) {
 
 func TestAcksLost(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
-		s.b.CutOff("a", nelitest.Acks)
+		s.b.CutOff("a", nelitest.LinkAcks)
 		report := s.send(t, "x")
 		require.Equal(t, []string{"x"}, values(read(t, s.r, 1)))
-		s.b.Restore("a", nelitest.Acks)
+		s.b.Restore("a", nelitest.LinkAcks)
 		took, err := report()
 		require.Error(t, err)
 		require.InDelta(t, 10*time.Second, took, 100)
@@ -125,12 +125,12 @@ func TestAcksLost(t *testing.T) {
 
 func TestReadsCutOff(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
-		s.b.CutOff("b", nelitest.Reads)
+		s.b.CutOff("b", nelitest.LinkReads)
 		s.send(t, "x")
 		s.nothing(t, time.Minute)
 		s.send(t, "y")
 		s.nothing(t, time.Minute)
-		s.b.Restore("b", nelitest.Reads)
+		s.b.Restore("b", nelitest.LinkReads)
 		begin := time.Now()
 		require.Equal(t, []string{"x", "y"}, values(read(t, s.r, 2)))
 		require.InDelta(t, time.Millisecond, time.Since(begin), 100)
@@ -162,7 +162,7 @@ func TestDelayNext(t *testing.T) {
 		require.Error(t, err) // the outcome is unknown: the record still arrives
 		require.InDelta(t, 10*time.Second, took, 100)
 		require.NoError(t, s.p.Close())
-		s.b.CutOff("a", nelitest.All)
+		s.b.CutOff("a", nelitest.LinkAll)
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"quick", "slow"}, s.log())
 	})
@@ -182,12 +182,12 @@ func TestDuplicate(t *testing.T) {
 
 func TestPurgeDropsQueuedRecordsNotThoseInFlight(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
-		s.b.CutOff("a", nelitest.Appends)
+		s.b.CutOff("a", nelitest.LinkAppends)
 		queued := s.send(t, "queued")
 		time.Sleep(time.Second)
-		s.b.Restore("b", nelitest.All) // has no effect on a
+		s.b.Restore("b", nelitest.LinkAll) // has no effect on a
 		s.p.Purge()
-		s.b.Restore("a", nelitest.All)
+		s.b.Restore("a", nelitest.LinkAll)
 		underway := s.send(t, "under way")
 		s.p.Purge()
 		_, err := queued()
@@ -225,19 +225,19 @@ func TestStop(t *testing.T) {
 
 func TestRefuse(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
-		s.b.Refuse("a", nelitest.Appends, kafka.ErrAuthorization)
+		s.b.Refuse("a", nelitest.LinkAppends, kafka.ErrAuthorization)
 		took, err := s.send(t, "x")()
 		require.ErrorIs(t, err, kafka.ErrAuthorization)
 		require.Less(t, took, time.Second)
-		s.b.Refuse("a", nelitest.Appends, nil)
+		s.b.Refuse("a", nelitest.LinkAppends, nil)
 		_, err = s.send(t, "y")()
 		require.NoError(t, err)
 
-		s.b.Refuse("b", nelitest.Reads, kafka.ErrAuthentication)
+		s.b.Refuse("b", nelitest.LinkReads, kafka.ErrAuthentication)
 		require.NoError(t, s.r.Assign("c", []int64{0}))
 		_, _, err = s.r.Poll(time.Minute)
 		require.ErrorIs(t, err, kafka.ErrAuthentication)
-		s.b.Refuse("b", nelitest.Reads, nil)
+		s.b.Refuse("b", nelitest.LinkReads, nil)
 		require.Equal(t, []string{"y"}, values(read(t, s.r, 1)))
 	})
 }
@@ -251,22 +251,22 @@ func TestAdminFaults(t *testing.T) {
 		_, err := b.Provider("a").Admin(newProducer(t, p, nil))
 		require.Error(t, err) // the producer is another provider's
 
-		b.CutOff("a", nelitest.Admin)
+		b.CutOff("a", nelitest.LinkAdmin)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, err = a.Topic(ctx, "c")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		time.AfterFunc(time.Second, func() { b.Restore("a", nelitest.Admin) })
+		time.AfterFunc(time.Second, func() { b.Restore("a", nelitest.LinkAdmin) })
 		_, err = a.Topic(context.Background(), "c")
 		require.NoError(t, err)
-		b.Refuse("a", nelitest.Admin, kafka.ErrAuthorization)
+		b.Refuse("a", nelitest.LinkAdmin, kafka.ErrAuthorization)
 		_, err = a.Topic(context.Background(), "c")
 		require.ErrorIs(t, err, kafka.ErrAuthorization)
 		b.Stop()
 		_, err = a.Topic(context.Background(), "c")
 		require.Error(t, err)
 		b.Start()
-		b.CutOff("a", nelitest.Admin)
+		b.CutOff("a", nelitest.LinkAdmin)
 		time.AfterFunc(time.Second, a.Close)
 		_, err = a.Topic(context.Background(), "c")
 		require.Error(t, err)
@@ -278,7 +278,7 @@ func TestKillFreesAdminCalls(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{})
 		p := b.Provider("a")
 		a := newAdmin(t, p, newProducer(t, p, nil))
-		b.CutOff("a", nelitest.Admin)
+		b.CutOff("a", nelitest.LinkAdmin)
 		time.AfterFunc(time.Second, func() { b.Kill("a") })
 		_, err := a.Brokers(context.Background(), false)
 		require.ErrorIs(t, err, kafka.ErrClientFatal)

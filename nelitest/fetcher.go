@@ -129,11 +129,11 @@ func (f *fetcher) recheck() {
 // and leaves the work to recheck.
 func (f *fetcher) fetch() {
 	m := f.c.m
-	if f.topic == nil || !f.c.reaches(Reads) || m.suspended && f.polled {
+	if f.topic == nil || !f.c.reaches(LinkReads) || m.suspended && f.polled {
 		return
 	}
 	before := f.buffer.len()
-	switch r := m.refuses(Reads); {
+	switch r := m.refuses(LinkReads); {
 	case r != nil && r == f.told:
 	case r != nil:
 		f.told = r

@@ -81,11 +81,11 @@ func TestGroupCutOff(t *testing.T) {
 	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
 		x := join(t, b, "a")
 		y := join(t, b, "b")
-		b.CutOff("a", nelitest.Group)
+		b.CutOff("a", nelitest.LinkGroup)
 		time.Sleep(8 * time.Second)
 		require.Contains(t, x.history(), "16s lost") // a session after its last heartbeat
 		require.Equal(t, []int{0}, y.assigned())
-		b.Restore("a", nelitest.All)
+		b.Restore("a", nelitest.LinkAll)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, "18.6s assigned []", x.history()[2])
 	})
@@ -99,14 +99,14 @@ func TestCutOffDuringARejoinGoesUnnoticed(t *testing.T) {
 		for len(y.history()) == 0 { // until a has learnt of the rebalance and answered
 			time.Sleep(time.Millisecond)
 			if len(x.history()) == 2 {
-				b.CutOff("a", nelitest.Group)
+				b.CutOff("a", nelitest.LinkGroup)
 				break
 			}
 		}
 		time.Sleep(30 * time.Second)
 		require.Equal(t, []int{0, 1}, y.assigned())
 		require.Equal(t, []int{0}, x.assigned())
-		b.Restore("a", nelitest.Group)
+		b.Restore("a", nelitest.LinkGroup)
 		time.Sleep(5 * time.Second)
 		require.Equal(t, "lost", x.history()[2][len(x.history()[2])-4:])
 		require.Equal(t, []int{0}, y.assigned())
@@ -159,11 +159,11 @@ func TestForcedAssignments(t *testing.T) {
 		require.False(t, b.Assign("nobody", 1))
 		require.True(t, b.Assign("a", 0, 1))
 		require.True(t, b.Assign("b", 0, 1))
-		b.CutOff("b", nelitest.Group)
+		b.CutOff("b", nelitest.LinkGroup)
 		time.Sleep(time.Second)
 		require.Equal(t, []int{0, 1}, x.assigned())
 		require.Empty(t, y.assigned())
-		b.Restore("b", nelitest.Group)
+		b.Restore("b", nelitest.LinkGroup)
 		time.Sleep(time.Second)
 		require.Equal(t, []int{0, 1}, y.assigned())
 		b.Rebalance()
@@ -237,12 +237,12 @@ func TestGroupsSurviveARestart(t *testing.T) {
 func TestRefusedMember(t *testing.T) {
 	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
 		x := join(t, b, "a")
-		b.Refuse("a", nelitest.Group, kafka.ErrAuthorization)
+		b.Refuse("a", nelitest.LinkGroup, kafka.ErrAuthorization)
 		time.Sleep(10 * time.Second)
 		require.Len(t, x.failures(), 1)
 		require.ErrorIs(t, x.failures()[0], kafka.ErrAuthorization)
 		require.Contains(t, x.history()[1], "lost")
-		b.Refuse("a", nelitest.Group, nil)
+		b.Refuse("a", nelitest.LinkGroup, nil)
 		time.Sleep(time.Second)
 		require.Equal(t, []int{0}, x.assigned())
 	})
@@ -312,9 +312,9 @@ func settleAfterChaos(t *testing.T, b *nelitest.Broker, seed uint64) {
 		n := names[rng.IntN(len(names))]
 		switch rng.IntN(9) {
 		case 0:
-			b.CutOff(n, nelitest.Group)
+			b.CutOff(n, nelitest.LinkGroup)
 		case 1, 2:
-			b.Restore(n, nelitest.All)
+			b.Restore(n, nelitest.LinkAll)
 		case 3:
 			b.Suspend(n)
 		case 4, 5:
@@ -331,7 +331,7 @@ func settleAfterChaos(t *testing.T, b *nelitest.Broker, seed uint64) {
 		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
 	}
 	for _, n := range names {
-		b.Restore(n, nelitest.All)
+		b.Restore(n, nelitest.LinkAll)
 		b.Resume(n)
 	}
 	b.Rebalance() // forced assignments end

@@ -125,14 +125,14 @@ func TestKafkaLogsReplaceACrashedLeaderAndABroker(t *testing.T) {
 		g.pass(3*smallT, true)
 		leader := g.leaders()[0]
 		broker := brokerOf(g, b, 2)
-		b.CutOff(leader, nelitest.All)
+		b.CutOff(leader, nelitest.LinkAll)
 		require.NoError(g, b.StopBroker(broker))
 		took := g.until(5*time.Second, noneOf(leader))
 		g.Logf("leader and a broker crashed: %v", took)
 		require.LessOrEqual(g, took, silence+smallT/4)
 		g.pass(3*smallT, true)
 		require.NoError(g, b.StartBroker(broker))
-		b.Restore(leader, nelitest.All)
+		b.Restore(leader, nelitest.LinkAll)
 		g.pass(3*smallT, true)
 	})
 }
@@ -210,9 +210,9 @@ func TestKafkaLogsWithoutMercy(t *testing.T) {
 					case 3:
 						assert.NoError(g, b.WipeBroker(broker))
 					case 4:
-						b.CutOff(m.name, nelitest.Link(r.IntN(int(nelitest.All)+1)))
+						b.CutOff(m.name, nelitest.Link(r.IntN(int(nelitest.LinkAll)+1)))
 					case 5, 6:
-						b.Restore(m.name, nelitest.All)
+						b.Restore(m.name, nelitest.LinkAll)
 					case 7:
 						b.DelayNext(m.name, time.Duration(r.Int64N(int64(3*smallT))))
 						if r.IntN(4) == 0 {
@@ -225,7 +225,7 @@ func TestKafkaLogsWithoutMercy(t *testing.T) {
 					assert.NoError(g, b.StartBroker(broker))
 				}
 				for _, m := range g.members {
-					b.Restore(m.name, nelitest.All)
+					b.Restore(m.name, nelitest.LinkAll)
 				}
 				g.until(10*smallT, allLed)
 				for range 6 { // roles that are handed over meanwhile are led again at once

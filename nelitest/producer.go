@@ -111,14 +111,14 @@ func (m *message) arrive() {
 		}
 		return // if not, it was lost with the broker
 	}
-	if b.down || !m.stray && (!p.reaches(Appends) || p.waits(m)) || !m.topic.has(m.partition) || b.offline(m.topic, m.partition) {
+	if b.down || !m.stray && (!p.reaches(LinkAppends) || p.waits(m)) || !m.topic.has(m.partition) || b.offline(m.topic, m.partition) {
 		if !m.done {
 			m.stray = false
 			p.parked = append(p.parked, m)
 		}
 		return
 	}
-	if err := p.m.refusal(Appends); err != nil {
+	if err := p.m.refusal(LinkAppends); err != nil {
 		m.finish(err)
 		return
 	}
@@ -179,7 +179,7 @@ func (m *message) resend() {
 	p := m.p
 	switch {
 	case m.done:
-	case p.b.down || p.m.suspended || !p.reaches(Acks): // it does not hear of that now
+	case p.b.down || p.m.suspended || !p.reaches(LinkAcks): // it does not hear of that now
 		m.written, m.queued, m.stray, m.copies = false, false, false, false
 		p.parked = append(p.parked, m)
 	default:
@@ -193,7 +193,7 @@ func (m *message) acknowledge() {
 	case m.done:
 	case p.b.down || p.b.offline(m.topic, m.partition):
 		p.parked = append(p.parked, m)
-	case p.reaches(Acks):
+	case p.reaches(LinkAcks):
 		m.finish(nil)
 	}
 }
@@ -325,7 +325,7 @@ func (p *producer) recheck() {
 			m.resend()
 		case m.written:
 			p.b.schedule(&m.event, p.b.now()+p.lag(p.b.opts.AckLatency))
-		case !p.reaches(Appends) || !m.topic.has(m.partition) || p.b.offline(m.topic, m.partition):
+		case !p.reaches(LinkAppends) || !m.topic.has(m.partition) || p.b.offline(m.topic, m.partition):
 			p.parked = append(p.parked, m)
 		default:
 			m.send()

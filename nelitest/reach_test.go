@@ -20,13 +20,13 @@ func TestReachEndsWithItsClientOrLink(t *testing.T) {
 	}{
 		"the broker is closed": {func(b *nelitest.Broker, _ kafka.GroupConsumer) { b.Close() }, kafka.ErrClientFatal},
 		"the member dies":      {func(b *nelitest.Broker, _ kafka.GroupConsumer) { b.Kill("a") }, kafka.ErrClientFatal},
-		"the link is restored": {func(b *nelitest.Broker, _ kafka.GroupConsumer) { b.Restore("a", nelitest.Group) }, nil},
+		"the link is restored": {func(b *nelitest.Broker, _ kafka.GroupConsumer) { b.Restore("a", nelitest.LinkGroup) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := nelitest.NewBroker(nelitest.Options{})
 				g := newMember(t, b.Provider("a"))
-				b.CutOff("a", nelitest.Group)
+				b.CutOff("a", nelitest.LinkGroup)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				answer := make(chan error, 1)
@@ -48,7 +48,7 @@ func TestCallsEndWithTheErrorOfTheirContext(t *testing.T) {
 		p := b.Provider("a")
 		g := newMember(t, p)
 		a := newAdmin(t, p, newProducer(t, p, nil))
-		b.CutOff("a", nelitest.All)
+		b.CutOff("a", nelitest.LinkAll)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("a cause"))
 		require.ErrorIs(t, g.Reach(ctx, "topic"), context.Canceled)

@@ -112,13 +112,13 @@ func TestTruncatedThoughItHasGrownAgain(t *testing.T) {
 		late := newReader(t, s.b.Provider("late"))
 		require.NoError(t, late.Assign("c", []int64{0}))
 		read(t, late, 1)
-		s.b.CutOff("b", nelitest.Reads)
+		s.b.CutOff("b", nelitest.LinkReads)
 		require.NoError(t, s.b.Truncate("c", 0, 1))
 		for _, v := range []string{"x", "y", "z"} {
 			_, err := s.send(t, v)()
 			require.NoError(t, err)
 		}
-		s.b.Restore("b", nelitest.Reads)
+		s.b.Restore("b", nelitest.LinkReads)
 		_, _, err := s.r.Poll(time.Second)
 		require.ErrorIs(t, err, kafka.ErrTruncated)
 		s.nothing(t, time.Second)

@@ -17,7 +17,7 @@ func TestObserverThatMayNotWriteWatchesOn(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup, b *nelitest.Broker) {
 		g.join("a", "b", "c")
 		g.until(5*time.Second, allLed)
-		b.Refuse("o", nelitest.Appends, kafka.ErrAuthorization)
+		b.Refuse("o", nelitest.LinkAppends, kafka.ErrAuthorization)
 		o := g.joinWith("o", func(c *neli.Config) { c.Observer = true })
 		g.pass(3*smallT, true)
 		_, known := o.Holder(0)
@@ -43,19 +43,19 @@ func TestObserverThatMayNotWriteWatchesOn(t *testing.T) {
 // A member that loses the right later leads nothing until it has the right again.
 func TestMemberThatMayNotWrite(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup, b *nelitest.Broker) {
-		b.Refuse("a", nelitest.Appends, kafka.ErrAuthorization)
+		b.Refuse("a", nelitest.LinkAppends, kafka.ErrAuthorization)
 		a := g.joinWith("a", func(*neli.Config) {})
 		err := a.Await()
 		require.ErrorIs(g, err, neli.ErrAccess)
 		require.ErrorContains(g, err, "cannot WRITE topic "+onePerBroker)
-		b.Refuse("b", nelitest.Appends, nil)
+		b.Refuse("b", nelitest.LinkAppends, nil)
 		m := g.joinWith("b", func(*neli.Config) {})
 		g.until(5*time.Second, func([]string) bool { return m.IsLeader() })
-		b.Refuse("b", nelitest.Appends, kafka.ErrAuthorization)
+		b.Refuse("b", nelitest.LinkAppends, kafka.ErrAuthorization)
 		g.until(2*smallT, func([]string) bool { return !m.IsLeader() })
 		g.pass(10*smallT, false)
 		require.Equal(g, neli.StateLive, m.State())
-		b.Refuse("b", nelitest.Appends, nil)
+		b.Refuse("b", nelitest.LinkAppends, nil)
 		g.until(5*time.Second, func([]string) bool { return m.IsLeader() })
 	})
 }
@@ -74,10 +74,10 @@ func TestRequestOfAnEarlierTerm(t *testing.T) {
 		out := make(chan error, 1)
 		go func() { out <- o.Ask(g.Context(), neli.Request{StepDown: true}) }()
 		<-called
-		b.CutOff("a", nelitest.All)
+		b.CutOff("a", nelitest.LinkAll)
 		time.Sleep(3 * smallT)
 		require.False(g, a.IsLeader())
-		b.Restore("a", nelitest.All)
+		b.Restore("a", nelitest.LinkAll)
 		g.until(10*time.Second, allLed)
 		time.Sleep(time.Second)
 		second, ok := a.Token(0)

@@ -167,7 +167,7 @@ func TestSmallLogsAreWatched(t *testing.T) {
 		moved := make(chan string)
 		go func() {
 			for s := range o.Watch(ctx) {
-				if s.Status == neli.Held && slices.Contains(slices.Collect(s.Roles()), 0) && s.Holder.Name != leader {
+				if s.Status == neli.StatusHeld && slices.Contains(slices.Collect(s.Roles()), 0) && s.Holder.Name != leader {
 					moved <- s.Holder.Name
 					return
 				}
@@ -270,7 +270,7 @@ func TestSmallLogsWithoutMercy(t *testing.T) {
 
 func TestSmallLogsHaveNoConsumerGroup(t *testing.T) {
 	_, err := neli.New(neli.Config{Provider: nelitest.NewSmallLogs(3, smallTrip).Provider("a"), LeaderGroupID: "g",
-		Mode: neli.NonExclusive, Nomination: neli.Assigned, KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": "x"}})
+		Mode: neli.NonExclusive, Nomination: neli.NominationAssigned, KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": "x"}})
 	require.ErrorContains(t, err, "Mode")
 	require.ErrorContains(t, err, "Nomination")
 	require.ErrorContains(t, err, "KafkaConfig")

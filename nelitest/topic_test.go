@@ -33,14 +33,14 @@ func TestDeletedAndRecreatedTopicGoesUnnoticed(t *testing.T) {
 
 		require.NoError(t, s.r.Assign("c", []int64{1}))
 		s.nothing(t, time.Second)
-		s.b.CutOff("b", nelitest.Reads)
+		s.b.CutOff("b", nelitest.LinkReads)
 		require.NoError(t, s.b.DeleteTopic("c"))
 		require.NoError(t, s.b.CreateTopic("c", 1))
 		for _, v := range []string{"0", "1"} {
 			s.send(t, v)
 		}
 		time.Sleep(time.Second)
-		s.b.Restore("b", nelitest.Reads)
+		s.b.Restore("b", nelitest.LinkReads)
 		require.Equal(t, []string{"1"}, values(read(t, s.r, 1)))
 	})
 }

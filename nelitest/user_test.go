@@ -109,7 +109,7 @@ func inPractice(t *testing.T, test func(t *testing.T, b *nelitest.Broker, alice,
 
 func TestALeaderThatIsCutOffStopsBeforeTheNextBegins(t *testing.T) {
 	inPractice(t, func(t *testing.T, b *nelitest.Broker, alice, bob *neli.Neli, log *journal) {
-		b.CutOff("alice", nelitest.All)
+		b.CutOff("alice", nelitest.LinkAll)
 		time.Sleep(5 * time.Second) // T: the lease is over
 		if alice.IsLeader() {
 			t.Fatal("alice still leads")
@@ -119,7 +119,7 @@ func TestALeaderThatIsCutOffStopsBeforeTheNextBegins(t *testing.T) {
 		if !bob.IsLeader() {
 			t.Fatal("bob does not lead")
 		}
-		b.Restore("alice", nelitest.All)
+		b.Restore("alice", nelitest.LinkAll)
 		time.Sleep(time.Minute)
 		log.expect(t) // a member that comes back does not disturb the leader
 	})

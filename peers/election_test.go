@@ -243,7 +243,7 @@ func TestNewNamesEveryFault(t *testing.T) {
 	require.ErrorContains(t, err, "Mode: \"non-exclusive\" must be Exclusive with small logs")
 
 	assigned := config(peers.Config{Hosts: three}, "m")
-	assigned.Nomination = neli.Assigned
+	assigned.Nomination = neli.NominationAssigned
 	_, err = neli.New(assigned)
 	require.ErrorContains(t, err, "Nomination: \"assigned\" must be Open with small logs")
 

@@ -31,7 +31,7 @@ func TestNoCommandIsRepeatedAfterTheTerm(t *testing.T) {
 	err = n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
 		defer stop()
 		client := redis.NewClient(&redis.Options{Addr: breaksOnce(t, server.Addr(), func() {
-			broker.CutOff("anna", nelitest.All)
+			broker.CutOff("anna", nelitest.LinkAll)
 			<-ctx.Done()
 		})})
 		defer client.Close()

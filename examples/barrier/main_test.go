@@ -43,7 +43,7 @@ func TestACommitThatComesTooLate(t *testing.T) {
 		defer broker.Close()
 		n, i := leader(t, broker)
 		defer n.Close()
-		broker.CutOff("anna", nelitest.All)
+		broker.CutOff("anna", nelitest.LinkAll)
 		time.Sleep(5 * time.Second)
 		require.Error(t, i.commit(t.Context()), "it commits though its lease is over")
 		require.Len(t, i.batch, 50)

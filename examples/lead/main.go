@@ -36,7 +36,7 @@ func main() {
 	cfg := neli.Config{
 		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": *bootstrap},
 		LeaderGroupID: *group,
-		Nomination:    neli.Open, // no consumer group: the next leader takes over within milliseconds
+		Nomination:    neli.NominationOpen, // no consumer group: the next leader takes over within milliseconds
 	}
 	if err := run(ctx, cfg, *name, *stepDown); err != nil {
 		fmt.Fprintln(os.Stderr, "lead:", err)

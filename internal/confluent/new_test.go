@@ -70,7 +70,7 @@ func TestConfluentAcceptsTheLibrarysProperties(t *testing.T) {
 		for name, value := range props {
 			with[name] = value
 		}
-		n, err := neli.New(neli.Config{KafkaConfig: with, LeaderGroupID: "g", Nomination: neli.Assigned}) // with all three clients
+		n, err := neli.New(neli.Config{KafkaConfig: with, LeaderGroupID: "g", Nomination: neli.NominationAssigned}) // with all three clients
 		require.NoError(t, err)
 		require.NoError(t, n.Close())
 	}
@@ -89,7 +89,7 @@ func TestConfluentPropertyFaultsAreReportedTogether(t *testing.T) {
 			`KafkaConfig: No such configuration property: "bootstrap.server"`,
 			`KafkaConfig: Configuration property "socket.timeout.ms" value 5 is outside allowed range 10..300000`,
 		}},
-		{neli.Config{LeaderGroupID: "g", Roles: -1, HeartbeatTimeout: 1 << 62, Nomination: neli.Assigned, KafkaConfig: props}, []string{
+		{neli.Config{LeaderGroupID: "g", Roles: -1, HeartbeatTimeout: 1 << 62, Nomination: neli.NominationAssigned, KafkaConfig: props}, []string{
 			`HeartbeatTimeout: "1281023h53m38.427387904s" must be at most 24h`,
 			`KafkaConfig: Configuration property "socket.timeout.ms" value 5 is outside allowed range 10..300000`,
 			`KafkaConfig: Invalid value "[redacted]" for configuration property "security.protocol"`,

@@ -37,11 +37,11 @@ func TestSharedDeafMemberMakesRoomInASlowGroup(t *testing.T) {
 			}
 		})
 		for range 9 { // 370 ms later each time: at every phase of a heartbeat of 3 s
-			c.Broker.CutOff(first.As, nelitest.Reads)
+			c.Broker.CutOff(first.As, nelitest.LinkReads)
 			c.Eventually(time.Minute, "the other one leads", second.IsLeader)
 			c.Pass(time.Minute)
 			require.Zero(c, c.Gap(), "nobody led for a while")
-			c.Broker.Restore(first.As, nelitest.Reads)
+			c.Broker.Restore(first.As, nelitest.LinkReads)
 			c.Pass(time.Minute)
 			first, second = second, first
 			if !first.IsLeader() {
@@ -62,7 +62,7 @@ func TestSharedDeafStaticMemberMakesRoom(t *testing.T) {
 				cfg.KafkaConfig = neli.KafkaConfigMap{"group.instance.id": id}
 			}
 		})
-		c.Broker.CutOff(first.As, nelitest.Reads)
+		c.Broker.CutOff(first.As, nelitest.LinkReads)
 		c.Pass(5 * time.Minute)
 		require.True(c, second.IsLeader(), "the other one has taken over")
 		require.LessOrEqual(c, c.Gap(), session+2*time.Second, "as after a crash")
@@ -89,7 +89,7 @@ func TestSharedStaticMemberClosesWithoutAGap(t *testing.T) {
 func TestSharedRefusedReaderMakesRoom(t *testing.T) {
 	simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
 		first, second := pair(c, func(string) func(*neli.Config) { return shared })
-		c.Broker.Refuse(first.As, nelitest.Reads, kafka.ErrTopicAuthorization)
+		c.Broker.Refuse(first.As, nelitest.LinkReads, kafka.ErrTopicAuthorization)
 		c.Pass(5 * time.Minute)
 		require.True(c, second.IsLeader(), "the other one has taken over")
 		require.Zero(c, c.Gap(), "nobody led for a while")

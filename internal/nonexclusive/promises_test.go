@@ -124,7 +124,7 @@ func TestSharedLeadsWithinB(t *testing.T) {
 
 // A process that is cut off but runs goes on as leader until another one has taken over.
 func TestSharedCutOffLeaderLeadsUntilItIsReplaced(t *testing.T) {
-	for _, links := range []nelitest.Link{nelitest.All, nelitest.Group, nelitest.Reads | nelitest.Group} {
+	for _, links := range []nelitest.Link{nelitest.LinkAll, nelitest.LinkGroup, nelitest.LinkReads | nelitest.LinkGroup} {
 		simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 			a := c.Work("a", shared)
 			c.Leader(0, time.Minute)
@@ -150,7 +150,7 @@ func TestSharedCutOffLeaderLeadsUntilItIsReplaced(t *testing.T) {
 // A process that is cut off from the log, but not from the group, stays assigned in the group's
 // view. It makes room while it still counts as leader, and comes back later.
 func TestSharedDeafMemberMakesRoom(t *testing.T) {
-	for _, links := range []nelitest.Link{nelitest.Reads, nelitest.Appends | nelitest.Acks | nelitest.Reads} {
+	for _, links := range []nelitest.Link{nelitest.LinkReads, nelitest.LinkAppends | nelitest.LinkAcks | nelitest.LinkReads} {
 		simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
 			first := c.Work("a", shared)
 			c.Leader(0, time.Minute)
@@ -432,7 +432,7 @@ func TestSharedDifferentRoles(t *testing.T) {
 		require.Equal(c, []int{0}, partitions(a.Last().(neli.LeaderAcquired).Change), "a partition without roles is not in the event")
 		require.False(c, a.IsLeaderOf(1))
 
-		c.Broker.CutOff("a", nelitest.All) // no evidence arrives any more, so V stays as it is
+		c.Broker.CutOff("a", nelitest.LinkAll) // no evidence arrives any more, so V stays as it is
 		c.Pass(interval)
 		require.NoError(c, a.SetRoles(2))
 		c.Eventually(10*time.Millisecond, "leads a new role at once", func() bool { return a.IsLeaderOf(1) })
@@ -475,7 +475,7 @@ func TestSharedStarvedWithoutRolesMakesRoom(t *testing.T) {
 		a := c.Work("a", with(2)) // its name sorts first, so the range assignor gives it partition 0, and partition 1 to b
 		c.Pass(30 * time.Second)
 		require.Equal(c, []int{1}, c.Broker.Assigned("b"))
-		c.Broker.CutOff("b", nelitest.Reads)
+		c.Broker.CutOff("b", nelitest.LinkReads)
 		c.Eventually(sharedT, "the member that knows the role leads it", func() bool { return a.IsLeaderOf(1) })
 	})
 }
@@ -495,7 +495,7 @@ func TestSharedLogsWithNoLockHeld(t *testing.T) {
 			}})
 		})
 		c.Leader(0, time.Minute)
-		c.Broker.CutOff("a", nelitest.Reads)
+		c.Broker.CutOff("a", nelitest.LinkReads)
 		c.Pass(10 * time.Minute)
 		require.Positive(c, said.Load())
 		require.LessOrEqual(c, said.Load(), int64(10*time.Minute/(10*time.Second)), "logs too often")
@@ -567,11 +567,11 @@ func TestSharedStarvedWhilePollIsBlocked(t *testing.T) {
 		c.Work("b", with("h")) // so that a is not alone on the topic
 		c.Eventually(time.Minute, "it leads", a.IsLeader)
 		c.Pass(10 * time.Second)
-		c.Broker.CutOff("a", nelitest.Reads)
+		c.Broker.CutOff("a", nelitest.LinkReads)
 		c.Pass(session - time.Second)
 		c.Broker.Suspend("a") // no call returns, but timers go on, and the session has not expired yet
 		c.Pass(session - 500*time.Millisecond)
-		c.Broker.Restore("a", nelitest.All)
+		c.Broker.Restore("a", nelitest.LinkAll)
 		c.Broker.Resume("a")
 		c.Pass(20 * time.Second)
 		require.Equal(c, []int{0}, c.Broker.Assigned("a"))

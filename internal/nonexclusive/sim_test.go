@@ -183,7 +183,7 @@ func runShared(t *testing.T, seed uint64, seen *sharedCounts) {
 func (w *sharedWorld) end() {
 	for _, p := range append(w.procs, w.old...) {
 		w.broker.Resume(p.name)
-		w.broker.Restore(p.name, nelitest.All)
+		w.broker.Restore(p.name, nelitest.LinkAll)
 		p.sick.Store(false)
 		w.ending.Go(func() { _ = p.Close(); p.stop() })
 	}
@@ -370,7 +370,7 @@ type sharedFault struct {
 func isCut(links nelitest.Link) func(*sharedWorld, *sharedProc) func() {
 	return func(w *sharedWorld, p *sharedProc) func() {
 		p.out = true
-		if links&nelitest.Group != 0 {
+		if links&nelitest.LinkGroup != 0 {
 			w.silent()
 		}
 		w.broker.CutOff(p.name, links)
@@ -422,11 +422,11 @@ var sharedFaults = []sharedFault{
 			}
 		}
 	}},
-	{"cut off", false, isCut(nelitest.All)},
-	{"cut off from the log", false, isCut(nelitest.Appends | nelitest.Acks | nelitest.Reads)},
-	{"cannot read", false, isCut(nelitest.Reads)},
-	{"cannot write", false, isCut(nelitest.Appends)},
-	{"cut off from the group", false, isCut(nelitest.Group)},
+	{"cut off", false, isCut(nelitest.LinkAll)},
+	{"cut off from the log", false, isCut(nelitest.LinkAppends | nelitest.LinkAcks | nelitest.LinkReads)},
+	{"cannot read", false, isCut(nelitest.LinkReads)},
+	{"cannot write", false, isCut(nelitest.LinkAppends)},
+	{"cut off from the group", false, isCut(nelitest.LinkGroup)},
 	{"crash", true, func(w *sharedWorld, p *sharedProc) func() {
 		w.crash(p)
 		return func() { w.start(p.group) }

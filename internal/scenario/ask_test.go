@@ -240,7 +240,7 @@ func TestAskThatDoesNotArrive(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var m mood
 		a, b, o := pair(c, &m)
-		c.Broker.Refuse("o", nelitest.Appends, kafka.ErrTopicAuthorization)
+		c.Broker.Refuse("o", nelitest.LinkAppends, kafka.ErrTopicAuthorization)
 		err := o.Ask(c.atMost(time.Hour), neli.Request{StepDown: true})
 		require.ErrorIs(c, err, neli.ErrNoAnswer)
 		require.ErrorIs(c, err, kafka.ErrTopicAuthorization)
@@ -252,9 +252,9 @@ func TestAskThatDoesNotArrive(t *testing.T) {
 		require.ErrorContains(c, err, "the log does not take it")
 		_, ok := o.Holder(0)
 		require.True(c, ok)
-		c.Broker.Refuse("o", nelitest.Appends, nil)
+		c.Broker.Refuse("o", nelitest.LinkAppends, nil)
 
-		c.Broker.CutOff("a", nelitest.Reads)
+		c.Broker.CutOff("a", nelitest.LinkReads)
 		require.ErrorIs(c, o.Ask(c.atMost(time.Hour), neli.Request{To: "a"}), neli.ErrLeadsAlready)
 		err = o.Ask(c.atMost(time.Hour), neli.Request{StepDown: true})
 		require.ErrorIs(c, err, neli.ErrNotDone, "does not report that b leads by now")

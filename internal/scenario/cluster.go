@@ -78,7 +78,7 @@ func (c *Cluster) end() {
 	<-c.sampled
 	for _, name := range c.Names {
 		c.Broker.Resume(name)
-		c.Broker.Restore(name, nelitest.All)
+		c.Broker.Restore(name, nelitest.LinkAll)
 		_ = c.Members[name].Close()
 	}
 	c.gone.Wait()
@@ -96,9 +96,9 @@ func (c *Cluster) Say(format string, args ...any) {
 // NELI_DEBUG in the environment, the member logs its decisions.
 func (c *Cluster) Config(name string) neli.Config {
 	cfg := neli.Config{LeaderGroupID: "app", Name: name, Provider: c.Broker.Provider(name), Roles: c.Roles, Partitions: 1,
-		Nomination: neli.Assigned}
+		Nomination: neli.NominationAssigned}
 	if c.Logs != nil {
-		cfg.Provider, cfg.Nomination = c.Logs.Provider(name), neli.Open
+		cfg.Provider, cfg.Nomination = c.Logs.Provider(name), neli.NominationOpen
 	}
 	if os.Getenv("NELI_DEBUG") != "" {
 		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("me", name)
@@ -251,4 +251,4 @@ func Roles(n int) func(*Cluster) { return func(c *Cluster) { c.Roles = n } }
 func Overlapping(c *Cluster) { c.Exclusive = false }
 
 // Open gives a member Open nomination.
-func Open(cfg *neli.Config) { cfg.Nomination = neli.Open }
+func Open(cfg *neli.Config) { cfg.Nomination = neli.NominationOpen }

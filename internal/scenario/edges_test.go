@@ -57,7 +57,7 @@ func TestTransferToAMemberThatDoesNotWantTheRole(t *testing.T) {
 		// b no longer wants the role, and says so while it is being asked.
 		require.NoError(c, b.SetRoles(4))
 		c.Pass(2 * time.Second)
-		c.Broker.CutOff("b", nelitest.Appends)
+		c.Broker.CutOff("b", nelitest.LinkAppends)
 		require.NoError(c, b.SetRoles(2))
 		require.ErrorIs(c, a.Transfer(c.atMost(time.Minute), 3, "b"), neli.ErrNoAnswer)
 		require.True(c, a.IsLeaderOf(3))
@@ -192,7 +192,7 @@ func TestStepDownOfACutOffMember(t *testing.T) {
 		a := c.Work("a", func(cfg *neli.Config) { Open(cfg); cfg.HeartbeatTimeout = time.Minute })
 		c.Leader(0, 3*time.Minute)
 		c.Pass(10 * time.Second)
-		c.Broker.CutOff("a", nelitest.All)
+		c.Broker.CutOff("a", nelitest.LinkAll)
 		began := time.Now()
 		require.NoError(c, a.StepDown(c.atMost(5*time.Minute)))
 		took := time.Since(began)
@@ -239,13 +239,13 @@ func TestClaimsInFlightDoNotCountInTheBalance(t *testing.T) {
 		c.level(n, steady+15*time.Second)
 		c.Pass(time.Minute)
 		terms := c.terms()
-		c.Broker.CutOff("d", nelitest.Appends|nelitest.Acks)
+		c.Broker.CutOff("d", nelitest.LinkAppends|nelitest.LinkAcks)
 		c.Eventually(2*silence, "a and b lead all", func() bool { s := c.shares(n); return s["a"]+s["b"] == n })
 		require.Equal(c, terms+n/3, c.terms())
 		c.Pass(10 * time.Minute)
 		require.Equal(c, terms+n/3, c.terms(), "a Claim in flight has moved roles")
 		require.LessOrEqual(c, len(c.Records(0, lease.Claim))+len(c.Records(1, lease.Claim)), 6*m)
-		c.Broker.Restore("d", nelitest.All)
+		c.Broker.Restore("d", nelitest.LinkAll)
 		c.level(n, time.Minute)
 	})
 }
@@ -261,7 +261,7 @@ func TestLateWatcherLearnsTheLeader(t *testing.T) {
 		ctx, stop := context.WithTimeout(c.Context(), 5*time.Second)
 		defer stop()
 		for s := range o.Watch(ctx) {
-			if s.Status == neli.Held {
+			if s.Status == neli.StatusHeld {
 				require.Equal(c, "a", s.Holder.Name)
 				return
 			}

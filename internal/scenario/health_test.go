@@ -20,7 +20,7 @@ import (
 // An unhealthy member gives up its roles in an orderly way, another one leads without waiting for
 // T, and the member takes part again when it is healthy.
 func TestHealthy(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, func(c *Cluster) {
 				var health sick
@@ -120,7 +120,7 @@ func TestHangingCheckCountsAsSick(t *testing.T) {
 
 // A member claims nothing, and joins no group, before the first check has succeeded.
 func TestFirstCheckComesBeforeTheFirstClaim(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		for _, how := range []string{"slow", "sick", "hangs"} {
 			simulate(t, nelitest.Options{}, func(c *Cluster) {
 				well := time.Now().Add(4 * time.Second)
@@ -239,7 +239,7 @@ func TestSharedSickAndAlone(t *testing.T) {
 // Close waits for a health check in progress, and starts no other. The test has several members, because a
 // select might choose the wrong one of two events only now and then.
 func TestCloseWaitsForTheCheck(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		simulate(t, nelitest.Options{}, func(c *Cluster) {
 			for i := range 5 {
 				var calls atomic.Int64

@@ -41,7 +41,7 @@ func many(n int, changes ...func(*neli.Config)) func(*neli.Config) { return many
 // manyOn configures Open nomination and n roles on m partitions.
 func manyOn(m, n int, changes ...func(*neli.Config)) func(*neli.Config) {
 	return func(cfg *neli.Config) {
-		cfg.Nomination, cfg.Partitions, cfg.Roles = neli.Open, m, n
+		cfg.Nomination, cfg.Partitions, cfg.Roles = neli.NominationOpen, m, n
 		for _, change := range changes {
 			change(cfg)
 		}

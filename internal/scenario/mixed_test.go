@@ -53,12 +53,12 @@ func TestHolderOfAShortLeaseIsFoundSilentAgain(t *testing.T) {
 		defer watch.Wait()
 		defer stop()
 		is := func(want neli.Status) func() bool { return func() bool { return told.Load() == want } }
-		c.Eventually(time.Minute, "o knows that b leads", is(neli.Held))
-		c.Broker.CutOff("o", nelitest.Reads)
-		c.Eventually(4*time.Second, "o takes b for silent", is(neli.Vacant))
-		c.Broker.Restore("o", nelitest.Reads)
-		c.Eventually(4*time.Second, "o has heard b", is(neli.Held))
+		c.Eventually(time.Minute, "o knows that b leads", is(neli.StatusHeld))
+		c.Broker.CutOff("o", nelitest.LinkReads)
+		c.Eventually(4*time.Second, "o takes b for silent", is(neli.StatusVacant))
+		c.Broker.Restore("o", nelitest.LinkReads)
+		c.Eventually(4*time.Second, "o has heard b", is(neli.StatusHeld))
 		c.Crash(c.Members["b"])
-		c.Eventually(4*time.Second, "o finds b silent", is(neli.Vacant))
+		c.Eventually(4*time.Second, "o finds b silent", is(neli.StatusVacant))
 	})
 }

@@ -81,10 +81,10 @@ func TestLapsedLeaderIsNotSteady(t *testing.T) {
 		c.Eventually(steady+10*time.Second, "a leads", a.IsLeader)
 		c.Pass(steady)
 		for range 3 {
-			c.Broker.CutOff("a", nelitest.All)
+			c.Broker.CutOff("a", nelitest.LinkAll)
 			c.Eventually(defaultT+silence, "b leads", b.IsLeader)
 			c.Pass(500 * time.Millisecond)
-			c.Broker.Restore("a", nelitest.All)
+			c.Broker.Restore("a", nelitest.LinkAll)
 			c.Pass(14 * time.Second)
 			require.True(c, b.IsLeader(), "a takes over before it is steady")
 			c.Eventually(10*time.Second, "a leads again", a.IsLeader)

@@ -16,7 +16,7 @@ func TestAssignedDeafStaticMemberMakesRoom(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		with := func(id string) func(*neli.Config) {
 			return func(cfg *neli.Config) {
-				cfg.Nomination = neli.Assigned
+				cfg.Nomination = neli.NominationAssigned
 				cfg.KafkaConfig = neli.KafkaConfigMap{"group.instance.id": id, "session.timeout.ms": 30000}
 			}
 		}
@@ -25,7 +25,7 @@ func TestAssignedDeafStaticMemberMakesRoom(t *testing.T) {
 		b := c.Work("b", with("b"))
 		c.Pass(time.Minute)
 		require.True(c, a.IsLeader() && !b.IsLeader())
-		c.Broker.CutOff("a", nelitest.Reads|nelitest.Appends|nelitest.Acks)
+		c.Broker.CutOff("a", nelitest.LinkReads|nelitest.LinkAppends|nelitest.LinkAcks)
 		c.Eventually(2*time.Minute, "b leads", b.IsLeader)
 	})
 }

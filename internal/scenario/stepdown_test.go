@@ -18,7 +18,7 @@ const away = 3 * defaultT
 // StepDown returns when the member leads nothing any more. Others lead. Then the member contends
 // again, and takes back no role that has a leader.
 func TestStepDown(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, func(c *Cluster) {
 				with := func(cfg *neli.Config) { cfg.Nomination, cfg.DisableRebalance = nomination, true }
@@ -44,7 +44,7 @@ func TestStepDown(t *testing.T) {
 
 // A member that is alone leads again after the pause. Another call restarts the pause.
 func TestStepDownAlone(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		for _, timeout := range []time.Duration{time.Second, 5 * time.Second} {
 			simulate(t, nelitest.Options{}, func(c *Cluster) {
 				a := c.Work("a", func(cfg *neli.Config) { cfg.Nomination, cfg.HeartbeatTimeout = nomination, timeout })
@@ -130,7 +130,7 @@ func TestStepDownWaitsForAClaim(t *testing.T) {
 			if arrives {
 				c.Broker.Delay("a", time.Second)
 			} else {
-				c.Broker.CutOff("a", nelitest.Appends)
+				c.Broker.CutOff("a", nelitest.LinkAppends)
 			}
 			c.Pass(500 * time.Millisecond)
 			require.Empty(c, c.Records(0, lease.Claim), "the claim is not in flight any more")

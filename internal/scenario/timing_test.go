@@ -48,9 +48,9 @@ func TestLapseStartsANewTerm(t *testing.T) {
 		a := c.Work("a", Open)
 		c.Leader(0, 2*silence)
 		first, _ := a.Token(0)
-		c.Broker.CutOff("a", nelitest.Reads)
+		c.Broker.CutOff("a", nelitest.LinkReads)
 		c.Eventually(2*defaultT, "fenced", func() bool { return len(a.Kinds()) == 2 })
-		c.Broker.Restore("a", nelitest.Reads)
+		c.Broker.Restore("a", nelitest.LinkReads)
 		c.Eventually(2*silence, "again", a.IsLeader)
 		second, _ := a.Token(0)
 		require.Greater(c, second, first)
@@ -83,12 +83,12 @@ func TestNomineeThatCannotClaimMakesRoom(t *testing.T) {
 		require.Same(c, a, c.Leader(0, 2*silence))
 		b := c.Work("b", nil)
 		c.Pass(10 * time.Second)
-		c.Broker.CutOff("a", nelitest.Appends|nelitest.Reads)
+		c.Broker.CutOff("a", nelitest.LinkAppends|nelitest.LinkReads)
 		c.Eventually(silence+defaultT+15*time.Second+3*time.Second, "b leads", b.IsLeader)
 		c.Pass(time.Minute)
 		require.True(c, b.IsLeader())
 		require.Equal(c, []string{"acquired", "fenced"}, a.Kinds())
-		c.Broker.Restore("a", nelitest.All)
+		c.Broker.Restore("a", nelitest.LinkAll)
 		c.Pass(20 * time.Second)
 		require.True(c, a.IsLeader() != b.IsLeader())
 		c.Crash(map[bool]*Member{true: a, false: b}[a.IsLeader()])
@@ -103,7 +103,7 @@ func TestNomineesThatCouldNotClaimComeBack(t *testing.T) {
 		a, b := c.Work("a", nil), c.Work("b", nil)
 		c.Leader(0, 2*silence)
 		for _, m := range []*Member{a, b} {
-			c.Broker.CutOff(m.As, nelitest.Appends|nelitest.Reads)
+			c.Broker.CutOff(m.As, nelitest.LinkAppends|nelitest.LinkReads)
 		}
 		left := map[string]bool{}
 		nobody := 0
@@ -122,7 +122,7 @@ func TestNomineesThatCouldNotClaimComeBack(t *testing.T) {
 		require.LessOrEqual(c, nobody, 60, "no leader for more than 60 half seconds of two minutes")
 		require.False(c, a.IsLeader() || b.IsLeader())
 		for _, m := range []*Member{a, b} {
-			c.Broker.Restore(m.As, nelitest.All)
+			c.Broker.Restore(m.As, nelitest.LinkAll)
 		}
 		c.Leader(0, 20*time.Second)
 	})

@@ -227,7 +227,7 @@ func (c *Cluster) pings(p int) int { return len(c.Records(p, lease.Ping)) }
 
 // The addressee does not answer. The term goes on, and the application is told of nothing.
 func TestTransferToASilentMember(t *testing.T) {
-	for how, links := range map[string]nelitest.Link{"crash": 0, "leaves": nelitest.Reads, "cut off": nelitest.All, "deaf": nelitest.Reads, "mute": nelitest.Appends} {
+	for how, links := range map[string]nelitest.Link{"crash": 0, "leaves": nelitest.LinkReads, "cut off": nelitest.LinkAll, "deaf": nelitest.LinkReads, "mute": nelitest.LinkAppends} {
 		t.Run(how, func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *Cluster) {
 				a := c.Work("a", Open)
@@ -269,7 +269,7 @@ func TestCloseDoesNotNameASilentMember(t *testing.T) {
 		c.Work("b", func(cfg *neli.Config) { Open(cfg); cfg.Priority = 10 })
 		d := c.Work("d", Open)
 		c.Pass(7 * time.Second)
-		c.Broker.CutOff("b", nelitest.All)
+		c.Broker.CutOff("b", nelitest.LinkAll)
 		c.Gap()
 		began := time.Now()
 		require.NoError(c, a.Close())
@@ -345,11 +345,11 @@ func TestTransferByACutOffLeader(t *testing.T) {
 		told := from.Hold(time.Second)
 		result := from.transferring(context.Background(), 0, others[0].As)
 		<-told
-		c.Broker.CutOff(from.As, nelitest.All)
+		c.Broker.CutOff(from.As, nelitest.LinkAll)
 		c.Eventually(2*silence, "another leads", func() bool { return others[0].IsLeader() || others[1].IsLeader() })
 		c.Pass(time.Second)
 		require.Empty(c, result, "returns before the result is known")
-		c.Broker.Restore(from.As, nelitest.All)
+		c.Broker.Restore(from.As, nelitest.LinkAll)
 		c.Pass(2 * time.Second)
 		err := <-result
 		if others[0].IsLeader() {
@@ -375,9 +375,9 @@ func TestTransferredStays(t *testing.T) {
 		require.True(c, b.IsLeaderOf(0) && b.IsLeaderOf(3))
 		require.Equal(c, n-2, c.shares(n)["a"])
 		c.orderly()
-		c.Broker.CutOff("b", nelitest.All) // so that the term ends
+		c.Broker.CutOff("b", nelitest.LinkAll) // so that the term ends
 		c.Eventually(2*silence, "a leads all", c.leadsAll("a", n))
-		c.Broker.Restore("b", nelitest.All)
+		c.Broker.Restore("b", nelitest.LinkAll)
 		c.Pass(2 * time.Minute)
 		require.Equal(c, n, c.shares(n)["a"])
 	})

@@ -207,7 +207,7 @@ func (w *world) hears(yes bool) {
 
 // heeded asserts that, without faults, a request soon ends: as requested, or with a refusal.
 func (w *world) heeded() {
-	if !w.asking.on || w.broken || w.newer || !w.sameR || w.patient || w.nomination != neli.Open || w.over() {
+	if !w.asking.on || w.broken || w.newer || !w.sameR || w.patient || w.nomination != neli.NominationOpen || w.over() {
 		return
 	}
 	w.hears(true)

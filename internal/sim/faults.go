@@ -33,12 +33,12 @@ func cut(links nelitest.Link) func(*world, *proc) {
 var faults = slices.Concat(networkFaults, processFaults, logFaults, replicaFaults)
 
 var networkFaults = []fault{
-	{"cut off", cut(nelitest.All)},
-	{"cannot write", cut(nelitest.Appends)},
-	{"cannot read", cut(nelitest.Reads)},
-	{"acknowledgements lost", cut(nelitest.Acks)},
-	{"cut off from the group", cut(nelitest.Group)},
-	{"cut off from the log", cut(nelitest.Appends | nelitest.Acks | nelitest.Reads)},
+	{"cut off", cut(nelitest.LinkAll)},
+	{"cannot write", cut(nelitest.LinkAppends)},
+	{"cannot read", cut(nelitest.LinkReads)},
+	{"acknowledgements lost", cut(nelitest.LinkAcks)},
+	{"cut off from the group", cut(nelitest.LinkGroup)},
+	{"cut off from the log", cut(nelitest.LinkAppends | nelitest.LinkAcks | nelitest.LinkReads)},
 	{"next append delayed", func(w *world, p *proc) { w.delayNext(p, w.upTo(10*p.t)) }},
 	{"next appends delayed", func(w *world, p *proc) {
 		for range 1 + w.rnd.IntN(4) {
@@ -67,10 +67,10 @@ var networkFaults = []fault{
 	{"reads lag, then writes stop", func(w *world, p *proc) {
 		p.slowReads(w.upTo(2 * p.t))
 		time.Sleep(w.upTo(2 * p.t))
-		w.broker.CutOff(p.id, nelitest.Appends)
+		w.broker.CutOff(p.id, nelitest.LinkAppends)
 		w.later(p.t+w.long(), func() {
 			p.slowReads(0)
-			w.broker.Restore(p.id, nelitest.Appends)
+			w.broker.Restore(p.id, nelitest.LinkAppends)
 		})
 	}},
 	{"session expires", func(w *world, p *proc) { w.broker.Expire(p.id) }},
@@ -156,11 +156,11 @@ var logFaults = []fault{
 		w.start("")
 	}},
 	{"head deleted unread", func(w *world, p *proc) {
-		w.broker.CutOff(p.id, nelitest.Reads)
+		w.broker.CutOff(p.id, nelitest.LinkReads)
 		beginnings := w.anyBeginnings()
 		w.later(w.long(), func() {
 			w.deleteHead(beginnings)
-			w.broker.Restore(p.id, nelitest.Reads)
+			w.broker.Restore(p.id, nelitest.LinkReads)
 		})
 	}},
 	{"offsets without records", func(w *world, _ *proc) { w.skip() }},

@@ -255,9 +255,9 @@ func (p *proc) standings() {
 		p.reading.mu.Unlock()
 		switch {
 		case !told:
-		case s.status == neli.Held:
+		case s.status == neli.StatusHeld:
 			w.holds(p.id+"'s Watch", role, folded, s.token, s.by)
-		case s.status == neli.Vacant:
+		case s.status == neli.StatusVacant:
 			w.mu.Lock()
 			h, held := w.truths[partition].at(u, folded)
 			broken := w.broken

@@ -58,7 +58,7 @@ func (p plan) longest() (t time.Duration) {
 // draw makes the plan of a seed.
 func draw(rnd *rand.Rand) plan {
 	p := plan{
-		nomination: oneOf(rnd, neli.Assigned, neli.Open, neli.Open),
+		nomination: oneOf(rnd, neli.NominationAssigned, neli.NominationOpen, neli.NominationOpen),
 		assignor:   oneOf(rnd, "cooperative-sticky", "range"),
 		timeouts:   []time.Duration{oneOf(rnd, 500*time.Millisecond, time.Second, 2*time.Second, 5*time.Second, 12*time.Second)},
 		drift:      oneOf(rnd, 0.0005, 0.02, 0.2),

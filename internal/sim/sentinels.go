@@ -324,7 +324,7 @@ var sentinelFaults = []fault{
 		w.later(w.long(), func() { w.broker.Resume(id) })
 	}},
 	{"a sentinel cut off", func(w *world, _ *proc) {
-		id, links := w.posts.any(), oneOf(w.rnd, nelitest.All, nelitest.Appends, nelitest.Reads, nelitest.Acks)
+		id, links := w.posts.any(), oneOf(w.rnd, nelitest.LinkAll, nelitest.LinkAppends, nelitest.LinkReads, nelitest.LinkAcks)
 		w.broker.CutOff(id, links)
 		w.later(w.long(), func() { w.broker.Restore(id, links) })
 	}},

@@ -201,7 +201,7 @@ func (w *world) heals() bool {
 			w.start("")
 			continue
 		}
-		w.broker.Restore(p.id, nelitest.All)
+		w.broker.Restore(p.id, nelitest.LinkAll)
 		if w.sameR {
 			p.setRoles(w.roles)
 		}
@@ -277,7 +277,7 @@ func (w *world) bound() time.Duration {
 		w.unsureNow()
 		d += w.wait(time.Minute) - w.patience()
 	}
-	if w.nomination == neli.Assigned {
+	if w.nomination == neli.NominationAssigned {
 		d += simSession + 2*w.rebalance
 	}
 	return d
@@ -297,7 +297,7 @@ func (p *proc) knows(partition int) bool {
 	p.reading.mu.Lock()
 	defer p.reading.mu.Unlock()
 	for _, role := range p.w.lookedOn(partition) {
-		if s, ok := p.reading.told[role]; ok && s.status != neli.Unknown {
+		if s, ok := p.reading.told[role]; ok && s.status != neli.StatusUnknown {
 			return true
 		}
 	}
@@ -308,7 +308,7 @@ func (p *proc) knows(partition int) bool {
 // nothing is pinned. If preferences contradict each other, it asserts instead that no role moves
 // to and fro without end.
 func (w *world) shares() {
-	if !w.willed || !w.patient || w.broken || w.newer || !w.sameR || w.nomination != neli.Open || w.stays || w.over() {
+	if !w.willed || !w.patient || w.broken || w.newer || !w.sameR || w.nomination != neli.NominationOpen || w.stays || w.over() {
 		return
 	}
 	switch w.leaning {

@@ -179,15 +179,15 @@ var wills = []fault{
 	}},
 	{"transfer to somebody who is cut off", func(w *world, p *proc) {
 		if q := w.another(p); q != nil {
-			w.broker.CutOff(q.id, nelitest.All)
+			w.broker.CutOff(q.id, nelitest.LinkAll)
 			w.transfer(p, q)
-			w.later(w.long(), func() { w.broker.Restore(q.id, nelitest.All) })
+			w.later(w.long(), func() { w.broker.Restore(q.id, nelitest.LinkAll) })
 		}
 	}},
 	{"transfer, and cut off", func(w *world, p *proc) {
 		w.transfer(p, w.another(p))
-		w.broker.CutOff(p.id, oneOf(w.rnd, nelitest.All, nelitest.Appends, nelitest.Reads, nelitest.Acks))
-		w.later(w.long(), func() { w.broker.Restore(p.id, nelitest.All) })
+		w.broker.CutOff(p.id, oneOf(w.rnd, nelitest.LinkAll, nelitest.LinkAppends, nelitest.LinkReads, nelitest.LinkAcks))
+		w.later(w.long(), func() { w.broker.Restore(p.id, nelitest.LinkAll) })
 	}},
 	{"transfer to several at once", func(w *world, p *proc) {
 		for range 3 {
@@ -213,7 +213,7 @@ type transferred struct {
 
 // transfer asks p to hand a role that it leads to q, and notes the result.
 func (w *world) transfer(p, q *proc) {
-	if q == nil || w.nomination != neli.Open || w.patient { // a transferred role is not shared out
+	if q == nil || w.nomination != neli.NominationOpen || w.patient { // a transferred role is not shared out
 		return
 	}
 	from := w.rnd.IntN(len(w.looked))

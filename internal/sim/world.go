@@ -98,7 +98,7 @@ func inWorld(t *testing.T, opts *Options, run func(*world)) {
 // end closes all processes.
 func (w *world) end() {
 	for _, p := range w.living() {
-		w.broker.Restore(p.id, nelitest.All)
+		w.broker.Restore(p.id, nelitest.LinkAll)
 		p.wake()
 	}
 	for _, p := range w.living() {

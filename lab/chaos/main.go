@@ -104,9 +104,9 @@ func parse(args []string) (machine.Options, error) {
 	}
 	switch nomination {
 	case "open":
-		o.Nomination = neli.Open
+		o.Nomination = neli.NominationOpen
 	case "assigned":
-		o.Nomination = neli.Assigned
+		o.Nomination = neli.NominationAssigned
 	default:
 		return o, fmt.Errorf("-nomination is %q, must be open or assigned", nomination)
 	}
@@ -125,12 +125,12 @@ func parse(args []string) (machine.Options, error) {
 		return o, fmt.Errorf("-out is %s: what is below %s does not outlive the run", o.Dir, jail.Scratch)
 	}
 	if o.Peers {
-		if o.Nomination != neli.Open || o.First != nil {
+		if o.Nomination != neli.NominationOpen || o.First != nil {
 			return o, errors.New("-peers goes with -nomination open, and without -first")
 		}
 		return o, check(o, o.Only, plan.CheckPeers)
 	}
-	brokers := func(names []string) error { return plan.Check(names, o.Nomination == neli.Open) }
+	brokers := func(names []string) error { return plan.Check(names, o.Nomination == neli.NominationOpen) }
 	return o, errors.Join(check(o, o.Only, brokers), brokers(o.First))
 }
 
@@ -194,7 +194,7 @@ func kernel() string {
 }
 
 func preferences(o machine.Options) string {
-	if o.Nomination == neli.Assigned {
+	if o.Nomination == neli.NominationAssigned {
 		return plan.Indifferent.String()
 	}
 	return plan.LeaningOf(o.Seed).String()

@@ -24,7 +24,7 @@ func TestAdvertisedAddressThatCannotBeReached(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				cfg, log := hostileConfig(routes[0].Upstream, "advertised", func(c *neli.Config) {
-					c.Nomination, c.Provider = neli.Open, provider()
+					c.Nomination, c.Provider = neli.NominationOpen, provider()
 				})
 				m := hostileStart(t, cfg, log)
 				hostileUntil(t, patience, func() bool { return len(log.with("level=WARN", "retrying", says, routes[0].Advertised)) > 0 }, "it says so")

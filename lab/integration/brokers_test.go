@@ -32,11 +32,11 @@ func TestThreeBrokers(t *testing.T) {
 		})
 		t.Run("the partition leader only, open", func(t *testing.T) {
 			t.Parallel()
-			cutOffFromPartitionLeader(t, e, admin, neli.Open)
+			cutOffFromPartitionLeader(t, e, admin, neli.NominationOpen)
 		})
 		t.Run("the partition leader only, assigned", func(t *testing.T) {
 			t.Parallel()
-			cutOffFromPartitionLeader(t, e, admin, neli.Assigned)
+			cutOffFromPartitionLeader(t, e, admin, neli.NominationAssigned)
 		})
 	})
 	t.Run("brokers restarted and killed", func(t *testing.T) { brokersFail(t, e, admin) })
@@ -64,7 +64,7 @@ func placed(t *testing.T, e *env, a admin, nomination neli.Nomination) (*electio
 // nominates another process. The lease continues nevertheless, since nothing is wrong with the leader.
 func cutOffFromCoordinator(t *testing.T, e *env, a admin) {
 	p := e.proxy(t)
-	el, coordinator := placed(t, e, a, neli.Assigned)
+	el, coordinator := placed(t, e, a, neli.NominationAssigned)
 	el.start("first", through(p))
 	leader := el.leader(0, firstLeader)
 	second := el.follow("second")[0]
@@ -100,7 +100,7 @@ func cutOffFromPartitionLeader(t *testing.T, e *env, a admin, nomination neli.No
 	require.NoError(t, p.CutOff(proxy.Both, int(partitionLeader)))
 	cut := witness.Now()
 	old.awaits("fenced", el.params.Timeout+patience)
-	if nomination == neli.Assigned {
+	if nomination == neli.NominationAssigned {
 		el.bound += giveWay
 	}
 	next := el.leader(0, el.bound+patience, old.member)
@@ -120,7 +120,7 @@ const giveWay = 15 * time.Second
 func underBrokers(t *testing.T, e *env) []*election {
 	t.Helper()
 	var all []*election
-	for _, nomination := range []neli.Nomination{neli.Open, neli.Assigned} {
+	for _, nomination := range []neli.Nomination{neli.NominationOpen, neli.NominationAssigned} {
 		el := newElection(t, e, contenderParams{
 			Nomination: nomination, Timeout: 5 * time.Second, Roles: 3, Partitions: 3,
 		})
@@ -244,7 +244,7 @@ const (
 func TestBrokerStandsStill(t *testing.T) {
 	e := newEnv(t, 1, 0, nil)
 	e.own(t)
-	el := newElection(t, e, contenderParams{Nomination: neli.Open, Timeout: 5 * time.Second, Roles: 100, Partitions: 4})
+	el := newElection(t, e, contenderParams{Nomination: neli.NominationOpen, Timeout: 5 * time.Second, Roles: 100, Partitions: 4})
 	el.start("first")
 	el.allLed(firstLeader)
 	el.follow("second", "third", "fourth", "fifth")

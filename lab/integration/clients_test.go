@@ -57,14 +57,14 @@ func TestMixedClients(t *testing.T) {
 		name string
 		set  func(*neli.Config)
 	}{
-		{"open", func(c *neli.Config) { c.Nomination = neli.Open }},
-		{"assigned", func(c *neli.Config) { c.Nomination = neli.Assigned }},
+		{"open", func(c *neli.Config) { c.Nomination = neli.NominationOpen }},
+		{"assigned", func(c *neli.Config) { c.Nomination = neli.NominationAssigned }},
 		{"assigned, range", func(c *neli.Config) {
-			c.Nomination = neli.Assigned
+			c.Nomination = neli.NominationAssigned
 			c.KafkaConfig["partition.assignment.strategy"] = "range"
 		}},
 		{"assigned by the broker", func(c *neli.Config) {
-			c.Nomination = neli.Assigned
+			c.Nomination = neli.NominationAssigned
 			c.KafkaConfig["group.protocol"] = "consumer"
 		}},
 		{"non-exclusive", func(c *neli.Config) { c.Mode = neli.NonExclusive }},

@@ -46,7 +46,7 @@ func assignedBound(timeout, session time.Duration) time.Duration {
 // session that the broker takes.
 func exclusiveParams(e *env, nomination neli.Nomination, timeout time.Duration) contenderParams {
 	p := contenderParams{Nomination: nomination, Timeout: timeout}
-	if nomination == neli.Assigned {
+	if nomination == neli.NominationAssigned {
 		p.Kafka = map[string]string{
 			"session.timeout.ms":    fmt.Sprint(e.session.Milliseconds()),
 			"heartbeat.interval.ms": "200",
@@ -64,7 +64,7 @@ func exclusive(t *testing.T, e *env, nomination neli.Nomination, timeout time.Du
 	}
 	el := newElection(t, e, params)
 	el.bound = openBound(timeout)
-	if nomination == neli.Assigned {
+	if nomination == neli.NominationAssigned {
 		el.bound = assignedBound(timeout, e.session)
 	}
 	return el
@@ -84,11 +84,11 @@ func (e *election) longEnough() time.Duration {
 const firstLeader = time.Minute
 
 func TestExclusiveOpen(t *testing.T) {
-	testExclusive(t, neli.Open)
+	testExclusive(t, neli.NominationOpen)
 }
 
 func TestExclusiveAssigned(t *testing.T) {
-	testExclusive(t, neli.Assigned)
+	testExclusive(t, neli.NominationAssigned)
 }
 
 func testExclusive(t *testing.T, nomination neli.Nomination) {

@@ -14,14 +14,14 @@ import (
 // With T = 10 s, brokers with a round trip of half a second cause no trouble: there are no warnings, the first term
 // lasts, and Close hands over. No other test runs at the same time: a busy machine gives reasons for warnings of its own.
 func TestFarBrokers(t *testing.T) {
-	testFar(t, 1, 500*time.Millisecond, func(p *contenderParams) { p.Nomination = neli.Open }, func(p *contenderParams) { p.Nomination = neli.Assigned })
+	testFar(t, 1, 500*time.Millisecond, func(p *contenderParams) { p.Nomination = neli.NominationOpen }, func(p *contenderParams) { p.Nomination = neli.NominationAssigned })
 }
 
 // Three brokers, each with a log, are no trouble with a round trip of T/25. The first record to a log may take five round
 // trips with franz-go (an answer that was asked for already, metadata on a new connection, the record on another one), and a
 // record that takes T/4 is given up with a warning.
 func TestFarLogs(t *testing.T) {
-	testFar(t, 3, 400*time.Millisecond, func(p *contenderParams) { p.Nomination, p.Logs = neli.Open, 3 })
+	testFar(t, 3, 400*time.Millisecond, func(p *contenderParams) { p.Nomination, p.Logs = neli.NominationOpen, 3 })
 }
 
 func testFar(t *testing.T, brokers int, away time.Duration, ways ...func(*contenderParams)) {

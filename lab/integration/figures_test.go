@@ -100,7 +100,7 @@ func TestFiguresOpen(t *testing.T) {
 			stopped := &figure{what: fmt.Sprintf("open, T = %v: SIGSTOP → next", c.timeout), prototype: c.stopped, bound: lost}
 			closed := &figure{what: fmt.Sprintf("open, T = %v: call of Close → next", c.timeout), prototype: c.closed, bound: 50 * time.Millisecond}
 
-			el := newElection(t, e, contenderParams{Nomination: neli.Open, Timeout: c.timeout})
+			el := newElection(t, e, contenderParams{Nomination: neli.NominationOpen, Timeout: c.timeout})
 			el.bound = openBound(c.timeout)
 			el.start("member")
 			el.leader(0, firstLeader)
@@ -151,7 +151,7 @@ func TestFiguresAssigned(t *testing.T) {
 	began := &figure{what: "assigned: call of Close → next", prototype: "1599 [1500–1703] (group alone)", bound: 5 * time.Second}
 	var all []*election
 	for range figureCount(t) {
-		el := newElection(t, e, contenderParams{Nomination: neli.Assigned, Timeout: timeout})
+		el := newElection(t, e, contenderParams{Nomination: neli.NominationAssigned, Timeout: timeout})
 		el.bound = assignedBound(timeout, e.session)
 		el.start("first")
 		all = append(all, el)

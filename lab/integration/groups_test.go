@@ -24,8 +24,8 @@ func TestGroups(t *testing.T) {
 		{"join under eager range, the partition moves", joinUnderRangeMoves},
 		{"group.protocol=consumer", consumerProtocol},
 		{"static membership", staticMembership},
-		{"many roles, assigned", manyRoles(neli.Assigned)},
-		{"many roles, open", manyRoles(neli.Open)},
+		{"many roles, assigned", manyRoles(neli.NominationAssigned)},
+		{"many roles, open", manyRoles(neli.NominationOpen)},
 		{"fewer roles", fewerRoles},
 		{"two exclusive groups on one topic", twoExclusiveGroups},
 		{"two non-exclusive groups on one topic", twoNonExclusiveGroups},
@@ -46,7 +46,7 @@ func withAssignor(name string) func(*contenderParams) {
 // takes it away first in any case, which must not matter.
 func joinUnderRange(t *testing.T, e *env) {
 	e = e.patient()
-	el := exclusive(t, e, neli.Assigned, 4*time.Second, withAssignor("range"))
+	el := exclusive(t, e, neli.NominationAssigned, 4*time.Second, withAssignor("range"))
 	el.start("a")
 	leader := el.leader(0, firstLeader)
 	// They join one after another, so that each causes its own rebalance.
@@ -63,7 +63,7 @@ func joinUnderRange(t *testing.T, e *env) {
 
 // When the assignment moves, the leader hands over cleanly, and no process waits for T.
 func joinUnderRangeMoves(t *testing.T, e *env) {
-	el := exclusive(t, e, neli.Assigned, 4*time.Second, withAssignor("range"))
+	el := exclusive(t, e, neli.NominationAssigned, 4*time.Second, withAssignor("range"))
 	el.bound = 100*time.Millisecond + busyMachine
 	el.start("m")
 	old := el.leader(0, firstLeader)
@@ -77,7 +77,7 @@ func joinUnderRangeMoves(t *testing.T, e *env) {
 // With KIP-848 the broker assigns, and sets the timeouts. A member to which nothing is assigned
 // hears nothing, so there is a partition for each.
 func consumerProtocol(t *testing.T, e *env) {
-	el := exclusive(t, e, neli.Assigned, 4*time.Second, func(c *contenderParams) { // longer than a hand-over may take
+	el := exclusive(t, e, neli.NominationAssigned, 4*time.Second, func(c *contenderParams) { // longer than a hand-over may take
 		c.Roles, c.Partitions = 3, 3
 		c.Kafka = map[string]string{"group.protocol": "consumer"}
 	})
@@ -128,7 +128,7 @@ func staticMembership(t *testing.T, e *env) {
 	instance := func(id string) func(*memberParams) {
 		return func(m *memberParams) { m.Contenders[0].Kafka = static(m.Contenders[0].Kafka, id, session) }
 	}
-	el := exclusive(t, e, neli.Assigned, 3*time.Second)
+	el := exclusive(t, e, neli.NominationAssigned, 3*time.Second)
 	el.bound = openBound(el.params.Timeout) + busyMachine // the process has to start, too
 	el.start("first", instance("one"))
 	old := el.leader(0, firstLeader)
@@ -161,7 +161,7 @@ func manyRoles(nomination neli.Nomination) func(*testing.T, *env) {
 		el.start("first")
 		el.allLed(firstLeader) // before others can claim what it has not claimed yet
 		el.follow("second", "third")
-		if nomination == neli.Assigned {
+		if nomination == neli.NominationAssigned {
 			waitUntil(t, patience, "the roles are spread evenly", func() bool {
 				for _, m := range el.members {
 					if len(el.rolesOf(m)) != 4 {
@@ -173,7 +173,7 @@ func manyRoles(nomination neli.Nomination) func(*testing.T, *env) {
 		}
 		el.allLed(patience)
 		share := 12
-		if nomination == neli.Assigned {
+		if nomination == neli.NominationAssigned {
 			share = 4
 		}
 		var victim held
@@ -196,7 +196,7 @@ func manyRoles(nomination neli.Nomination) func(*testing.T, *env) {
 		}
 		// The group gives out partitions: roles of one partition have one leader.
 		for role := range el.params.Partitions {
-			if nomination == neli.Assigned {
+			if nomination == neli.NominationAssigned {
 				waitUntil(t, patience, fmt.Sprintf("roles %d and %d have one leader", role, role+el.params.Partitions), func() bool {
 					a, b := el.leader(role, patience), el.leader(role+el.params.Partitions, patience)
 					return a.member == b.member // unless the partition moves between the two looks
@@ -221,7 +221,7 @@ func (e *election) rolesOf(m *member) []int {
 
 // Roles that no longer exist are given up cleanly, and the others are not touched.
 func fewerRoles(t *testing.T, e *env) {
-	el := exclusive(t, e, neli.Open, 3*time.Second, func(c *contenderParams) { c.Roles, c.Partitions = 4, 4 })
+	el := exclusive(t, e, neli.NominationOpen, 3*time.Second, func(c *contenderParams) { c.Roles, c.Partitions = 4, 4 })
 	first := el.start("first")
 	el.allLed(firstLeader)
 	kept := []held{el.leader(0, patience), el.leader(1, patience)}
@@ -243,7 +243,7 @@ func fewerRoles(t *testing.T, e *env) {
 // Groups that share a topic do not disturb each other: each process contends in
 // both, and the leaders of one group crash and close without the other's noticing.
 func twoExclusiveGroups(t *testing.T, e *env) {
-	el := exclusive(t, e, neli.Open, 3*time.Second)
+	el := exclusive(t, e, neli.NominationOpen, 3*time.Second)
 	both := func(m *memberParams) {
 		other := m.Contenders[0]
 		other.Group += "-other"

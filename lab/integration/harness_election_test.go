@@ -126,7 +126,7 @@ func (e *election) follows(m *member) {
 const assignedLine = `msg="the group assigned"`
 
 func (e *election) grouped() bool {
-	return e.params.Mode == neli.NonExclusive || e.params.Nomination == neli.Assigned
+	return e.params.Mode == neli.NonExclusive || e.params.Nomination == neli.NominationAssigned
 }
 
 // held is a role under a member's leadership.

@@ -36,7 +36,7 @@ func TestInflatingRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // no member knows the leases before the record, so all wait for a minute
 			use := func(c *neli.Config) {
-				c.Nomination, c.Provider, c.HeartbeatTimeout = neli.Open, provider(), 5*time.Second
+				c.Nomination, c.Provider, c.HeartbeatTimeout = neli.NominationOpen, provider(), 5*time.Second
 			}
 			cfg, log := hostileConfig(cluster.Bootstrap(), "deflated", use)
 			hostileStart(t, cfg, log).leads(t, patience)

@@ -31,7 +31,7 @@ func TestLogsOfOneBrokerEach(t *testing.T) {
 	var members []*hostileMember
 	for i := range 3 {
 		cfg, log := hostileConfig(cluster.Bootstrap(), "unused", func(c *neli.Config) {
-			c.Nomination, c.Logs, c.HeartbeatTimeout, c.Name = neli.Open, 3, logsTimeout, fmt.Sprint("m", i)
+			c.Nomination, c.Logs, c.HeartbeatTimeout, c.Name = neli.NominationOpen, 3, logsTimeout, fmt.Sprint("m", i)
 		})
 		cfg.LeaderGroupID, cfg.LeaderTopic = group, group
 		members = append(members, hostileStart(t, cfg, log))

@@ -64,7 +64,7 @@ var outageKinds = []outageKind{
 	{"open", 3, 45 * time.Second, func(*neli.Config) {}, leadsOrFollows, leadsOrFollows},
 	{"observer", 3, 45 * time.Second, func(c *neli.Config) { c.Observer = true }, leadsOrFollows, leadsOrFollows},
 	{"assigned", 2, 90 * time.Second, func(c *neli.Config) {
-		c.Nomination, c.Roles, c.Partitions = neli.Assigned, 2, 2
+		c.Nomination, c.Roles, c.Partitions = neli.NominationAssigned, 2, 2
 	}, leadsAny, leadsOne},
 	{"non-exclusive", 2, 90 * time.Second, func(c *neli.Config) {
 		c.Mode, c.HeartbeatTimeout, c.Roles, c.Partitions = neli.NonExclusive, 10*time.Second, 2, 2

@@ -26,7 +26,7 @@ func TestPolicyThatRefusesASetting(t *testing.T) {
 	for name, provider := range clients {
 		t.Run(name, func(t *testing.T) {
 			cfg, log := hostileConfig(cluster.Bootstrap(), "policy", func(c *neli.Config) {
-				c.Nomination, c.Provider = neli.Open, provider()
+				c.Nomination, c.Provider = neli.NominationOpen, provider()
 			})
 			m := hostileStart(t, cfg, log)
 			m.leads(t, patience)

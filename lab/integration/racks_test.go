@@ -19,7 +19,7 @@ func TestRacks(t *testing.T) {
 	const roles = 6
 	var all []*neli.Neli
 	for rack := 1; rack <= 3; rack++ {
-		n, err := neli.New(neli.Config{LeaderGroupID: "racks", Name: fmt.Sprint("member", rack), Roles: roles, Partitions: 1, Nomination: neli.Open,
+		n, err := neli.New(neli.Config{LeaderGroupID: "racks", Name: fmt.Sprint("member", rack), Roles: roles, Partitions: 1, Nomination: neli.NominationOpen,
 			Provider: client(), HeartbeatTimeout: 5 * time.Second, KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": e.bootstrap, "client.rack": fmt.Sprint("rack", rack)}})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = n.Close() })

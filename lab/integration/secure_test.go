@@ -182,7 +182,7 @@ func testObserverRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileA
 	defer cancel()
 	known := false
 	for s := range n.Watch(ctx) {
-		if s.Status == neli.Held {
+		if s.Status == neli.StatusHeld {
 			assert.Equal(t, leader.Config().Name, s.Holder.Name)
 			// A leader that got no processor for T is in another term by now, or soon: that one comes, too.
 			token, ok := leader.Token(0)

@@ -119,7 +119,7 @@ func startSentinelWith(t *testing.T, props neli.KafkaConfigMap, p kafka.Provider
 }
 
 func sentinelElection(t *testing.T, e *env, socket string, change ...func(*contenderParams)) *election {
-	return exclusive(t, e, neli.Open, sentinelTimeout, append(change, func(p *contenderParams) { p.Sentinel = socket })...)
+	return exclusive(t, e, neli.NominationOpen, sentinelTimeout, append(change, func(p *contenderParams) { p.Sentinel = socket })...)
 }
 
 // sentinelKill kills a leader whose term is T old, and returns how long it took until the next one led.

@@ -29,8 +29,8 @@ var hostileModes = []struct {
 	name string
 	set  func(*neli.Config)
 }{
-	{"open", func(c *neli.Config) { c.Nomination = neli.Open }},
-	{"assigned", func(c *neli.Config) { c.Nomination = neli.Assigned }},
+	{"open", func(c *neli.Config) { c.Nomination = neli.NominationOpen }},
+	{"assigned", func(c *neli.Config) { c.Nomination = neli.NominationAssigned }},
 	{"non-exclusive", func(c *neli.Config) { c.Mode = neli.NonExclusive }},
 }
 
@@ -72,7 +72,7 @@ func hostileConfig(bootstrap, what string, set func(*neli.Config)) (neli.Config,
 	cfg := neli.Config{
 		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": bootstrap},
 		LeaderGroupID:    fmt.Sprintf("%s-%d", what, hostileNumber.Add(1)),
-		Nomination:       neli.Assigned, // unless the mode is another
+		Nomination:       neli.NominationAssigned, // unless the mode is another
 		HeartbeatTimeout: hostileTimeout,
 		DrainTimeout:     time.Second,
 		Provider:         client(),
@@ -82,7 +82,7 @@ func hostileConfig(bootstrap, what string, set func(*neli.Config)) (neli.Config,
 	if cfg.Mode == neli.NonExclusive {
 		cfg.HeartbeatInterval = 100 * time.Millisecond
 	}
-	if cfg.Nomination == neli.Assigned && cfg.KafkaConfig["group.protocol"] != "consumer" {
+	if cfg.Nomination == neli.NominationAssigned && cfg.KafkaConfig["group.protocol"] != "consumer" {
 		cfg.KafkaConfig["session.timeout.ms"] = 750
 		cfg.KafkaConfig["heartbeat.interval.ms"] = 100
 	}

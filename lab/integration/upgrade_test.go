@@ -32,7 +32,7 @@ func TestRollingUpgrade(t *testing.T) {
 	for _, client := range slices.Sorted(maps.Keys(clients)) {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
-			el := exclusive(t, e, neli.Open, upgradeTimeout, func(p *contenderParams) { p.Client = client })
+			el := exclusive(t, e, neli.NominationOpen, upgradeTimeout, func(p *contenderParams) { p.Client = client })
 			by := func(program string) func(*memberParams) { return func(m *memberParams) { m.program = program } }
 			led := []held{}
 			running := []*member{el.start("former", by(former))}

@@ -72,9 +72,9 @@ func testVersion(t *testing.T, opts kafkatest.Options) {
 	var all []*election
 	for _, client := range slices.Sorted(maps.Keys(clients)) {
 		for _, set := range []func(*contenderParams){
-			func(p *contenderParams) { p.Nomination = neli.Open },
-			func(p *contenderParams) { p.Nomination = neli.Assigned },
-			func(p *contenderParams) { p.Nomination, p.Logs = neli.Open, 3 },
+			func(p *contenderParams) { p.Nomination = neli.NominationOpen },
+			func(p *contenderParams) { p.Nomination = neli.NominationAssigned },
+			func(p *contenderParams) { p.Nomination, p.Logs = neli.NominationOpen, 3 },
 		} {
 			var p contenderParams
 			if set(&p); p.Logs > opts.Brokers || p.Logs > 0 && opts.ZooKeeper {
@@ -177,7 +177,7 @@ func tellTimes(t *testing.T, what string, all []*election, led []held, since ...
 func testEpochsNotKept(t *testing.T, cluster *kafkatest.Cluster) {
 	for name, provider := range clients {
 		cfg, log := hostileConfig(cluster.Bootstrap(), "logs", func(c *neli.Config) {
-			c.Nomination, c.Logs, c.Provider = neli.Open, 3, provider()
+			c.Nomination, c.Logs, c.Provider = neli.NominationOpen, 3, provider()
 		})
 		err := hostileStart(t, cfg, log).fails(t, patience)
 		assert.ErrorIs(t, err, neli.ErrUnsupported, name)

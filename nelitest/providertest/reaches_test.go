@@ -25,10 +25,10 @@ func TestBrokersAreThawedWhenAPointEndsEarly(t *testing.T) {
 					require.NoError(t, b.CreateTopic(topic, partitions))
 				},
 				Freeze: func(*testing.T) func() {
-					b.CutOff("a", nelitest.All)
+					b.CutOff("a", nelitest.LinkAll)
 					frozen = true
 					return func() {
-						b.Restore("a", nelitest.All)
+						b.Restore("a", nelitest.LinkAll)
 						frozen = false
 					}
 				},

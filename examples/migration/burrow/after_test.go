@@ -27,7 +27,7 @@ func TestAfterEndsWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker := nelitest.NewBroker(nelitest.Options{})
 		defer broker.Close()
-		broker.CutOff("anna", nelitest.All) // nobody leads
+		broker.CutOff("anna", nelitest.LinkAll) // nobody leads
 		n, err := neli.New(neli.Config{LeaderGroupID: "burrow-notifier", Provider: broker.Provider("anna")})
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
@@ -62,12 +62,12 @@ func TestLock(t *testing.T) {
 		require.ErrorIs(t, k.Lock(), errLocked)
 		first := k.Context()
 		require.NoError(t, first.Err())
-		broker.CutOff("anna", nelitest.All)
+		broker.CutOff("anna", nelitest.LinkAll)
 		<-first.Done()
 		require.ErrorIs(t, context.Cause(first), neli.ErrFenced)
 		require.NoError(t, k.Unlock())
 		require.Nil(t, k.Context())
-		broker.Restore("anna", nelitest.All)
+		broker.Restore("anna", nelitest.LinkAll)
 		require.NoError(t, k.Lock())
 		require.NoError(t, k.Context().Err())
 		require.NoError(t, k.Unlock())

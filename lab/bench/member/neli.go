@@ -33,9 +33,9 @@ func newNeli(p Params) (Contender, error) {
 		return nil, err
 	}
 	handler := slog.Handler(slog.NewTextHandler(os.Stderr, nil))
-	nomination := neli.Open
+	nomination := neli.NominationOpen
 	if p.Assigned {
-		nomination, c.assigned = neli.Assigned, new(atomic.Bool)
+		nomination, c.assigned = neli.NominationAssigned, new(atomic.Bool)
 		handler = groupWatch{handler, c.assigned}
 	}
 	c.Neli, err = neli.New(neli.Config{

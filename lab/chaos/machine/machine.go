@@ -80,7 +80,7 @@ const (
 // group must also end the session and rebalance before a process may claim.
 func LimitsOf(o Options) oracle.Limits {
 	takeover, handover := 2*o.Timeout+busy, o.Timeout+busy
-	if o.Nomination == neli.Assigned {
+	if o.Nomination == neli.NominationAssigned {
 		takeover, handover = max(takeover, session+rebalance+o.Timeout+busy), rebalance+o.Timeout+busy
 	}
 	crash := session + rebalance + Pace.Beat + busy
@@ -101,7 +101,7 @@ func LimitsOf(o Options) oracle.Limits {
 		Will: oracle.Will{Timeout: o.Timeout, Drain: 10 * time.Second, Wait: 4 * time.Second, Check: time.Second,
 			Hang: 5 * time.Second, Away: 10 * time.Second, Slack: busy},
 	}
-	if o.Nomination == neli.Open {
+	if o.Nomination == neli.NominationOpen {
 		l.Will.Wait = min(max(time.Second, o.Timeout/5), 15*time.Second) // how long a leader waits for its successor's answer
 	}
 	return l
@@ -330,7 +330,7 @@ func (m *machine) disturb(ctx context.Context) error {
 	switch {
 	case m.Peers:
 		steps = plan.PeerSteps(m.Seed, size, m.Timeout)
-	case m.Nomination == neli.Assigned:
+	case m.Nomination == neli.NominationAssigned:
 		steps = plan.Assigned(steps)
 	}
 	if m.Sentinels {

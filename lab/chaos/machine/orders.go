@@ -71,7 +71,7 @@ const sharing = 15*time.Second + 30*time.Second + time.Minute + Roles*10*time.Se
 // complain if the members' preferences contradict each other, or while a member keeps a role that
 // was transferred to it.
 func (m *machine) share(ctx context.Context) {
-	if m.Nomination != neli.Open || m.leaning.Contradicts() {
+	if m.Nomination != neli.NominationOpen || m.leaning.Contradicts() {
 		return
 	}
 	began := witness.Now()

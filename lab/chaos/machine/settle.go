@@ -84,7 +84,7 @@ func (m *machine) unwell(ctx context.Context) string {
 		return fmt.Sprintf("the leaders of non-exclusive roles %v only presume", roles)
 	}
 	modes := []int{history.NonExclusive}
-	if m.Nomination == neli.Assigned {
+	if m.Nomination == neli.NominationAssigned {
 		modes = append(modes, history.Exclusive)
 	}
 	for _, mode := range modes {

@@ -44,11 +44,11 @@ func rowFollowsTheLeader(t *testing.T, browser context.Context) {
 	atA.becomes(row, "0 a this process")
 	atB.becomes(row, "0 a")
 
-	broker.CutOff("a", nelitest.All)
+	broker.CutOff("a", nelitest.LinkAll)
 	atB.becomes(row, "0 b this process")
 	atA.becomes(row, "0 vacant")
 	require.Equal(t, "vacant", atA.eval(`document.querySelector("#standings tbody tr").className.trim()`))
-	broker.Restore("a", nelitest.All)
+	broker.Restore("a", nelitest.LinkAll)
 	atA.becomes(row, "0 b")
 
 	require.Eventually(t, func() bool { return len(b.Members()) == 2 }, patience, 10*time.Millisecond)
@@ -159,7 +159,7 @@ func picture(t *testing.T, browser context.Context) {
 		require.NoError(t, os.WriteFile(file, png, 0o644))
 	}
 
-	broker.CutOff(c.Config().Name, nelitest.All) // as if it had crashed
+	broker.CutOff(c.Config().Name, nelitest.LinkAll) // as if it had crashed
 	at.becomes(`/, not heard for [2-4][.]/.test(document.querySelector("#lead").innerText)`, "true")
 	if file := os.Getenv("NELI_PICTURE"); file != "" {
 		png, err = chromedp.Run(at.ctx, chromedp.FullScreenshot(100))

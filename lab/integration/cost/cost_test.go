@@ -50,7 +50,7 @@ func process() error {
 	n, err := neli.New(neli.Config{
 		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": os.Getenv(envBroker)},
 		LeaderGroupID: os.Getenv(envGroup),
-		Nomination:    neli.Open,
+		Nomination:    neli.NominationOpen,
 		Roles:         m,
 		Partitions:    m,
 	})

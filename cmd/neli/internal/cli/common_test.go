@@ -156,7 +156,7 @@ func TestBadConfiguration(t *testing.T) {
 // flags.
 func TestEnvironmentWithinRun(t *testing.T) {
 	t.Run("status in a program of watch", func(t *testing.T) {
-		for _, v := range changed(neli.Standing{Status: neli.Held, Holder: neli.Holder{Token: 1}}, "jobs") {
+		for _, v := range changed(neli.Standing{Status: neli.StatusHeld, Holder: neli.Holder{Token: 1}}, "jobs") {
 			name, value, _ := strings.Cut(v, "=")
 			t.Setenv(name, value)
 		}
@@ -193,7 +193,7 @@ func TestPrintable(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	const hostile = "\x1b[2J\x00\u202e\n"
 	holder := neli.Holder{Name: hostile, Member: hostile, Token: 17}
-	s := neli.Standing{Status: neli.Held, Holder: holder}
+	s := neli.Standing{Status: neli.StatusHeld, Holder: holder}
 	var out strings.Builder
 	require.NoError(t, show(&out, report{standings: []neli.Standing{s}, members: []neli.Member{{Name: hostile, ID: hostile}}}, false))
 	require.NoError(t, tell(&out, s, false))

@@ -158,7 +158,7 @@ func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, senti
 	switch {
 	case len(standings) == 0 || slices.ContainsFunc(standings, unknown):
 		return exit{code: codeUnknown}
-	case slices.ContainsFunc(standings, func(s neli.Standing) bool { return s.Status == neli.Vacant }):
+	case slices.ContainsFunc(standings, func(s neli.Standing) bool { return s.Status == neli.StatusVacant }):
 		return exit{code: codeVacant}
 	}
 	return nil
@@ -205,7 +205,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-func unknown(s neli.Standing) bool { return s.Status == neli.Unknown }
+func unknown(s neli.Standing) bool { return s.Status == neli.StatusUnknown }
 
 // report is what status shows.
 type report struct {
@@ -229,7 +229,7 @@ func show(out io.Writer, r report, asJSON bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PARTITION\tROLES\tSTATUS\tHOLDER\tTOKEN\tAGE")
 	for _, s := range r.standings {
-		if s.Status != neli.Held {
+		if s.Status != neli.StatusHeld {
 			fmt.Fprintf(w, "%d\t%s\t%s\t\t\t\n", s.Partition, ranges(s, maxRanges), s.Status)
 			continue
 		}

@@ -113,7 +113,7 @@ func tell(out io.Writer, s neli.Standing, asJSON bool) error {
 		return json.NewEncoder(out).Encode(s)
 	}
 	line := fmt.Sprint(time.Now().Format(time.RFC3339), " roles ", ranges(s, maxRanges), " ", s.Status)
-	if s.Status == neli.Held {
+	if s.Status == neli.StatusHeld {
 		line += fmt.Sprint(" by ", printable(s.Holder.Name), ", token ", s.Holder.Token)
 	}
 	_, err := fmt.Fprintln(out, line)
@@ -122,7 +122,7 @@ func tell(out io.Writer, s neli.Standing, asJSON bool) error {
 
 // tokenOf returns the token as text, empty if nobody holds the roles.
 func tokenOf(s neli.Standing) string {
-	if s.Status != neli.Held {
+	if s.Status != neli.StatusHeld {
 		return ""
 	}
 	return strconv.FormatInt(s.Holder.Token, 10)

@@ -82,14 +82,14 @@ func TestLeaseThatEndsAtOnceIsLogged(t *testing.T) {
 	var out bytes.Buffer
 	o := Options{Command: []string{"sleep", "1000"}, Env: os.Environ(), Drain: time.Second, Once: true, Log: slog.New(slog.NewTextHandler(&out, nil))}
 	o.Guard = func() (*os.File, func()) {
-		b.CutOff("alice", nelitest.All)
+		b.CutOff("alice", nelitest.LinkAll)
 		require.Eventually(t, func() bool { return !n.IsLeader() }, soon, time.Millisecond)
 		return nil, func() {}
 	}
 	code, err := Run(n, o, nil)
 	require.EqualError(t, err, "leadership was lost")
 	require.Equal(t, CodeLost, code)
-	b.Restore("alice", nelitest.All)
+	b.Restore("alice", nelitest.LinkAll)
 	require.NoError(t, n.Close())
 	require.Contains(t, out.String(), `level=WARN msg="the command has ended" code=137 cause="leadership was lost"`)
 }

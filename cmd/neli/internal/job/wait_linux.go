@@ -16,7 +16,7 @@ func LeastWait(t time.Duration) time.Duration { return 2 * t }
 
 // unelected says what this process has waited for, and what its user can do about it.
 func unelected(n *neli.Neli) string {
-	status := neli.Unknown
+	status := neli.StatusUnknown
 	for _, s := range n.Standings() {
 		if slices.Contains(slices.Collect(s.Roles()), 0) {
 			status = s.Status
@@ -30,10 +30,10 @@ func unelectedBecause(reached bool, s neli.Status, h neli.Holder, t time.Duratio
 	switch {
 	case !reached:
 		return "no broker was reached; neli check says why"
-	case s == neli.Held:
+	case s == neli.StatusHeld:
 		return fmt.Sprintf("%s leads and was heard %v ago; it leads until its command ends or neli step-down moves it, and neli run without --wait waits for that",
 			strconv.Quote(h.Name), h.Age.Round(time.Millisecond))
-	case s == neli.Vacant:
+	case s == neli.StatusVacant:
 		return "nobody leads, and no claim of this process came back from the topic; neli check says whether it can write, and how large --timeout must be"
 	}
 	return fmt.Sprintf("the topic does not show yet who leads; a former leader may have had a longer --timeout than this process (%v); run it with a longer --wait, 70s at most", t)
