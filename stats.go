@@ -182,7 +182,7 @@ func exclusiveStats(s elector.Stats) Stats {
 		LogResets: s.LogResets, Contradictions: s.Contradictions, Appended: s.Appended, AppendFailed: s.AppendFailed,
 		RequestsAccepted: s.RequestsAccepted, RequestsRefused: s.RequestsRefused,
 		TermsStarted: s.Terms.Started, TermsEnded: byReason(s.Terms),
-		RoundTrips: Timing(s.RoundTrips), Drains: Timing(s.Drains), Steps: Timing(s.Steps), Vacancies: Timing(s.Vacancies), Leaderless: s.Leaderless,
+		RoundTrips: timingOf(s.RoundTrips), Drains: timingOf(s.Drains), Steps: timingOf(s.Steps), Vacancies: timingOf(s.Vacancies), Leaderless: s.Leaderless,
 		Roles: s.Held + s.Vacant + s.Unknown, Led: s.Led, Held: s.Held, Vacant: s.Vacant,
 		OldestEvidence: ageOf(s.Evidence, s.Now, 0), LastRecord: ageOf(s.Read, s.Now, never), Silence: s.Silence, CutOff: s.CutOff, Withheld: s.Withheld,
 	}
@@ -217,18 +217,40 @@ func ageOf(at, now clock.Instant, none time.Duration) time.Duration {
 	return max(0, now.Age(at))
 }
 
-// Timing is a histogram of durations.
+// Timing says how long something took, over all times that it happened.
 type Timing struct {
-	Count uint64  `json:"count"`
-	Sum   float64 `json:"sum"` // seconds
-	// Buckets[i] counts the durations up to TimingBounds()[i] that are longer than the bound
-	// before it. Durations longer than all bounds are in Count only.
-	Buckets [12]uint64 `json:"buckets"`
+	Count uint64 `json:"count"` // how often it happened
+	// Sum is the total in seconds: that of a million roles may be too long for a time.Duration.
+	Sum float64 `json:"sum"`
+	// Buckets say how many took at most 5 ms, at most 10 ms, and so on up to 60 s. The bounds are the
+	// same in every Timing and ascend. It is nil if nothing is measured, as in non-exclusive mode.
+	Buckets []TimingBucket `json:"buckets"`
 }
 
-// TimingBounds returns the upper bounds of the buckets of every Timing, ascending, from
-// 5 ms to 60 s.
-func TimingBounds() [12]time.Duration { return tally.Bounds }
+// TimingBucket says how many durations of a Timing were not longer than a bound.
+type TimingBucket struct {
+	UpTo  time.Duration // the bound. JSON has it in seconds
+	Count uint64        // of durations up to the bound, those of the shorter bounds included
+}
+
+// timingOf returns the public form of a Timing.
+func timingOf(t tally.Timing) Timing {
+	out := Timing{Count: t.Count, Sum: t.Sum, Buckets: make([]TimingBucket, len(tally.Bounds))}
+	sum := uint64(0)
+	for i, bound := range tally.Bounds {
+		sum += t.Buckets[i]
+		out.Buckets[i] = TimingBucket{bound, sum}
+	}
+	return out
+}
+
+// MarshalJSON writes the bound in seconds.
+func (b TimingBucket) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		UpTo  seconds `json:"up_to"`
+		Count uint64  `json:"count"`
+	}{seconds(b.UpTo), b.Count})
+}
 
 // MarshalJSON writes durations as seconds.
 func (s Stats) MarshalJSON() ([]byte, error) {

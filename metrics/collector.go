@@ -127,10 +127,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func histogram(desc *prometheus.Desc, t neli.Timing) prometheus.Metric {
-	buckets, sum := map[float64]uint64{}, uint64(0)
-	for i, bound := range neli.TimingBounds() {
-		sum += t.Buckets[i]
-		buckets[bound.Seconds()] = sum
+	buckets := map[float64]uint64{}
+	for _, b := range t.Buckets {
+		buckets[b.UpTo.Seconds()] = b.Count
 	}
 	return prometheus.MustNewConstHistogram(desc, t.Count, t.Sum, buckets)
 }

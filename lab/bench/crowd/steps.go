@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/tally"
 )
 
-// Steps is how long members' electors held their locks, in the buckets of neli.TimingBounds.
+// Steps is how long members' electors held their locks, in the buckets of tally.Bounds.
 type Steps struct {
 	neli.Timing
 	Over uint64 // steps longer than a fiftieth of T, or than the next lower bound if that is not a bound
@@ -18,7 +19,13 @@ type Steps struct {
 // stepsOf adds up the steps of some members.
 func stepsOf(members []*neli.Neli, t time.Duration) (s Steps) {
 	for _, n := range members {
-		s.add(Steps{Timing: n.Stats().Steps})
+		t := n.Stats().Steps
+		s.Count, s.Sum = s.Count+t.Count, s.Sum+t.Sum
+		before := uint64(0)
+		for i, b := range t.Buckets {
+			s.Buckets[i] += b.Count - before
+			before = b.Count
+		}
 	}
 	s.Over = over(s.Timing, t/50)
 	return s
@@ -32,9 +39,9 @@ func (s *Steps) add(more Steps) {
 }
 
 // over is the number of steps that took longer than a limit.
-func over(t neli.Timing, limit time.Duration) uint64 {
+func over(t tally.Timing, limit time.Duration) uint64 {
 	n := t.Count
-	for i, bound := range neli.TimingBounds() {
+	for i, bound := range tally.Bounds {
 		if bound <= limit {
 			n -= t.Buckets[i]
 		}
@@ -44,22 +51,21 @@ func over(t neli.Timing, limit time.Duration) uint64 {
 
 // Longest is the lowest bound that no step exceeded, 0 if there is none.
 func (s Steps) Longest() time.Duration {
-	bounds := neli.TimingBounds()
-	for i, bound := range slices.Backward(bounds[:]) {
+	for i, bound := range slices.Backward(tally.Bounds[:]) {
 		if over(s.Timing, bound) > 0 {
-			if i+1 < len(bounds) {
-				return bounds[i+1]
+			if i+1 < len(tally.Bounds) {
+				return tally.Bounds[i+1]
 			}
 			return 0
 		}
 	}
-	return bounds[0]
+	return tally.Bounds[0]
 }
 
 // String lists the buckets that are not empty.
 func (s Steps) String() string {
 	parts := []string{fmt.Sprintf("%d steps, %.2f s in all", s.Count, s.Sum)}
-	for i, bound := range neli.TimingBounds() {
+	for i, bound := range tally.Bounds {
 		if n := s.Buckets[i]; n > 0 {
 			parts = append(parts, fmt.Sprintf("≤ %v: %d", bound, n))
 		}

@@ -6,17 +6,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/tally"
 )
 
 func TestSteps(t *testing.T) {
-	of := func(count uint64, buckets ...uint64) (t neli.Timing) {
+	of := func(count uint64, buckets ...uint64) (t tally.Timing) {
 		t.Count = count
 		copy(t.Buckets[:], buckets)
 		return t
 	}
 	for name, c := range map[string]struct {
-		of      neli.Timing
+		of      tally.Timing
 		over    uint64
 		longest time.Duration
 	}{

@@ -258,8 +258,11 @@ func tripsOf(all []*neli.Neli) (trips neli.Timing) {
 	for _, n := range all {
 		t := n.Stats().RoundTrips
 		trips.Count, trips.Sum = trips.Count+t.Count, trips.Sum+t.Sum
-		for i, c := range t.Buckets {
-			trips.Buckets[i] += c
+		for i, b := range t.Buckets {
+			if i == len(trips.Buckets) {
+				trips.Buckets = append(trips.Buckets, neli.TimingBucket{UpTo: b.UpTo})
+			}
+			trips.Buckets[i].Count += b.Count
 		}
 	}
 	return trips
@@ -267,11 +270,9 @@ func tripsOf(all []*neli.Neli) (trips neli.Timing) {
 
 // within returns the bound below which the n shortest round trips lie.
 func within(t neli.Timing, n uint64) time.Duration {
-	bounds := neli.TimingBounds()
-	var count uint64
-	for i, c := range t.Buckets {
-		if count += c; count >= n {
-			return bounds[i]
+	for _, b := range t.Buckets {
+		if b.Count >= n {
+			return b.UpTo
 		}
 	}
 	return time.Minute // the longest that can be measured
