@@ -80,7 +80,7 @@ var applicationRows = []row{
 			c.Pass(11 * time.Minute)
 			c.leads(0)
 			require.Greater(c, c.a.Stats().Barrier, 10*time.Minute)
-			require.Zero(c, c.a.Stats().LastPulse)
+			require.Zero(c, c.a.Stats().PulseAge)
 			c.said("the barrier has not returned", slog.LevelWarn, 6) // at 20 s, 40 s, 80 s … 640 s
 		}},
 	{does: "LeaderAcquired never returns, and Healthy objects", modes: "open assigned small",

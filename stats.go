@@ -99,10 +99,10 @@ type Stats struct {
 	// mode.
 	Vacancies  Timing  `json:"vacancies"`
 	Leaderless float64 `json:"leaderless"`
-	// Silence is for how long there has been no sign of a leader of the role for which that is
+	// LeaderSilence is for how long there has been no sign of a leader of the role for which that is
 	// longest: since the newest evidence of its holder, if two heartbeats are missing, or since its
 	// Release. It is 0 if all leaders were heard, and while CutOff is not 0. Exclusive mode.
-	Silence time.Duration `json:"silence"`
+	LeaderSilence time.Duration `json:"leader_silence"`
 	// CutOff is for how long this process has read nothing although it should have, since its own
 	// records do not come back: its broker or its network is down, and it cannot know who leads.
 	// 0 while it reads; observers, which write nothing, have 0. With small logs it is for how long
@@ -117,28 +117,28 @@ type Stats struct {
 	// Exclusive mode.
 	Held   int `json:"held"`
 	Vacant int `json:"vacant"`
-	// OldestEvidence is the greatest age of V among the partitions on which this process holds a
+	// EvidenceAge is the greatest age of V among the partitions on which this process holds a
 	// role, 0 if it holds none. Leadership is over when it reaches HeartbeatTimeout (nine tenths
 	// of it in exclusive mode). On a majority of logs, V is derived from the logs that sustain a
 	// term.
-	OldestEvidence time.Duration `json:"oldest_evidence"`
-	// Withheld is for how long this process has claimed nothing, though roles were vacant, because
+	EvidenceAge time.Duration `json:"evidence_age"`
+	// ClaimsWithheld is for how long this process has claimed nothing, though roles were vacant, because
 	// its own records take a quarter of HeartbeatTimeout or longer to come back; 0 if that is not
 	// so. It is a round trip after a start. If it lasts, raise HeartbeatTimeout. Exclusive mode.
-	Withheld time.Duration `json:"withheld"`
-	// LastRecord is how long ago this process last read a record, or called New if it has read
+	ClaimsWithheld time.Duration `json:"claims_withheld"`
+	// RecordAge is how long ago this process last read a record, or called New if it has read
 	// none.
-	LastRecord time.Duration `json:"last_record"`
-	// LastPulse is how long ago the application last gave a sign of life, or called New. It is 0
+	RecordAge time.Duration `json:"record_age"`
+	// PulseAge is how long ago the application last gave a sign of life, or called New. It is 0
 	// while the application waits in Pulse, Background or Lead, or is in the barrier, and for an
 	// observer.
-	LastPulse time.Duration `json:"last_pulse"`
+	PulseAge time.Duration `json:"pulse_age"`
 	// Barrier is how long the barrier has been at work on an event, 0 if it is not. From
 	// HeartbeatTimeout on, this process claims nothing. A barrier that never returns keeps the roles
 	// that it was told of, unless Config.Healthy objects.
 	Barrier time.Duration `json:"barrier"`
 	// Reached is whether a broker, or the host of a small log, has answered this process since
-	// New. If it stays false, check bootstrap.servers and the network. LastRecord shows whether a
+	// New. If it stays false, check bootstrap.servers and the network. RecordAge shows whether a
 	// broker still answers.
 	Reached bool `json:"reached"`
 	// Healthy is whether Config.Healthy last returned nil; true if it is not set.
@@ -164,11 +164,11 @@ func (n *Neli) Stats() Stats {
 	if n.core.elector == nil {
 		s.Roles = int(n.roles.Load())
 	}
-	if s.LastRecord < 0 {
-		s.LastRecord = now.Age(n.began)
+	if s.RecordAge < 0 {
+		s.RecordAge = now.Age(n.began)
 	}
 	if !n.set.observer {
-		s.LastPulse, s.Barrier = n.silent(now), n.inBarrier(now)
+		s.PulseAge, s.Barrier = n.silent(now), n.inBarrier(now)
 	}
 	n.mu.Lock()
 	s.Healthy = !n.desired.Unhealthy
@@ -184,7 +184,7 @@ func exclusiveStats(s elector.Stats) Stats {
 		TermsStarted: s.Terms.Started, TermsEnded: byReason(s.Terms),
 		RoundTrips: timingOf(s.RoundTrips), Drains: timingOf(s.Drains), Steps: timingOf(s.Steps), Vacancies: timingOf(s.Vacancies), Leaderless: s.Leaderless,
 		Roles: s.Held + s.Vacant + s.Unknown, Led: s.Led, Held: s.Held, Vacant: s.Vacant,
-		OldestEvidence: ageOf(s.Evidence, s.Now, 0), LastRecord: ageOf(s.Read, s.Now, never), Silence: s.Silence, CutOff: s.CutOff, Withheld: s.Withheld,
+		EvidenceAge: ageOf(s.Evidence, s.Now, 0), RecordAge: ageOf(s.Read, s.Now, never), LeaderSilence: s.Silence, CutOff: s.CutOff, ClaimsWithheld: s.Withheld,
 	}
 }
 
@@ -192,7 +192,7 @@ func nonExclusiveStats(s nonexclusive.Stats) Stats {
 	return Stats{
 		Records: s.Records, Appended: s.Appended, AppendFailed: s.AppendFailed,
 		TermsStarted: s.Terms.Started, TermsEnded: byReason(s.Terms),
-		Led: s.Led, OldestEvidence: s.Evidence, LastRecord: ageOf(s.Read, s.Now, never),
+		Led: s.Led, EvidenceAge: s.Evidence, RecordAge: ageOf(s.Read, s.Now, never),
 	}
 }
 
@@ -207,7 +207,7 @@ func byReason(c term.Counts) map[Reason]uint64 {
 	return ended
 }
 
-// never stands for the LastRecord of a process that has read none.
+// never stands for the RecordAge of a process that has read none.
 const never = time.Duration(-1)
 
 func ageOf(at, now clock.Instant, none time.Duration) time.Duration {
@@ -258,11 +258,13 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		plain
 		Throttled      seconds `json:"throttled"`
-		Silence        seconds `json:"silence"`
+		LeaderSilence  seconds `json:"leader_silence"`
 		CutOff         seconds `json:"cut_off"`
-		OldestEvidence seconds `json:"oldest_evidence"`
-		LastRecord     seconds `json:"last_record"`
-		LastPulse      seconds `json:"last_pulse"`
+		EvidenceAge    seconds `json:"evidence_age"`
+		ClaimsWithheld seconds `json:"claims_withheld"`
+		RecordAge      seconds `json:"record_age"`
+		PulseAge       seconds `json:"pulse_age"`
 		Barrier        seconds `json:"barrier"`
-	}{plain(s), seconds(s.Throttled), seconds(s.Silence), seconds(s.CutOff), seconds(s.OldestEvidence), seconds(s.LastRecord), seconds(s.LastPulse), seconds(s.Barrier)})
+	}{plain(s), seconds(s.Throttled), seconds(s.LeaderSilence), seconds(s.CutOff), seconds(s.EvidenceAge), seconds(s.ClaimsWithheld),
+		seconds(s.RecordAge), seconds(s.PulseAge), seconds(s.Barrier)})
 }

@@ -43,7 +43,7 @@ func (h *handler) unwell() string {
 		return ""
 	}
 	limit := max(3*cfg.HeartbeatTimeout, silenceLimit)
-	if age := h.src.Stats().LastRecord; age >= limit {
+	if age := h.src.Stats().RecordAge; age >= limit {
 		return fmt.Sprintf("nothing was read from the leader topic for %v; the limit is %v", age.Round(time.Millisecond), limit)
 	}
 	return ""

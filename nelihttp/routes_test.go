@@ -31,7 +31,7 @@ func situations() map[string]*script {
 	all := map[string]*script{"leading": leading, "follower": follower, "vacant": vacant, "closed": closed, "failed": failed,
 		"non-exclusive, leading": overlapping, "non-exclusive, follower": presuming}
 	for _, s := range all {
-		s.stats = neli.Stats{LastRecord: time.Second}
+		s.stats = neli.Stats{RecordAge: time.Second}
 	}
 	return all
 }
@@ -250,7 +250,7 @@ func TestHealth(t *testing.T) {
 		{18 * time.Second, 53900 * time.Millisecond, 200, ""},
 		{18 * time.Second, 54 * time.Second, 503, "the limit is 54s"},
 	} {
-		src.timeout, src.stats.LastRecord = c.timeout, c.silence
+		src.timeout, src.stats.RecordAge = c.timeout, c.silence
 		w, body := ask(t, newHandler(src), "GET", "/healthz")
 		require.Equal(t, c.status, w.Code)
 		answer := jsonOf(t, body)

@@ -34,7 +34,7 @@ func TestSmallLogsReportHowLongATermLasts(t *testing.T) {
 		look := func(during time.Duration) {
 			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(time.Millisecond) {
 				synctest.Wait() // so that no beat comes back between the two
-				age, left := n.Stats().OldestEvidence, term.Remaining()
+				age, left := n.Stats().EvidenceAge, term.Remaining()
 				require.Positive(t, age)
 				require.Positive(t, left)
 				require.Equal(t, hold, age+left)
@@ -59,7 +59,7 @@ func TestSmallLogsReportHowLongATermLasts(t *testing.T) {
 		require.False(t, term.Valid())
 		require.Zero(t, term.Remaining())
 		synctest.Wait()
-		require.Zero(t, n.Stats().OldestEvidence, "nothing is held any more")
+		require.Zero(t, n.Stats().EvidenceAge, "nothing is held any more")
 		require.NoError(t, n.Close())
 		require.ErrorIs(t, <-ended, neli.ErrClosed)
 	})

@@ -305,7 +305,7 @@ func TestTooSlowToClaimIsLogged(t *testing.T) {
 			if lag < 1250*time.Millisecond {
 				require.True(c, a.IsLeader())
 				require.Empty(c, lines.all())
-				require.Zero(c, a.Stats().Withheld)
+				require.Zero(c, a.Stats().ClaimsWithheld)
 				return
 			}
 			require.False(c, a.IsLeader(), "%v", lag)
@@ -313,10 +313,10 @@ func TestTooSlowToClaimIsLogged(t *testing.T) {
 			require.Contains(c, lines.all()[0], "own records take too long to come back: claiming nothing")
 			require.Contains(c, lines.all()[0], fmt.Sprintf("roundTrip=%.2f", lag.Seconds()))
 			require.Contains(c, lines.all()[0], "limit=1.25s heartbeatTimeout=5s")
-			require.Greater(c, a.Stats().Withheld, 100*time.Second)
+			require.Greater(c, a.Stats().ClaimsWithheld, 100*time.Second)
 			c.Broker.Lag(0)
 			c.Eventually(20*time.Second, "it leads", a.IsLeader)
-			require.Zero(c, a.Stats().Withheld)
+			require.Zero(c, a.Stats().ClaimsWithheld)
 			require.Len(c, lines.all(), 1)
 		})
 	}
