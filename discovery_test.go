@@ -616,7 +616,7 @@ func requireJSON[T any](t *testing.T, want string, of T) {
 // underscores. A value that is none of the constants has no text.
 func TestTextsOfEnumerations(t *testing.T) {
 	for want, of := range map[string]interface{ MarshalText() ([]byte, error) }{
-		"not_pulsed": neli.ReasonNotPulsed, "roles_changed": neli.ReasonRoles,
+		"not_pulsed": neli.ReasonNotPulsed, "roles_changed": neli.ReasonRolesChanged,
 		"log_reset": neli.ReasonLogReset, "stepped_down": neli.ReasonSteppedDown,
 	} {
 		b, err := of.MarshalText()

@@ -190,7 +190,7 @@ func TestFunctionsOfRemovedRolesMayFinish(t *testing.T) {
 			require.Positive(c, r.Remaining())
 		}
 		r := a.Last().(neli.LeaderRevoked)
-		require.Equal(c, neli.ReasonRoles, r.Reason)
+		require.Equal(c, neli.ReasonRolesChanged, r.Reason)
 		require.Equal(c, []int{2, 3, 4, 5}, r.Roles())
 		for role := range 6 {
 			byRole[role].done <- nil

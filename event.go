@@ -155,8 +155,8 @@ const (
 	ReasonUnassigned
 	// ReasonClosing: Close was called.
 	ReasonClosing
-	// ReasonRoles: SetRoles reduced the number of roles.
-	ReasonRoles
+	// ReasonRolesChanged: SetRoles reduced the number of roles.
+	ReasonRolesChanged
 	// ReasonResigned: Lead or Background has ended, and the application does not pulse any more.
 	ReasonResigned
 	// ReasonLapsed: no evidence arrived within HeartbeatTimeout. The process was cut off, starved

@@ -226,7 +226,7 @@ func (n *Neli) Led() iter.Seq[int] {
 }
 
 // SetRoles changes R, the number of roles. Roles at or beyond R are not led any more: IsLeaderOf
-// is false for them, and LeaderRevoked asks the application to finish their work (ReasonRoles).
+// is false for them, and LeaderRevoked asks the application to finish their work (ReasonRolesChanged).
 // New roles are contended for like others. Processes may learn of a new R at different times; each
 // contends for the roles that it knows.
 //

@@ -216,7 +216,7 @@ func TestSetRoles(t *testing.T) {
 		require.Equal(c, []int{0}, slices.Collect(a.Led()), "roles that are gone are not led from then on")
 		c.Eventually(time.Second, "revoked", func() bool { return len(a.Kinds()) > 0 && a.Kinds()[len(a.Kinds())-1] == "revoked" })
 		r := a.Last().(neli.LeaderRevoked)
-		require.Equal(c, neli.ReasonRoles, r.Reason)
+		require.Equal(c, neli.ReasonRolesChanged, r.Reason)
 		require.Equal(c, []int{0, 1, 2}, r.Partitions())
 		require.Equal(c, []int{1, 2, 3, 4, 5, 6, 7, 8}, r.Roles())
 		c.Pass(time.Minute)

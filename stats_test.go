@@ -114,7 +114,7 @@ func TestTermsEndedByReason(t *testing.T) {
 	for _, g := range []given{
 		{neli.ReasonLapsed, cutOff},
 		{neli.ReasonClosing, func(c *cluster, a *member) { require.NoError(c, a.Close()) }},
-		{neli.ReasonRoles, func(c *cluster, a *member) { require.NoError(c, a.SetRoles(1)); c.Pass(time.Second) }},
+		{neli.ReasonRolesChanged, func(c *cluster, a *member) { require.NoError(c, a.SetRoles(1)); c.Pass(time.Second) }},
 		{neli.ReasonSteppedDown, func(c *cluster, a *member) { require.NoError(c, a.StepDown(c.Context())) }},
 		{neli.ReasonLogReset, func(c *cluster, a *member) {
 			c.Pass(2 * beat)

@@ -195,7 +195,7 @@ func TestSetRolesByRole(t *testing.T) {
 		es := told.take()
 		require.Len(t, es, 1)
 		r := es[0].(LeaderRevoked)
-		require.Equal(t, ReasonRoles, r.Reason)
+		require.Equal(t, ReasonRolesChanged, r.Reason)
 		require.Equal(t, []Term{{0, []int{4}, 10}, {1, []int{3}, 20}, {1, []int{5}, 21}}, r.Terms)
 		require.Equal(t, []int{0, 1}, r.Partitions())
 		require.Equal(t, map[int64][][]int{10: {{4}}, 20: {{3}}, 21: {{5}}}, a.finished)

@@ -444,7 +444,7 @@ func TestSharedDifferentRoles(t *testing.T) {
 		require.NoError(c, a.SetRoles(1))
 		c.Pass(10 * time.Millisecond)
 		require.Equal(c, []string{"acquired", "acquired", "revoked"}, a.Kinds())
-		require.Equal(c, neli.ReasonRoles, a.Last().(neli.LeaderRevoked).Reason)
+		require.Equal(c, neli.ReasonRolesChanged, a.Last().(neli.LeaderRevoked).Reason)
 		require.Equal(c, []int{1}, partitions(a.Last().(neli.LeaderRevoked).Change))
 		require.NoError(c, a.SetRoles(3))
 		c.Eventually(10*time.Millisecond, "leads both new roles", func() bool { return a.IsLeaderOf(1) && a.IsLeaderOf(2) })
