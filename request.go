@@ -24,10 +24,10 @@ type Request struct {
 	// only this one, and to claim nothing for a while. Set either StepDown or To.
 	StepDown bool
 
-	// By and Name are the Member.ID and Config.Name of the requester, as the requester states
-	// them: any principal that can write to the topic can state anything. They are set in the
-	// Request that Config.Requests receives. Ask ignores them.
-	By, Name string
+	// RequesterID and RequesterName are the Member.ID and Config.Name of the requester, as the
+	// requester states them: any principal that can write to the topic can state anything. They are
+	// set in the Request that Config.Requests receives. Ask ignores them.
+	RequesterID, RequesterName string
 }
 
 // Ask asks the holder of a role to hand it over or to step down, and returns nil once the holder
@@ -130,7 +130,7 @@ func (n *Neli) decide(r Request) error {
 // serve puts one request to the application and carries it out if that accepts.
 func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	log := n.set.logger.With(q.Describe()...)
-	r := Request{Role: q.Role, To: q.To, StepDown: q.Verb == lease.StepDown, By: q.By, Name: q.Name}
+	r := Request{Role: q.Role, To: q.To, StepDown: q.Verb == lease.StepDown, RequesterID: q.By, RequesterName: q.Name}
 	if err := n.decide(r); err != nil {
 		log.Info("request refused", "error", err)
 		n.core.elector.Answer(q, lease.Refused, n.set.secrets.Text(err.Error()))

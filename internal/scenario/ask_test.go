@@ -77,8 +77,8 @@ func TestAsk(t *testing.T) {
 		got := m.asked()
 		require.Len(c, got, 1)
 		require.Equal(c, "b", got[0].To)
-		require.Equal(c, "o", got[0].Name)
-		require.NotEmpty(c, got[0].By)
+		require.Equal(c, "o", got[0].RequesterName)
+		require.NotEmpty(c, got[0].RequesterID)
 
 		require.NoError(c, o.Ask(ctx, neli.Request{Role: 0, StepDown: true}))
 		require.False(c, b.IsLeader())
@@ -305,7 +305,7 @@ func TestHostileRequestsInLogs(t *testing.T) {
 			m.is(says)
 			require.Error(c, o.Ask(c.atMost(time.Minute), neli.Request{Role: 0, To: "y\x1b[2J\nlevel=ERROR"}))
 		}
-		require.Equal(c, "x\x1b[2J\u202e", m.asked()[0].Name, "the application does not get the name as it was sent")
+		require.Equal(c, "x\x1b[2J\u202e", m.asked()[0].RequesterName, "the application does not get the name as it was sent")
 		require.Contains(c, lines.text(), "request refused")
 		require.Contains(c, lines.text(), "request accepted")
 		require.NotContains(c, lines.text(), "\x1b")

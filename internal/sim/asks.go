@@ -71,7 +71,7 @@ func (p *proc) decides(r neli.Request) error {
 	if stopped := p.app.stoppedUntil(); stopped != nil {
 		<-stopped
 	}
-	if r.StepDown == (r.To != "") || r.By == "" {
+	if r.StepDown == (r.To != "") || r.RequesterID == "" {
 		w.violated("%s is given an empty request: %+v", p.id, r)
 	}
 	whim := p.heed.calls.Add(1)%2 == 0
