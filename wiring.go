@@ -129,7 +129,7 @@ func (s *settings) announce() {
 
 // openSmallLogs opens a Provider's small logs.
 func openSmallLogs(p kafka.SmallLogs, set *settings) (elector.Log, error) {
-	logs, err := p.SmallLogs(context.Background(), kafka.LogSettings{Group: set.group, Name: set.name, T: set.timeout, Rho: set.drift,
+	logs, err := p.SmallLogs(context.Background(), kafka.LogSettings{Group: set.group, Name: set.name, HeartbeatTimeout: set.timeout, MaxClockDrift: set.drift,
 		Logger: set.logger})
 	if err != nil {
 		return nil, err

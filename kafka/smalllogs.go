@@ -21,16 +21,16 @@ type SmallLogs interface {
 	SmallLogs(ctx context.Context, s LogSettings) (LogSet, error)
 }
 
-// LogSettings describe the Neli that uses the logs. Group, T and Rho are the same for all members
-// of a group. The host of a log refuses a member with other values before the member reads or
-// writes anything: a process that knows nothing of a log waits only as long as its own T for
-// holders that it has not heard.
+// LogSettings describe the Neli that uses the logs. Group, HeartbeatTimeout and MaxClockDrift are the
+// same for all members of a group. The host of a log refuses a member with other values before the
+// member reads or writes anything: a process that knows nothing of a log waits only as long as its
+// own HeartbeatTimeout for holders that it has not heard.
 type LogSettings struct {
-	Group  string        // Config.LeaderGroupID
-	Name   string        // Config.Name, for people
-	T      time.Duration // Config.HeartbeatTimeout
-	Rho    float64       // Config.MaxClockDrift
-	Logger *slog.Logger  // never nil
+	Group            string        // Config.LeaderGroupID
+	Name             string        // Config.Name, for people
+	HeartbeatTimeout time.Duration // T
+	MaxClockDrift    float64       // ρ
+	Logger           *slog.Logger  // never nil
 }
 
 // LogSet is N small logs that this process reads and appends to. N is odd and at most 7. N and the
@@ -51,7 +51,7 @@ type LogSet interface {
 	Next(ctx context.Context, timeout time.Duration) (LogEntry, bool, error)
 	// Append hands over a record for the incarnation id of a log, and returns at once. If the
 	// log has another id when the record arrives, it must not accept the record. A record that
-	// cannot be delivered within a quarter of T is dropped. If Append returns nil, report is
+	// cannot be delivered within a quarter of HeartbeatTimeout is dropped. If Append returns nil, report is
 	// called exactly once, never from within Append, with an error if the record may not be in
 	// the log. If Append returns an error, report is not called and the record was not handed
 	// over. ballot is the record's, for logs that report the largest ballot they were given

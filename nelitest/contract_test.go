@@ -28,7 +28,7 @@ func TestSmallLogsContract(t *testing.T) {
 			logs := nelitest.NewSmallLogs(3, smallTrip)
 			test(t, providertest.LogsBed{
 				Provider: func(_ *testing.T, name string) kafka.SmallLogs { return logs.Provider(name).(kafka.SmallLogs) },
-				Settings: kafka.LogSettings{Group: "g", T: smallT},
+				Settings: kafka.LogSettings{Group: "g", HeartbeatTimeout: smallT},
 				Restart:  func(_ *testing.T, log int) { logs.Forget(log) },
 				Stop:     func(_ *testing.T, log int) { logs.Stop(log) },
 			})

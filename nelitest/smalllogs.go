@@ -149,17 +149,17 @@ type smallProvider struct {
 	member string
 }
 
-// SmallLogs implements [kafka.SmallLogs]. It refuses a member that has another T or Rho than the first of its
+// SmallLogs implements [kafka.SmallLogs]. It refuses a member that has another HeartbeatTimeout or MaxClockDrift than the first of its
 // group.
 func (p *smallProvider) SmallLogs(_ context.Context, s kafka.LogSettings) (kafka.LogSet, error) {
-	set := &smallSet{net: p.logs, member: p.member, every: s.T / 4, wake: make(chan struct{}, 1), owed: map[int]func(error){}, at: make([]reading, len(p.logs.logs))}
+	set := &smallSet{net: p.logs, member: p.member, every: s.HeartbeatTimeout / 4, wake: make(chan struct{}, 1), owed: map[int]func(error){}, at: make([]reading, len(p.logs.logs))}
 	p.logs.mu.Lock()
 	defer p.logs.mu.Unlock()
 	if first, known := p.logs.of[s.Group]; !known {
 		p.logs.of[s.Group] = s
-	} else if s.T != first.T || s.Rho != first.Rho {
+	} else if s.HeartbeatTimeout != first.HeartbeatTimeout || s.MaxClockDrift != first.MaxClockDrift {
 		return nil, fmt.Errorf("nelitest: member %s has HeartbeatTimeout %v and MaxClockDrift %v, but group %s has %v and %v",
-			p.member, s.T, s.Rho, s.Group, first.T, first.Rho)
+			p.member, s.HeartbeatTimeout, s.MaxClockDrift, s.Group, first.HeartbeatTimeout, first.MaxClockDrift)
 	}
 	p.logs.sets[set] = struct{}{}
 	for log := range set.at {

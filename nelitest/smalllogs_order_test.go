@@ -13,7 +13,7 @@ import (
 
 func openSmall(t *testing.T, logs *nelitest.SmallLogs, name string) kafka.LogSet {
 	t.Helper()
-	set, err := logs.Provider(name).(kafka.SmallLogs).SmallLogs(t.Context(), kafka.LogSettings{Group: "g", Name: name, T: smallT, Logger: discard})
+	set, err := logs.Provider(name).(kafka.SmallLogs).SmallLogs(t.Context(), kafka.LogSettings{Group: "g", Name: name, HeartbeatTimeout: smallT, Logger: discard})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, set.Close()) })
 	return set

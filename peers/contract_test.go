@@ -16,7 +16,7 @@ func TestLogSetContract(t *testing.T) {
 		hosts := startHosts(t, c)
 		test(t, providertest.LogsBed{
 			Provider: func(*testing.T, string) kafka.SmallLogs { return &provider{c} },
-			Settings: kafka.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift},
+			Settings: kafka.LogSettings{Group: "test", HeartbeatTimeout: testTimeout, MaxClockDrift: defaultDrift},
 			Stop:     func(t *testing.T, log int) { hosts[c.Hosts[log].ID].kill(t) },
 			Restart: func(t *testing.T, log int) {
 				own := c

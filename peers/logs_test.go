@@ -89,7 +89,7 @@ func TestMembersThatHostTheLogs(t *testing.T) {
 func TestMemberLogsThatItsHostStoppedListening(t *testing.T) {
 	c := Config{Hosts: Hosts(t, 1), Self: "a", HeartbeatTimeout: testTimeout}
 	j, logger := newJournal()
-	set, err := newLogSet(t.Context(), c, kafka.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift, Logger: logger})
+	set, err := newLogSet(t.Context(), c, kafka.LogSettings{Group: "test", HeartbeatTimeout: testTimeout, MaxClockDrift: defaultDrift, Logger: logger})
 	require.NoError(t, err)
 	require.NoError(t, set.server.listen.Close())
 	j.await(t, "log host has stopped listening")

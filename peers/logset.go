@@ -68,7 +68,7 @@ func newLogSet(ctx context.Context, c Config, s kafka.LogSettings) (*logSet, err
 
 // start begins to listen, within ctx, and to connect, until run is done.
 func (v *logSet) start(ctx, run context.Context, c Config, s kafka.LogSettings) error {
-	set, err := c.settle(agreement{group: s.Group, timeout: s.T, drift: s.Rho}, s.Name, s.Logger)
+	set, err := c.settle(agreement{group: s.Group, timeout: s.HeartbeatTimeout, drift: s.MaxClockDrift}, s.Name, s.Logger)
 	if err != nil {
 		return err
 	}

@@ -28,14 +28,14 @@ import (
 func TestMemberThatDisagreesIsRefusedWithBothValues(t *testing.T) {
 	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout}
 	hosts := startHosts(t, c)
-	right := kafka.LogSettings{Group: "test", Name: "tester", T: testTimeout, Rho: defaultDrift}
+	right := kafka.LogSettings{Group: "test", Name: "tester", HeartbeatTimeout: testTimeout, MaxClockDrift: defaultDrift}
 	for _, other := range []struct {
 		name   string
 		change func(*Config, *kafka.LogSettings)
 		says   []string
 	}{
-		{"T", func(_ *Config, s *kafka.LogSettings) { s.T = time.Second }, []string{"HeartbeatTimeout: 2s here, 1s there"}},
-		{"ρ", func(_ *Config, s *kafka.LogSettings) { s.Rho = 0.01 }, []string{"MaxClockDrift: 0.0005 here, 0.01 there"}},
+		{"T", func(_ *Config, s *kafka.LogSettings) { s.HeartbeatTimeout = time.Second }, []string{"HeartbeatTimeout: 2s here, 1s there"}},
+		{"ρ", func(_ *Config, s *kafka.LogSettings) { s.MaxClockDrift = 0.01 }, []string{"MaxClockDrift: 0.0005 here, 0.01 there"}},
 		{"group", func(_ *Config, s *kafka.LogSettings) { s.Group = "prod" }, []string{`group: "test" here, "prod" there`}},
 		{"a shorter list", func(c *Config, _ *kafka.LogSettings) { c.Hosts = c.Hosts[:1] },
 			[]string{"list of log hosts: 3, [a=", "] here, 1, [a=", "] there"}},
@@ -43,7 +43,7 @@ func TestMemberThatDisagreesIsRefusedWithBothValues(t *testing.T) {
 			c.Hosts = []Host{c.Hosts[0], c.Hosts[1], {ID: "c", Address: "127.0.0.1:9"}}
 		}, []string{"list of log hosts: 3, [a=", "c=127.0.0.1:9] there"}},
 		{"everything", func(c *Config, s *kafka.LogSettings) {
-			s.T, s.Rho, s.Group, c.Hosts = time.Minute, 0.2, "x", c.Hosts[:1]
+			s.HeartbeatTimeout, s.MaxClockDrift, s.Group, c.Hosts = time.Minute, 0.2, "x", c.Hosts[:1]
 		},
 			[]string{"HeartbeatTimeout: 2s here, 1m0s there", "MaxClockDrift: 0.0005 here, 0.2 there", `group: "test" here, "x" there`, "list of log hosts"}},
 	} {
@@ -126,7 +126,7 @@ func TestAHostIsNotTakenForAnother(t *testing.T) {
 func TestOneAddressHasOneLog(t *testing.T) {
 	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout, Self: "a"}
 	join(t, c)
-	_, err := tryJoin(t, c, kafka.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift})
+	_, err := tryJoin(t, c, kafka.LogSettings{Group: "test", HeartbeatTimeout: testTimeout, MaxClockDrift: defaultDrift})
 	require.ErrorContains(t, err, "log host a cannot listen")
 	require.ErrorContains(t, err, c.Hosts[0].Address)
 	err = ListenAndServe(t.Context(), Config{Hosts: c.Hosts, Self: "a", Group: "test"})
@@ -258,7 +258,7 @@ func TestForeignCertificateIsRefused(t *testing.T) {
 	t.Run("a member of another name", func(t *testing.T) {
 		c := c
 		c.TLS = ours.issue(t, "shipping", "10.0.0.1")
-		m, err := tryJoin(t, c, kafka.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift})
+		m, err := tryJoin(t, c, kafka.LogSettings{Group: "test", HeartbeatTimeout: testTimeout, MaxClockDrift: defaultDrift})
 		require.NoError(t, err)
 		err = m.final(t)
 		require.ErrorIs(t, err, ErrRefused)

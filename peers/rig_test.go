@@ -184,7 +184,7 @@ const testTimeout = 2 * time.Second
 
 func join(t *testing.T, c Config) *member {
 	t.Helper()
-	m, err := tryJoin(t, c, kafka.LogSettings{Group: "test", Name: "tester", T: c.HeartbeatTimeout, Rho: defaultDrift})
+	m, err := tryJoin(t, c, kafka.LogSettings{Group: "test", Name: "tester", HeartbeatTimeout: c.HeartbeatTimeout, MaxClockDrift: defaultDrift})
 	require.NoError(t, err)
 	return m
 }

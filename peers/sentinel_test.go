@@ -183,7 +183,7 @@ func TestASentinelWithOtherHostsRefuses(t *testing.T) {
 
 func TestTheSameHostsHaveTheSameIdentity(t *testing.T) {
 	identity := func(hosts ...Host) string {
-		v, err := newLogSet(t.Context(), Config{Hosts: hosts}, kafka.LogSettings{Group: "g", T: time.Second, Logger: slog.New(slog.DiscardHandler)})
+		v, err := newLogSet(t.Context(), Config{Hosts: hosts}, kafka.LogSettings{Group: "g", HeartbeatTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		defer v.Close()
 		return v.Identity(t.Context())

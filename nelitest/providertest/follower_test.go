@@ -16,7 +16,7 @@ func TestAFollowerThatStandsStillCanBeStopped(t *testing.T) {
 		logs := nelitest.NewSmallLogs(3, time.Millisecond)
 		b := LogsBed{
 			Provider: func(_ *testing.T, name string) kafka.SmallLogs { return logs.Provider(name).(kafka.SmallLogs) },
-			Settings: kafka.LogSettings{Group: "g", T: time.Second},
+			Settings: kafka.LogSettings{Group: "g", HeartbeatTimeout: time.Second},
 		}
 		f := b.follow(t, "one")
 		f.turn <- struct{}{}

@@ -325,13 +325,13 @@ func logsStranger(t *testing.T, b LogsBed) {
 func logsDisagree(t *testing.T, b LogsBed) {
 	b.follow(t, "one")
 	s := b.Settings
-	s.Name, s.Logger, s.T = "two", slog.New(slog.DiscardHandler), 2*b.Settings.T
+	s.Name, s.Logger, s.HeartbeatTimeout = "two", slog.New(slog.DiscardHandler), 2*b.Settings.HeartbeatTimeout
 	set, err := b.Provider(t, "two").SmallLogs(t.Context(), s)
 	if err != nil {
 		return
 	}
 	defer func() { assert.NoError(t, set.Close()) }()
-	for end := time.Now().Add(2 * b.Settings.T); time.Now().Before(end); {
+	for end := time.Now().Add(2 * b.Settings.HeartbeatTimeout); time.Now().Before(end); {
 		e, ok, err := set.Next(t.Context(), time.Until(end))
 		if err != nil {
 			return
@@ -362,7 +362,7 @@ func logsRestarted(t *testing.T, b LogsBed) {
 }
 
 func logsAlive(t *testing.T, b LogsBed) {
-	began, lease := time.Now(), b.Settings.T
+	began, lease := time.Now(), b.Settings.HeartbeatTimeout
 	f := b.follow(t, "one")
 	f.await(t, "each log is heard several times", func(l followed) bool { return l.alives >= 8 })
 	t.Logf("heard eight times within %v, T is %v", time.Since(began), lease)

@@ -35,7 +35,7 @@ func OpenHost(ctx context.Context, addr string) (*Probe, error) {
 	if !ok {
 		return nil, errors.New("package peers gives no small logs")
 	}
-	set, err := provider.SmallLogs(ctx, kafka.LogSettings{Group: group, Name: "probe", T: hostT, Rho: hostRho, Logger: slog.New(slog.DiscardHandler)})
+	set, err := provider.SmallLogs(ctx, kafka.LogSettings{Group: group, Name: "probe", HeartbeatTimeout: hostT, MaxClockDrift: hostRho, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
