@@ -10,7 +10,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Cluster implements kafka.Identifier. Brokers do not report their version, so it is guessed from
+// Cluster implements kafka.ClusterDescriber. Brokers do not report their version, so it is guessed from
 // the requests that one of them supports.
 func (a *admin) Cluster(ctx context.Context) (info kafka.ClusterInfo, err error) {
 	metadata := kmsg.NewPtrMetadataRequest()

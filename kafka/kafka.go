@@ -240,9 +240,9 @@ type BrokerProbe struct {
 	Tried   int    // how many there were
 }
 
-// Identifier is implemented by an Admin that can identify its cluster. The command neli shows that
+// ClusterDescriber is implemented by an Admin that can describe its cluster. The command neli shows that
 // to people; elections do not depend on it.
-type Identifier interface {
+type ClusterDescriber interface {
 	Cluster(ctx context.Context) (ClusterInfo, error)
 }
 

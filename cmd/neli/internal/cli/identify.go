@@ -30,7 +30,7 @@ func (s scout) identify(ctx context.Context, cfg neli.Config) string {
 		settings = nil // no right to ask, which is reported elsewhere
 	}
 	var cluster kafka.ClusterInfo
-	if i, ok := admin.(kafka.Identifier); ok {
+	if i, ok := admin.(kafka.ClusterDescriber); ok {
 		if cluster, err = i.Cluster(ctx); err != nil {
 			return "unknown: " + withoutSecrets(err, cfg.KafkaConfig)
 		}
