@@ -579,8 +579,8 @@ func (c *cell) cutOff() {
 	defer c.Broker.Restore("a", nelitest.LinkAll)
 	for log := range 3 {
 		if c.Logs != nil {
-			c.Logs.Cut("a", log)
-			defer c.Logs.Heal("a", log)
+			c.Logs.CutOff("a", log, nelitest.LinkAll)
+			defer c.Logs.Restore("a", log)
 		}
 	}
 	c.Eventually(time.Minute, "a is fenced", func() bool { return !c.a.IsLeader() })

@@ -24,21 +24,13 @@ type SmallLogs struct {
 	mu   sync.Mutex
 	logs []*smallLog
 	sets map[*smallSet]struct{}
-	cut  map[cutFrom]cutWay
+	cut  map[cutFrom]Link
 	slow map[string]slowness          // by member
 	of   map[string]kafka.LogSettings // by group: of its first member
 }
 
 // slowness is how much longer a member's appends and reads take than the round trip.
 type slowness struct{ appends, reads time.Duration }
-
-// cutWay says which directions are cut.
-type cutWay int
-
-const (
-	cutAppends cutWay = 1 << iota
-	cutReads
-)
 
 // cutFrom is a pair of a member and a log.
 type cutFrom struct {
@@ -57,7 +49,7 @@ type smallLog struct {
 // NewSmallLogs returns logs that are up and empty. A record reaches all members, including its sender, one
 // round trip after it was appended.
 func NewSmallLogs(logs int, roundTrip time.Duration) *SmallLogs {
-	n := &SmallLogs{trip: roundTrip, sets: map[*smallSet]struct{}{}, cut: map[cutFrom]cutWay{}, slow: map[string]slowness{}, of: map[string]kafka.LogSettings{}}
+	n := &SmallLogs{trip: roundTrip, sets: map[*smallSet]struct{}{}, cut: map[cutFrom]Link{}, slow: map[string]slowness{}, of: map[string]kafka.LogSettings{}}
 	for range logs {
 		n.logs = append(n.logs, &smallLog{births: 1})
 	}
@@ -77,18 +69,16 @@ func (n *SmallLogs) Forget(log int) {
 	n.change(log, func(l *smallLog) { *l = smallLog{births: l.births + 1} })
 }
 
-// Cut separates a member from a log, in both directions. CutAppends and CutReads cut one direction each:
-// the member's appends do not arrive there, or it reads nothing from there. What is in flight still arrives.
-// A direction that is cut already stays cut. Heal undoes all of these.
-func (n *SmallLogs) Cut(member string, log int)        { n.alsoCut(member, log, cutAppends|cutReads) }
-func (n *SmallLogs) CutAppends(member string, log int) { n.alsoCut(member, log, cutAppends) }
-func (n *SmallLogs) CutReads(member string, log int)   { n.alsoCut(member, log, cutReads) }
-func (n *SmallLogs) Heal(member string, log int) {
-	n.change(log, func(*smallLog) { delete(n.cut, cutFrom{member, log}) })
+// CutOff cuts links between a member and a log: LinkAppends (the member's appends do not arrive there),
+// LinkReads (the member reads nothing from there), or LinkAll. The other links have no meaning here. What is
+// in flight still arrives. Links that are cut already stay cut.
+func (n *SmallLogs) CutOff(member string, log int, links Link) {
+	n.change(log, func(*smallLog) { n.cut[cutFrom{member, log}] |= links })
 }
 
-func (n *SmallLogs) alsoCut(member string, log int, ways cutWay) {
-	n.change(log, func(*smallLog) { n.cut[cutFrom{member, log}] |= ways })
+// Restore repairs all links between a member and a log.
+func (n *SmallLogs) Restore(member string, log int) {
+	n.change(log, func(*smallLog) { delete(n.cut, cutFrom{member, log}) })
 }
 
 // Slow delays a member's appends by one duration, and what it reads by another. Records that are in flight
@@ -217,14 +207,14 @@ type arrival struct {
 	e  kafka.LogEntry
 }
 
-// reaches reports whether a log is up and these directions are open.
-func (s *smallSet) reaches(log int, ways cutWay) bool {
-	return !s.net.logs[log].down && !s.killed && s.net.cut[cutFrom{s.member, log}]&ways == 0
+// reaches reports whether a log is up and these links to it are not cut.
+func (s *smallSet) reaches(log int, links Link) bool {
+	return !s.net.logs[log].down && !s.killed && s.net.cut[cutFrom{s.member, log}]&links == 0
 }
 
 // notice sends a process the records of a log that it has not been sent yet, if the log reaches it.
 func (s *smallSet) notice(log int) {
-	if s.closed || !s.reaches(log, cutReads) {
+	if s.closed || !s.reaches(log, LinkReads) {
 		return
 	}
 	l, at, id := s.net.logs[log], &s.at[log], s.net.id(log)
@@ -294,7 +284,7 @@ func (s *smallSet) next(deadline time.Time) (e kafka.LogEntry, ok bool, wait tim
 	}
 	for log := range s.at {
 		at := &s.at[log]
-		if at.id == "" || at.id != s.net.id(log) || !s.reaches(log, cutReads) {
+		if at.id == "" || at.id != s.net.id(log) || !s.reaches(log, LinkReads) {
 			continue
 		}
 		if due := at.alive.Add(s.every); now.Before(due) {
@@ -324,7 +314,7 @@ func (s *smallSet) Append(log int, id string, value []byte, ballot int64, report
 	s.reports++
 	number := s.reports
 	s.owed[number] = report
-	if late := s.net.slow[s.member].appends; late > 0 && s.reaches(log, cutAppends) {
+	if late := s.net.slow[s.member].appends; late > 0 && s.reaches(log, LinkAppends) {
 		time.AfterFunc(late, func() {
 			s.net.mu.Lock()
 			defer s.net.mu.Unlock()
@@ -332,7 +322,7 @@ func (s *smallSet) Append(log int, id string, value []byte, ballot int64, report
 		})
 		return nil
 	}
-	if !s.reaches(log, cutAppends) {
+	if !s.reaches(log, LinkAppends) {
 		s.later(s.every, number, errOut)
 		return nil
 	}
@@ -354,7 +344,7 @@ func (s *smallSet) arrive(log int, id string, value []byte, ballot int64, number
 			set.notice(log)
 		}
 	}
-	if s.reaches(log, cutReads) {
+	if s.reaches(log, LinkReads) {
 		s.later(s.net.trip, number, err)
 		return
 	}

@@ -44,15 +44,15 @@ func TestSmallLogsReportHowLongATermLasts(t *testing.T) {
 		look(5 * time.Second)
 		require.Less(t, oldest, smallT/2, "a beat each T/5")
 		for log := range 3 { // another set of logs sustains the term each time
-			logs.Cut("a", log)
+			logs.CutOff("a", log, nelitest.LinkAll)
 			look(3 * time.Second)
-			logs.Heal("a", log)
+			logs.Restore("a", log)
 			look(3 * time.Second)
 		}
 
 		oldest = 0
 		for log := range 3 {
-			logs.Cut("a", log)
+			logs.CutOff("a", log, nelitest.LinkAll)
 		}
 		look(term.Remaining())
 		require.Equal(t, hold-time.Millisecond, oldest, "it grows until the lapse")

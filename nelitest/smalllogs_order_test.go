@@ -117,15 +117,13 @@ func TestSlowEntriesOfOneLogStayInOrder(t *testing.T) {
 	})
 }
 
-// A direction that is cut stays cut when another one is cut as well, whatever the order.
+// A link that is cut stays cut when another one is cut as well, whatever the order.
 func TestCutsOfSmallLogsAddUp(t *testing.T) {
-	type cut = func(logs *nelitest.SmallLogs, member string, log int)
-	appends, reads, both := (*nelitest.SmallLogs).CutAppends, (*nelitest.SmallLogs).CutReads, (*nelitest.SmallLogs).Cut
-	for name, cuts := range map[string][]cut{
-		"appends, reads": {appends, reads},
-		"reads, appends": {reads, appends},
-		"both, appends":  {both, appends},
-		"both, reads":    {both, reads},
+	for name, cuts := range map[string][]nelitest.Link{
+		"appends, reads": {nelitest.LinkAppends, nelitest.LinkReads},
+		"reads, appends": {nelitest.LinkReads, nelitest.LinkAppends},
+		"all, appends":   {nelitest.LinkAll, nelitest.LinkAppends},
+		"all, reads":     {nelitest.LinkAll, nelitest.LinkReads},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -133,14 +131,14 @@ func TestCutsOfSmallLogsAddUp(t *testing.T) {
 				a, b := openSmall(t, logs, "a"), openSmall(t, logs, "b")
 				id := entries(t, a, time.Second/10)[0].ID
 				entries(t, b, time.Second/10)
-				for _, cut := range cuts {
-					cut(logs, "a", 0)
+				for _, links := range cuts {
+					logs.CutOff("a", 0, links)
 				}
 				require.NoError(t, a.Append(0, id, []byte("a"), 1, func(error) {}))
 				require.Zero(t, logs.Appended(0), "appends are cut")
 				require.NoError(t, b.Append(0, id, []byte("b"), 1, func(error) {}))
 				require.Empty(t, entries(t, a, 2*smallT), "reads are cut")
-				logs.Heal("a", 0)
+				logs.Restore("a", 0)
 				require.Equal(t, []byte("b"), entries(t, a, time.Second/10)[0].Value)
 			})
 		})

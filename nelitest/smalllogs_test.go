@@ -49,7 +49,7 @@ func TestSmallLogsReplaceACrashedLeaderAndItsLog(t *testing.T) {
 		g.pass(3*smallT, true)
 		leader := g.leaders()[0]
 		for log := range 3 {
-			g.logs.Cut(leader, log)
+			g.logs.CutOff(leader, log, nelitest.LinkAll)
 		}
 		g.logs.Stop(1)
 		took := g.until(5*time.Second, noneOf(leader))
@@ -87,13 +87,13 @@ func TestSmallLogsALeaderWithoutAMajorityStepsDown(t *testing.T) {
 		g.until(5*time.Second, allLed)
 		g.pass(smallT, true)
 		leader := g.leaders()[0]
-		g.logs.Cut(leader, 0)
+		g.logs.CutOff(leader, 0, nelitest.LinkAll)
 		g.pass(2*smallT, true) // two logs are enough
-		g.logs.Cut(leader, 1)
+		g.logs.CutOff(leader, 1, nelitest.LinkAll)
 		took := g.until(5*time.Second, noneOf(leader))
 		require.LessOrEqual(g, took, silence+6*smallTrip)
-		g.logs.Heal(leader, 0)
-		g.logs.Heal(leader, 1)
+		g.logs.Restore(leader, 0)
+		g.logs.Restore(leader, 1)
 		g.pass(5*smallT, true)
 	})
 }
@@ -175,7 +175,7 @@ func TestSmallLogsAreWatched(t *testing.T) {
 			close(moved)
 		}()
 		for log := range 3 {
-			g.logs.Cut(leader, log)
+			g.logs.CutOff(leader, log, nelitest.LinkAll)
 		}
 		g.until(5*time.Second, noneOf(leader))
 		require.Equal(g, g.leaders()[0], <-moved)
@@ -198,12 +198,12 @@ func TestSmallLogsLead(t *testing.T) {
 		}()
 		require.Positive(g, <-led)
 		for log := range 2 { // a majority
-			g.logs.Cut("a", log)
+			g.logs.CutOff("a", log, nelitest.LinkAll)
 		}
 		time.Sleep(2 * smallT)
 		require.False(g, n.IsLeader())
-		g.logs.Heal("a", 0)
-		g.logs.Heal("a", 1)
+		g.logs.Restore("a", 0)
+		g.logs.Restore("a", 1)
 		require.Positive(g, <-led, "leads again")
 		stop()
 		require.NoError(g, <-ended)
@@ -238,9 +238,9 @@ func TestSmallLogsWithoutMercy(t *testing.T) {
 					case 3:
 						g.logs.Forget(log)
 					case 4:
-						g.logs.Cut(m.name, log)
+						g.logs.CutOff(m.name, log, nelitest.LinkAll)
 					case 5, 6:
-						g.logs.Heal(m.name, log)
+						g.logs.Restore(m.name, log)
 					case 7:
 						if len(g.members) > 2 && r.IntN(3) == 0 {
 							go func() { _ = m.Close() }() // the error is checked when it is closed again at the end
@@ -254,7 +254,7 @@ func TestSmallLogsWithoutMercy(t *testing.T) {
 				for log := range 3 {
 					g.logs.Start(log)
 					for _, m := range g.members {
-						g.logs.Heal(m.name, log)
+						g.logs.Restore(m.name, log)
 					}
 				}
 				g.join("last")

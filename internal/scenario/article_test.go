@@ -145,7 +145,7 @@ func TestLeaderElectionArticleLeaderThatHearsNothingIsReplaced(t *testing.T) {
 	article(t, func(c *Cluster) {
 		for log := range articleNodes {
 			if log > 0 { // its own log is on the same machine
-				c.Logs.CutReads("A", log)
+				c.Logs.CutOff("A", log, nelitest.LinkReads)
 			}
 		}
 		c.Eventually(smallT, "A leads no more", func() bool { return !c.Members["A"].IsLeader() })

@@ -51,9 +51,9 @@ func (c *Cluster) machines(names []string, parts ...[]int) {
 	for i, name := range names {
 		for log := range names {
 			if part[i] == part[log] {
-				c.Logs.Heal(name, log)
+				c.Logs.Restore(name, log)
 			} else {
-				c.Logs.Cut(name, log)
+				c.Logs.CutOff(name, log, nelitest.LinkAll)
 			}
 		}
 	}
@@ -67,9 +67,9 @@ func (c *Cluster) reaches(name string, n int, logs ...int) {
 	}
 	for log := range n {
 		if open[log] {
-			c.Logs.Heal(name, log)
+			c.Logs.Restore(name, log)
 		} else {
-			c.Logs.Cut(name, log)
+			c.Logs.CutOff(name, log, nelitest.LinkAll)
 		}
 	}
 }

@@ -384,8 +384,8 @@ var smallSentinelFaults = []smallFault{
 		id := w.posts.any()
 		for log := range w.logs {
 			if w.rnd.IntN(2) == 0 {
-				w.net.Cut(id, log)
-				w.later(func() { w.net.Heal(id, log) })
+				w.net.CutOff(id, log, nelitest.LinkAll)
+				w.later(func() { w.net.Restore(id, log) })
 			}
 		}
 	}},

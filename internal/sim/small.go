@@ -144,7 +144,7 @@ func (w *smallWorld) healAll() {
 	for log := range w.logs {
 		w.net.Start(log)
 		for _, p := range w.living() {
-			w.net.Heal(p.id, log)
+			w.net.Restore(p.id, log)
 			p.slow(0, 0)
 		}
 	}

@@ -3,6 +3,8 @@ package sim
 import (
 	"sync"
 	"time"
+
+	"github.com/goneli/neli/nelitest"
 )
 
 // smallFault is something that the adversary does to a process, to a log, or to all.
@@ -38,22 +40,18 @@ func (w *smallWorld) victim() *smallProc {
 	return ps[w.rnd.IntN(len(ps))]
 }
 
-// cutSmall cuts a process off from one log, or from all.
-func cutSmall(cut func(w *smallWorld, member string, log int), all bool) func(*smallWorld, *smallProc) {
+// cutSmall cuts a process's links to one log, or to all.
+func cutSmall(links nelitest.Link, all bool) func(*smallWorld, *smallProc) {
 	return func(w *smallWorld, p *smallProc) {
 		one := w.anyLog()
 		for log := range w.logs {
 			if all || log == one {
-				cut(w, p.id, log)
-				w.later(func() { w.net.Heal(p.id, log) })
+				w.net.CutOff(p.id, log, links)
+				w.later(func() { w.net.Restore(p.id, log) })
 			}
 		}
 	}
 }
-
-func bothWays(w *smallWorld, member string, log int)  { w.net.Cut(member, log) }
-func noAppends(w *smallWorld, member string, log int) { w.net.CutAppends(member, log) }
-func noReads(w *smallWorld, member string, log int)   { w.net.CutReads(member, log) }
 
 var smallFaults = []smallFault{
 	{"a log is down", func(w *smallWorld, _ *smallProc) {
@@ -72,18 +70,18 @@ var smallFaults = []smallFault{
 			w.net.Forget(log)
 		}
 	}},
-	{"cut off from a log", cutSmall(bothWays, false)},
-	{"cannot append to a log", cutSmall(noAppends, false)},
-	{"cannot read a log", cutSmall(noReads, false)},
-	{"cut off from all logs", cutSmall(bothWays, true)},
-	{"cannot append", cutSmall(noAppends, true)},
-	{"cannot read", cutSmall(noReads, true)},
+	{"cut off from a log", cutSmall(nelitest.LinkAll, false)},
+	{"cannot append to a log", cutSmall(nelitest.LinkAppends, false)},
+	{"cannot read a log", cutSmall(nelitest.LinkReads, false)},
+	{"cut off from all logs", cutSmall(nelitest.LinkAll, true)},
+	{"cannot append", cutSmall(nelitest.LinkAppends, true)},
+	{"cannot read", cutSmall(nelitest.LinkReads, true)},
 	{"reaches a minority", func(w *smallWorld, p *smallProc) {
 		first := w.anyLog()
 		for i := range w.logs/2 + 1 {
 			log := (first + i) % w.logs
-			w.net.Cut(p.id, log)
-			w.later(func() { w.net.Heal(p.id, log) })
+			w.net.CutOff(p.id, log, nelitest.LinkAll)
+			w.later(func() { w.net.Restore(p.id, log) })
 		}
 	}},
 	{"two halves, and one machine moves", func(w *smallWorld, _ *smallProc) {
@@ -138,9 +136,9 @@ func (w *smallWorld) halved(side uint32) func() {
 		for i, p := range w.living() {
 			for log := range w.logs {
 				if side>>i&1 == side>>log&1 {
-					w.net.Heal(p.id, log)
+					w.net.Restore(p.id, log)
 				} else {
-					w.net.Cut(p.id, log)
+					w.net.CutOff(p.id, log, nelitest.LinkAll)
 				}
 			}
 		}
