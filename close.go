@@ -50,7 +50,7 @@ func (n *Neli) Close() error {
 		n.state.CompareAndSwap(int32(StateLive), int32(StateClosing))
 		n.adjust(func(d *elector.Desired) { d.Closing = true })
 		close(n.closing)
-		if n.Partitions() == 0 {
+		if n.core.terms.Partitions() == 0 {
 			n.stop() // no broker was found yet: there is nothing to give up
 		}
 	})

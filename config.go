@@ -101,7 +101,7 @@ type Config struct {
 
 	// Observer makes this process watch the election without contending. Holder, Watch and Members
 	// work; Pulse, Background, Lead and StepDown return ErrObserver; no barrier is called. An
-	// observer joins no group, creates no topic, and writes only what Ask and CallMembers send, so
+	// observer joins no group, creates no topic, and writes only what Ask sends, so
 	// READ on LeaderTopic is the only right that it needs otherwise. Give it the members'
 	// LeaderGroupID, LeaderTopic, Roles, HeartbeatTimeout, MaxClockDrift, Logs and TokenBase.
 	// Exclusive mode only. Default: false.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -221,8 +220,8 @@ type Member struct {
 // Each process announces itself every five seconds; more than 25 processes together make five
 // announcements a second. A process that closes is removed at once. One that crashes or is cut off
 // is removed when three of its announcements are overdue (15 s). A process that has just started
-// knows all others after one announcement of each (5 s), or sooner with CallMembers. As with
-// Holder, the answer is about the past and has its age. In non-exclusive mode, and after Close, it
+// knows all others after one announcement of each (5 s). As with Holder, the answer is about the
+// past and has its age. In non-exclusive mode, and after Close, it
 // is nil.
 func (n *Neli) Members() []Member {
 	if n.core.elector == nil || n.ended() != nil {
@@ -238,36 +237,6 @@ func (n *Neli) Members() []Member {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	return ms
-}
-
-// CallMembers asks all members of the group to announce themselves, and returns nil once the call
-// is in the topic, where they read it. In a group of up to 20, Members then knows all of them
-// within a second. A larger group spreads its answers, 20 a second: of a hundred members, half are
-// known after two or three seconds. Members of a version that does not know the call announce
-// themselves as usual.
-//
-// It is for tools that have just started. Any process may call, including an observer. The call
-// needs WRITE on the topic. An observer without it goes on watching, and its call fails after
-// three seconds. If no broker can be reached the call waits: give ctx a deadline.
-//
-// Errors: ErrNoAnswer, if the log refuses the call; ErrClosed, or the error that ended this Neli;
-// the cause of ctx, with the log's last error. CallMembers needs exclusive mode. Do not call it
-// regularly: all members read each answer.
-func (n *Neli) CallMembers(ctx context.Context) error {
-	switch {
-	case ctx == nil:
-		return errors.New("neli: CallMembers: ctx is nil")
-	case n.core.elector == nil:
-		return errors.New("neli: CallMembers: needs Mode Exclusive")
-	}
-	err := n.ended()
-	if err == nil {
-		err = n.core.elector.Call(ctx)
-	}
-	if err = n.outcome(err); err != nil {
-		return n.set.secrets.Err(fmt.Errorf("neli: CallMembers: %w", err))
-	}
-	return nil
 }
 
 // JSON of the types above, for pages and programs in other languages: durations are seconds, a

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/inside"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
@@ -530,12 +531,12 @@ func TestStandings(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(6), func(c *cluster) {
 		o := c.Join("o", func(cfg *neli.Config) { cfg.Observer, cfg.Partitions = true, 2 })
 		require.Nil(c, o.Standings(), "no partitions yet")
-		require.Zero(c, o.Partitions())
+		require.Zero(c, inside.Partitions(o.Neli))
 		two := func(cfg *neli.Config) { open(cfg); cfg.Partitions, cfg.DisableRebalance = 2, true }
 		a := c.Work("a", two)
 		c.Pass(time.Second)
 		require.Equal(c, []string{"0 [0 2 4] unknown", "1 [1 3 5] unknown"}, say(o.Standings()))
-		require.Equal(c, 2, o.Partitions())
+		require.Equal(c, 2, inside.Partitions(o.Neli))
 		c.Leader(5, 2*silence)
 		c.Pass(time.Second)
 		require.Equal(c, []string{"0 [0 2 4] a", "1 [1 3 5] a"}, say(o.Standings()))
@@ -573,7 +574,7 @@ func TestAccessors(t *testing.T) {
 		require.Equal(c, 18*time.Second, cfg.HeartbeatTimeout)
 		require.Equal(c, 900*time.Millisecond, cfg.HeartbeatInterval)
 		require.Equal(c, 10*time.Second, cfg.DrainTimeout)
-		require.Equal(c, 3, a.Partitions())
+		require.Equal(c, 3, inside.Partitions(a.Neli))
 		require.Equal(c, neli.NonExclusive, cfg.Mode)
 		require.Equal(c, neli.NominationAssigned, cfg.Nomination)
 	})

@@ -253,10 +253,6 @@ func (n *Neli) State() State { return State(n.state.Load()) }
 // without KafkaConfig and LoginToken, which may hold secrets. Roles is R at the start.
 func (n *Neli) Config() Config { return n.set.config }
 
-// Partitions returns M, the number of partitions of the leader topic, or 0 until this process has
-// learnt it from a broker. Role j lives on partition j mod M.
-func (n *Neli) Partitions() int { return n.core.terms.Partitions() }
-
 // Await blocks until this Neli has stopped. It returns nil after Close, or the error that ended
 // this Neli.
 func (n *Neli) Await() error {

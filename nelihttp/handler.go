@@ -74,7 +74,7 @@ func Handler(n *neli.Neli, opts ...Option) http.Handler {
 	if n == nil {
 		panic("nelihttp: Handler: n is nil")
 	}
-	h := newState(n, opts...)
+	h := newState(member{n}, opts...)
 	if n.Config().Mode == neli.Exclusive {
 		h.feed.keep()
 	}

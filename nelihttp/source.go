@@ -5,9 +5,10 @@ import (
 	"iter"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/inside"
 )
 
-// source has the methods of *neli.Neli that the routes need.
+// source is what the routes need of a member.
 type source interface {
 	Config() neli.Config
 	State() neli.State
@@ -28,4 +29,9 @@ type source interface {
 	Transfer(ctx context.Context, role int, to string) error
 }
 
-var _ source = (*neli.Neli)(nil)
+// member is a Neli with the number of its partitions, which it does not show itself.
+type member struct{ *neli.Neli }
+
+func (m member) Partitions() int { return inside.Partitions(m.Neli) }
+
+var _ source = member{}

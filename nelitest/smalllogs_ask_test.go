@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/inside"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
@@ -30,7 +31,7 @@ func TestObserverThatMayNotWriteWatchesOn(t *testing.T) {
 		require.ErrorContains(g, err, "cannot WRITE topic "+onePerBroker)
 		require.InDelta(g, 3, time.Since(asked).Seconds(), 0.1, "no answer is waited for")
 		asked = time.Now()
-		require.ErrorIs(g, o.CallMembers(ctx), neli.ErrNoAnswer)
+		require.ErrorIs(g, inside.CallMembers(ctx, o.Neli), neli.ErrNoAnswer)
 		require.InDelta(g, 3, time.Since(asked).Seconds(), 0.1)
 		g.pass(3*smallT, true)
 		require.Equal(g, neli.StateLive, o.State())

@@ -142,12 +142,12 @@ func newRootWith(c *common) *cobra.Command {
 // program of neli watch --exec, it ignores the variables that the outer neli set: an inner neli run would
 // wait forever for the outer one's group, and watch's NELI_ROLES is a list of roles.
 func fromEnvironment(flags *pflag.FlagSet) error {
-	inside := inside()
+	nested := nested()
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := variable(f.Name)
 		value, ok := os.LookupEnv(name)
-		if f.Changed || !ok || f.Name == "help" || f.Name == "version" || inside && slices.Contains(told, name) {
+		if f.Changed || !ok || f.Name == "help" || f.Name == "version" || nested && slices.Contains(told, name) {
 			return
 		}
 		if err := errors.Join(flags.Set(f.Name, value), flags.SetAnnotation(f.Name, environment, nil)); err != nil {
@@ -166,8 +166,8 @@ func typed(f *pflag.Flag) bool {
 	return f.Changed && !ok
 }
 
-// inside reports whether another neli has started this process.
-func inside() bool {
+// nested reports whether another neli has started this process.
+func nested() bool {
 	_, ok := os.LookupEnv("NELI_TOKEN") // both verbs set it
 	return ok
 }

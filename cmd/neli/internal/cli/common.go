@@ -48,7 +48,7 @@ func (c *common) resolve(cmd *cobra.Command) (neli.Config, error) {
 	errs := []error{err}
 	switch {
 	case c.group != "":
-	case inside():
+	case nested():
 		errs = append(errs, errors.New(`--group is missing: NELI_GROUP does not count inside neli run and neli watch --exec; use --group "$NELI_GROUP"`))
 	default:
 		errs = append(errs, errors.New("--group (or NELI_GROUP) is missing"))

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/inside"
 	"github.com/goneli/neli/internal/sentinel"
 )
 
@@ -179,7 +180,7 @@ const (
 func callMembers(ctx context.Context, n *neli.Neli) (missing string) {
 	within, stop := context.WithTimeout(ctx, callWithin)
 	defer stop()
-	if err := n.CallMembers(within); err != nil {
+	if err := inside.CallMembers(within, n); err != nil {
 		return "the members could not be asked (" + tidy(err.Error()) + ")"
 	}
 	began := time.Now()

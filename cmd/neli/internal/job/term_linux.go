@@ -14,6 +14,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/cmd/neli/internal/guard"
+	"github.com/goneli/neli/internal/inside"
 )
 
 // term is the command's run under one leadership.
@@ -177,7 +178,7 @@ func environment(base []string, n *neli.Neli, topic string, l neli.Leadership) [
 	own := []string{
 		"NELI_TOKEN=" + strconv.FormatInt(l.Token, 10),
 		"NELI_ROLE=" + strconv.Itoa(l.Role),
-		"NELI_PARTITION=" + strconv.Itoa(l.Role%n.Partitions()),
+		"NELI_PARTITION=" + strconv.Itoa(l.Role%inside.Partitions(n)),
 		"NELI_GROUP=" + n.Config().LeaderGroupID,
 		"NELI_TOPIC=" + topic,
 		"NELI_MEMBER=" + member,

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/inside"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
@@ -28,7 +29,7 @@ func TestCallMembers(t *testing.T) {
 				require.Empty(c, o.Members(), "or the test shows nothing")
 				ctx, stop := context.WithTimeout(context.Background(), time.Second)
 				defer stop()
-				require.NoError(c, o.CallMembers(ctx))
+				require.NoError(c, inside.CallMembers(ctx, o.Neli))
 				c.Pass(time.Second)
 				require.Equal(c, []string{"a", "b"}, names(o.Members()))
 				require.Equal(c, []string{"a", "b"}, names(a.Members()))
@@ -38,7 +39,7 @@ func TestCallMembers(t *testing.T) {
 				c.Pass(100 * time.Millisecond)
 				wait, end := context.WithTimeout(context.Background(), 5*time.Second)
 				defer end()
-				err := r.CallMembers(wait)
+				err := inside.CallMembers(wait, r.Neli)
 				require.ErrorIs(c, err, neli.ErrNoAnswer)
 				require.NoError(c, wait.Err())
 				require.ErrorContains(c, err, "not authorized")
@@ -46,11 +47,11 @@ func TestCallMembers(t *testing.T) {
 
 				over, cancel := context.WithCancel(context.Background())
 				cancel()
-				require.ErrorIs(c, c.Join("late", observer).CallMembers(over), context.Canceled)
+				require.ErrorIs(c, inside.CallMembers(over, c.Join("late", observer).Neli), context.Canceled)
 				require.NoError(c, o.Close())
-				require.ErrorIs(c, o.CallMembers(context.Background()), neli.ErrClosed)
+				require.ErrorIs(c, inside.CallMembers(context.Background(), o.Neli), neli.ErrClosed)
 				var none context.Context
-				require.ErrorContains(c, o.CallMembers(none), "ctx is nil")
+				require.ErrorContains(c, inside.CallMembers(none, o.Neli), "ctx is nil")
 			})
 		})
 	}
