@@ -14,13 +14,13 @@ type KafkaConfigMap = kafka.ConfigMap
 
 // Config configures a Neli. The zero value contends for one exclusive role against a broker on
 // localhost:9092; all processes with the same binary name form the group.
+//
+// The fields stand in five sections: who contends, from LeaderGroupID on; what is led, from Mode on;
+// how long it lasts, from HeartbeatTimeout on; Kafka, from KafkaConfig on; operations, from Requests
+// on. docs/guide.md#what-works-in-which-mode has a table of the fields and calls that a mode ignores or
+// refuses. New refuses what does not fit.
 type Config struct {
-	// KafkaConfig is passed to the Kafka clients: bootstrap.servers, security, timeouts,
-	// group.instance.id, partition.assignment.strategy, group.protocol and so on. The library adds
-	// timeouts tuned for brokers that fall silent; your own values win. Properties that the
-	// protocol depends on (acks, group.id, auto.offset.reset, enable.auto.commit and a few more)
-	// are refused. Secrets in it are never logged. Default: bootstrap.servers=localhost:9092.
-	KafkaConfig KafkaConfigMap
+	// Who contends, and who is preferred.
 
 	// LeaderGroupID names the group of processes that contend with each other. It is also the name
 	// of the consumer group where one is used. Groups with different names may share a topic in
@@ -29,30 +29,25 @@ type Config struct {
 	// would elect one leader between them.
 	LeaderGroupID string
 
-	// LeaderTopic is the topic that carries the election. 1 to 249 of a–z, A–Z, 0–9, '.', '_' and
-	// '-'. Default: LeaderGroupID + ".neli".
-	LeaderTopic string
-
-	// DisableTopicCreation leaves it to you to create LeaderTopic. Nobody leads until it exists.
-	// Default: false; a missing topic is created.
-	DisableTopicCreation bool
-
 	// Name identifies this process to people, in logs and in the topic. It need not be unique. At
 	// most 256 bytes of UTF-8. Default: {host}_{pid}_{time}.
 	Name string
 
-	// Mode is Exclusive or NonExclusive. All members of a group must use the same one. Default:
-	// Exclusive.
-	Mode Mode
+	// Observer makes this process watch the election without contending. Holder, Watch and Members
+	// work; Pulse, Background, Lead and StepDown return ErrObserver; no barrier is called. An
+	// observer joins no group, creates no topic, and writes only what Ask sends, so READ on
+	// LeaderTopic is the only right that it needs otherwise. Give it the members' LeaderGroupID,
+	// LeaderTopic, Roles, HeartbeatTimeout, MaxClockDrift, Logs and TokenBase. Default: false.
+	Observer bool
 
-	// Nomination says which processes may claim a role in exclusive mode: NominationOpen or NominationAssigned.
-	// Non-exclusive mode ignores it. All members of a group must use the same one. Default: NominationOpen.
+	// Nomination says which processes may claim a role: NominationOpen or NominationAssigned. All
+	// members of a group must use the same one. Default: NominationOpen.
 	Nomination Nomination
 
 	// Priority ranks this process as a leader: among the healthy members, those with the highest
 	// priority lead. Members with a lower priority claim the roles that are left vacant, and hand
-	// them over once a member with a higher priority has been present for 15 s. Open nomination
-	// only. Between −1,000,000 and 1,000,000. Default: 0.
+	// them over once a member with a higher priority has been present for 15 s. Between −1,000,000
+	// and 1,000,000. Default: 0.
 	Priority int
 
 	// Preference replaces Priority where the ranking depends on the role. It returns how much
@@ -63,15 +58,14 @@ type Config struct {
 	// only. If two members disagree, roles may move back and forth (each at most once in 30 s);
 	// safety is not affected. The library calls it once for each role and member, when the member is
 	// first heard, on a goroutine of its own. Until it has returned, the member is not preferred; after
-	// five seconds a warning is logged. Close waits for a call in progress. Open nomination only.
-	// Default: none.
+	// five seconds a warning is logged. Close waits for a call in progress. Default: none.
 	Preference func(m Member, role int) int
 
 	// DisableRebalance lets a leader keep its roles for as long as it lives and is healthy. By
 	// default a leader with more roles than its share hands over the surplus in batches, and hands
 	// over any role for which another member is preferred. It hands over only to members that have
 	// been present and healthy for 15 s, moves a role at most once in 30 s, and tolerates a
-	// difference of a tenth. Open nomination only. Default: false.
+	// difference of a tenth. Default: false.
 	DisableRebalance bool
 
 	// Healthy checks whether this process should lead; nil means yes. The library calls it about
@@ -82,73 +76,21 @@ type Config struct {
 	// can take over. Close waits for a call in progress. Default: always healthy.
 	Healthy func() error
 
-	// Requests decides on requests from other processes (Ask, and the commands neli transfer and
-	// neli step-down). If it returns nil, this process does what Transfer or StepDown do. If it
-	// returns an error, the process keeps its roles, and the error's text goes to the requester
-	// through the topic: put no secrets in it.
-	//
-	// The library calls it only for roles that this process leads, for one request at a time, at
-	// most once a second on average and in bursts of at most four, on a goroutine of its own. That
-	// goroutine carries out an accepted request before it takes the next one. Excess requests are
-	// dropped; requesters retry for 30 s and then report that there was no answer, and so they do while
-	// a call has not returned, which is logged at two thirds of MaxPulseInterval. Close waits for a call
-	// in progress.
-	//
-	// Nothing in a request is authenticated, including the requester's name: accept only what any
-	// principal that can write to the topic may ask. Exclusive mode only. Default: none; all
-	// requests are refused.
-	Requests func(Request) error
+	// What is led.
 
-	// Observer makes this process watch the election without contending. Holder, Watch and Members
-	// work; Pulse, Background, Lead and StepDown return ErrObserver; no barrier is called. An
-	// observer joins no group, creates no topic, and writes only what Ask sends, so
-	// READ on LeaderTopic is the only right that it needs otherwise. Give it the members'
-	// LeaderGroupID, LeaderTopic, Roles, HeartbeatTimeout, MaxClockDrift, Logs and TokenBase.
-	// Exclusive mode only. Default: false.
-	Observer bool
+	// Mode is Exclusive or NonExclusive. All members of a group must use the same one. Default:
+	// Exclusive.
+	Mode Mode
 
-	// Roles is R, the number of roles; they are numbered from 0. Role j lives on partition j mod
-	// M. In exclusive mode each role has its own leader and token, and one beat renews all roles
-	// that a process leads on a partition. In non-exclusive mode all roles of a partition are led
-	// together. Processes may have different values of R for a while: each leads only the roles
-	// that it knows. SetRoles changes R at run time. At most 1,000,000.
-	//
-	// Measured with a broker and three members on two cores, with HeartbeatTimeout 5 s: up to 250,000
-	// roles no step of a member took longer than a fiftieth of HeartbeatTimeout (Stats.Steps); with
-	// 500,000 one step in two runs did. With a million one step in a thousand takes longer, because it
-	// waits for a processor, up to 0.5 s, so let HeartbeatTimeout be 5 s or more. All of the million
-	// are led evenly 6 s after the start and 5 s after a crash, and are led 1 s after a clean restart,
-	// also beside two busy processes. With twenty members on two cores a million roles are led 7 to 8 s
-	// after the start and evenly after up to 35 s, led 7 s after a crash of five, and 3 to 5 s after a
-	// clean restart of all; one step in four hundred waits for longer than a fiftieth, up to 2.5 s.
-	// Give so many members more processors, or fewer roles. A member that leads a third of a million
-	// roles has 55 MB live on Go's heap and up to 220 MB resident. Default: 1.
+	// Roles is R, the number of roles; they are numbered from 0. Role j lives on partition j mod M.
+	// In exclusive mode each role has its own leader and token, and one beat renews all roles that a
+	// process leads on a partition. In non-exclusive mode all roles of a partition are led together.
+	// Processes may have different values of R for a while: each leads only the roles that it knows.
+	// SetRoles changes R at run time. At most 1,000,000; docs/tuning.md#many-roles says what so many
+	// need. Default: 1.
 	Roles int
 
-	// Partitions is M, the number of partitions with which a missing topic is created. An existing
-	// topic keeps its number. At most 10,000. Default: 1.
-	Partitions int
-
-	// Logs, 3 or 5, runs the election on a majority of that many logs instead of on one replicated
-	// log. Each log is a partition with a single replica, on a broker of its own, and in a rack of
-	// its own where there are racks. A broker may then crash without ending any term, with a T as
-	// short as 500 ms; the one replicated log stalls for seconds in that case.
-	//
-	// This has costs. Monitoring complains about partitions with one replica. A broker that loses
-	// its disk comes back with an empty log and does not report it. Tokens are ballots (see
-	// kafka.SmallLogs): they ascend only while the wall clocks of all members agree within half of
-	// HeartbeatTimeout. Exclusivity does not depend on that. docs/tuning.md says when to use Logs.
-	//
-	// The topic's name is LeaderTopic followed by Logs, HeartbeatTimeout and MaxClockDrift
-	// ("app.neli.logs-3.t-500ms.rho-0.0005"). Members that differ in one of these use different
-	// topics and would lead side by side, so change them only after all members have been stopped
-	// for HeartbeatTimeout. A missing topic is created; ErrTopicPlacement says what is wrong with
-	// an existing one. Do not reassign its partitions while members live.
-	//
-	// Exclusive mode and Open nomination only. Cannot be combined with Partitions, nor with a
-	// Provider that implements kafka.SmallLogs. Default: 0, one log with the topic's replication;
-	// 1 means the same.
-	Logs int
+	// How long leadership lasts without evidence, and how long the application may take.
 
 	// HeartbeatTimeout is T: leadership lasts until its newest evidence is this old.
 	//
@@ -180,55 +122,23 @@ type Config struct {
 	MaxPulseInterval time.Duration
 
 	// DrainTimeout limits how long the application may take to finish after LeaderRevoked while
-	// its successor waits. Exclusive mode only. At most 24 h. Default: 10 s.
+	// its successor waits. At most 24 h. Default: 10 s.
 	DrainTimeout time.Duration
-
-	// GroupsOnTopic is the number of groups that share the topic in non-exclusive mode. The
-	// broadcasts of any group keep all partitions alive, so each group may send less often. At most
-	// 1,000. Default: 1.
-	GroupsOnTopic int
-
-	// TokenBase is added to every fencing token that this process returns: Token, Term.Token,
-	// Leadership.Token, Holder.Token. On one replicated log tokens are offsets: they start again
-	// from 0 when the leader topic is created anew or moved to another cluster, and they may go
-	// back when it is given more partitions while all members are stopped, since roles then move to
-	// other logs. A resource that remembers the highest token would refuse the rightful leader from
-	// then on. In each of these cases raise TokenBase above the highest token ever returned, before
-	// the first member starts. All members of a group must use the same value. Exclusive mode only.
-	// Between 0 and 2^62. Default: 0.
-	TokenBase int64
 
 	// MaxClockDrift is ρ: the largest rate error, as a fraction, of the hardware clock of any
 	// member (CLOCK_MONOTONIC_RAW on Linux, the monotonic clock elsewhere). Corrections by a time
 	// daemon do not count, and clocks need not be synchronised. All members of a group must use
-	// the same value. Exclusive mode only. At most 0.2. Default: 0.0005 (500 ppm).
+	// the same value. At most 0.2. Default: 0.0005 (500 ppm).
 	MaxClockDrift float64
 
-	// Sentinel is the path of the socket of a sentinel on this machine (RunSentinel, or the
-	// command neli sentinel). When this process dies, the sentinel proves it by a pidfd and
-	// releases its roles: another process leads within round trips instead of after
-	// HeartbeatTimeout.
-	//
-	// A sentinel that is missing or refuses is never fatal. A crash then costs HeartbeatTimeout,
-	// as Stats.Sentinel and a warning report. Only the sentinel's user and root may be able to
-	// write to the socket's directory, and to those above it unless the sentinel is of this
-	// process's user or root. Linux 5.3 or later; refused elsewhere. Exclusive mode only.
-	// Little is gained with Assigned nomination, because the group has to drop the dead process
-	// first. An observer ignores it. docs/sentinel.md says when to use it. Default:
-	// $NELI_SENTINEL, which non-exclusive mode ignores.
-	Sentinel string
+	// Kafka: the client, the log-in and the topic.
 
-	// Logger receives changes of leadership at Info, trouble at Warn, the error that ends this Neli
-	// and contradictions between members at Error, and protocol detail at Debug. Messages are
-	// constant; the data is in attributes, and every line has group and name (docs/runbook.md lists
-	// them).
-	//
-	// The handler is called on a goroutine of its own, one line at a time, in order: nothing in this
-	// library waits for it but Close. If it blocks, up to 1,024 lines wait for it and later ones are
-	// dropped; if it panics, the line is lost. Stats counts both, and a line reports them. Lines have
-	// the time of what they report. Those of the last instant are lost if the process ends without
-	// Close. Default: discard everything, including the warning that no broker was reached.
-	Logger *slog.Logger
+	// KafkaConfig is passed to the Kafka clients: bootstrap.servers, security, timeouts,
+	// group.instance.id, partition.assignment.strategy, group.protocol and so on. The library adds
+	// timeouts tuned for brokers that fall silent; your own values win. Properties that the
+	// protocol depends on (acks, group.id, auto.offset.reset, enable.auto.commit and a few more)
+	// are refused. Secrets in it are never logged. Default: bootstrap.servers=localhost:9092.
+	KafkaConfig KafkaConfigMap
 
 	// LoginToken supplies tokens for SASL/OAUTHBEARER where the properties sasl.oauthbearer.* cannot
 	// (docs/security.md). It returns a token and when that expires. The library asks for the next
@@ -247,4 +157,90 @@ type Config struct {
 	// of the binary. Module github.com/goneli/neli/franz has a Provider in pure Go
 	// (docs/clients.md).
 	Provider kafka.Provider
+
+	// LeaderTopic is the topic that carries the election. 1 to 249 of a–z, A–Z, 0–9, '.', '_' and
+	// '-'. Default: LeaderGroupID + ".neli".
+	LeaderTopic string
+
+	// DisableTopicCreation leaves it to you to create LeaderTopic. Nobody leads until it exists.
+	// Default: false; a missing topic is created.
+	DisableTopicCreation bool
+
+	// Partitions is M, the number of partitions with which a missing topic is created. An existing
+	// topic keeps its number. At most 10,000. Default: 1.
+	Partitions int
+
+	// Logs, 3 or 5, runs the election on a majority of that many logs instead of on one replicated
+	// log. Each log is a partition with a single replica, on a broker of its own, and in a rack of
+	// its own where there are racks. A broker may then crash without ending any term.
+	//
+	// This has costs: monitoring complains about partitions with one replica, and tokens are ballots
+	// (see kafka.SmallLogs), which ascend only while the wall clocks of all members agree within half
+	// of HeartbeatTimeout. Exclusivity does not depend on that. docs/tuning.md says when to use Logs.
+	//
+	// The topic's name is LeaderTopic followed by Logs, HeartbeatTimeout and MaxClockDrift
+	// ("app.neli.logs-3.t-500ms.rho-0.0005"). Members that differ in one of these use different
+	// topics and would lead side by side, so change them only after all members have been stopped
+	// for HeartbeatTimeout. A missing topic is created; ErrTopicPlacement says what is wrong with
+	// an existing one. Do not reassign its partitions while members live.
+	//
+	// Logs cannot be combined with Partitions, nor with a Provider that implements kafka.SmallLogs.
+	// Default: 0, one log with the topic's replication; 1 means the same.
+	Logs int
+
+	// GroupsOnTopic is the number of non-exclusive groups that share the topic. The broadcasts of any
+	// group keep all partitions alive, so each group may send less often. At most 1,000. Default: 1.
+	GroupsOnTopic int
+
+	// Operations: what people ask for, watch and repair.
+
+	// Requests decides on requests from other processes (Ask, and the commands neli transfer and
+	// neli step-down). If it returns nil, this process does what Transfer or StepDown do. If it
+	// returns an error, the process keeps its roles, and the error's text goes to the requester
+	// through the topic: put no secrets in it.
+	//
+	// The library calls it only for roles that this process leads, for one request at a time, at
+	// most once a second on average and in bursts of at most four, on a goroutine of its own. That
+	// goroutine carries out an accepted request before it takes the next one. Excess requests are
+	// dropped; requesters retry for 30 s and then report that there was no answer, and so they do while
+	// a call has not returned, which is logged at two thirds of MaxPulseInterval. Close waits for a call
+	// in progress.
+	//
+	// Nothing in a request is authenticated, including the requester's name: accept only what any
+	// principal that can write to the topic may ask. Default: none; all requests are refused.
+	Requests func(Request) error
+
+	// Sentinel is the path of the socket of a sentinel on this machine (RunSentinel, or the
+	// command neli sentinel). When this process dies, the sentinel proves it by a pidfd and
+	// releases its roles: another process leads within round trips instead of after
+	// HeartbeatTimeout.
+	//
+	// A sentinel that is missing or refuses is never fatal. A crash then costs HeartbeatTimeout,
+	// as Stats.Sentinel and a warning report. Only the sentinel's user and root may be able to
+	// write to the socket's directory, and to those above it unless the sentinel is of this
+	// process's user or root. Linux 5.3 or later; refused elsewhere. docs/sentinel.md says when to
+	// use it. Default: $NELI_SENTINEL.
+	Sentinel string
+
+	// TokenBase is added to every fencing token that this process returns: Token, Term.Token,
+	// Leadership.Token, Holder.Token. On one replicated log tokens are offsets: they start again
+	// from 0 when the leader topic is created anew or moved to another cluster, and they may go
+	// back when it is given more partitions while all members are stopped, since roles then move to
+	// other logs. A resource that remembers the highest token would refuse the rightful leader from
+	// then on. In each of these cases raise TokenBase above the highest token ever returned, before
+	// the first member starts. All members of a group must use the same value. Between 0 and 2^62.
+	// Default: 0.
+	TokenBase int64
+
+	// Logger receives changes of leadership at Info, trouble at Warn, the error that ends this Neli
+	// and contradictions between members at Error, and protocol detail at Debug. Messages are
+	// constant; the data is in attributes, and every line has group and name (docs/runbook.md lists
+	// them).
+	//
+	// The handler is called on a goroutine of its own, one line at a time, in order: nothing in this
+	// library waits for it but Close. If it blocks, up to 1,024 lines wait for it and later ones are
+	// dropped; if it panics, the line is lost. Stats counts both, and a line reports them. Lines have
+	// the time of what they report. Those of the last instant are lost if the process ends without
+	// Close. Default: discard everything, including the warning that no broker was reached.
+	Logger *slog.Logger
 }
