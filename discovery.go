@@ -91,8 +91,7 @@ func (s Standing) Roles() iter.Seq[int] { return slices.Values(s.roles) }
 // leadership or a fencing token.
 //
 // A process that has just started knows nothing until it has read a snapshot: within round trips,
-// if any other process is there. Any process may ask, whether it contends or not. In non-exclusive
-// mode ok is false.
+// if any other process is there. Any process may ask, whether it contends or not.
 func (n *Neli) Holder(role int) (h Holder, ok bool) {
 	if n.core.elector == nil || n.ended() != nil || role < 0 || role >= int(n.roles.Load()) {
 		return Holder{}, false
@@ -131,8 +130,7 @@ func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 // changes less often, ten microseconds apart for each of them.
 //
 // The sequence ends with ctx (if that is not nil), with Close, and when this Neli fails (Await
-// returns why). It uses no goroutine, so leaving the loop early leaks nothing. In non-exclusive
-// mode it ends at once.
+// returns why). It uses no goroutine, so leaving the loop early leaks nothing.
 func (n *Neli) Watch(ctx context.Context) iter.Seq[Standing] {
 	return func(yield func(Standing) bool) {
 		if n.core.elector == nil {
@@ -182,8 +180,8 @@ func (n *Neli) standing(of elector.Standing, now clock.Instant) Standing {
 // milliseconds for a million roles. It looks at 4,096 roles at a time, so that it does not delay
 // this process's records. With more roles, each Standing says what was true at some instant of the
 // call, which need not be the same for all, and it may be HeartbeatTimeout/50 older, since calls
-// within that time share one look. To follow changes use Watch. It returns nil in non-exclusive
-// mode, until the partitions are known, and once this Neli is closing or has ended.
+// within that time share one look. To follow changes use Watch. It returns nil until the
+// partitions are known, and once this Neli is closing or has ended.
 func (n *Neli) Standings() []Standing {
 	if n.core.elector == nil || n.State() != StateLive || n.ended() != nil {
 		return nil
@@ -221,8 +219,7 @@ type Member struct {
 // announcements a second. A process that closes is removed at once. One that crashes or is cut off
 // is removed when three of its announcements are overdue (15 s). A process that has just started
 // knows all others after one announcement of each (5 s). As with Holder, the answer is about the
-// past and has its age. In non-exclusive mode, and after Close, it
-// is nil.
+// past and has its age. After Close it is nil.
 func (n *Neli) Members() []Member {
 	if n.core.elector == nil || n.ended() != nil {
 		return nil

@@ -15,7 +15,8 @@ import (
 )
 
 // Neli contends for leadership on behalf of this process, from New until Close. Its methods may be
-// called concurrently, except as Barrier says.
+// called concurrently, except as Barrier says. docs/guide.md#what-works-in-which-mode says what each
+// mode lacks.
 type Neli struct {
 	// Everything that several goroutines share is here. The fields form groups; a comment names the
 	// guard of each group.
@@ -174,8 +175,7 @@ func (n *Neli) IsLeaderOf(role int) bool {
 
 // Token returns the fencing token of role if this process leads it at this instant. Tokens of a
 // role strictly increase over successive leaders. Pass the token to every resource that the work
-// changes, and let the resource refuse tokens lower than the highest it has seen. Non-exclusive
-// mode has no tokens: ok is false.
+// changes, and let the resource refuse tokens lower than the highest it has seen.
 func (n *Neli) Token(role int) (token int64, ok bool) {
 	_, token, ok = n.term(role)
 	if !ok || token == noToken {

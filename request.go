@@ -53,9 +53,8 @@ type Request struct {
 // in the term in which the holder has read it. In rare cases the holder's application gets a
 // request twice. A holder of a version without requests refuses or does not answer.
 //
-// Ask needs exclusive mode, and a holder with Open nomination unless StepDown is set. A Neli can
-// have at most 16 requests in progress. Like Transfer, Ask must not be called from a barrier or
-// task.
+// A Neli can have at most 16 requests in progress. Like Transfer, Ask must not be called from a
+// barrier or task.
 func (n *Neli) Ask(ctx context.Context, r Request) error {
 	if err := n.checkRequest(ctx, r); err != nil {
 		return err

@@ -12,24 +12,23 @@ import (
 )
 
 // Stats are this process's counters since New, and its state at the instant of the call. Counters
-// never decrease. A field that only one mode knows is zero in the other mode. Role counts cover
-// all roles below R.
+// never decrease. Role counts cover all roles below R. docs/guide.md#what-works-in-which-mode lists the
+// fields that are zero in non-exclusive mode.
 //
 // A follower that is cut off reads nothing and reports every role as vacant: look at CutOff, and
 // compare several processes, before you trust Vacant of one.
 type Stats struct {
 	Records   uint64 `json:"records"`   // all records read
-	Foreign   uint64 `json:"foreign"`   // skipped records of other groups and topics. Exclusive mode
-	Newer     uint64 `json:"newer"`     // skipped records of newer versions of this library. Exclusive mode
-	Malformed uint64 `json:"malformed"` // skipped records that cannot be read. Exclusive mode
+	Foreign   uint64 `json:"foreign"`   // skipped records of other groups and topics
+	Newer     uint64 `json:"newer"`     // skipped records of newer versions of this library
+	Malformed uint64 `json:"malformed"` // skipped records that cannot be read
 	// LogResets is how often this process lost its place in the log of a partition and started
 	// again with it: the log went back or contradicted what had been read, its head was deleted
-	// before it was read, or its client was replaced. Exclusive mode.
+	// before it was read, or its client was replaced.
 	LogResets uint64 `json:"log_resets"`
 	// Contradictions is how often this process found that another process has computed a different
 	// state from the same log, which should never happen. All processes then compare their states,
 	// and a process that differs from the majority starts again. The log names the process.
-	// Exclusive mode.
 	Contradictions uint64 `json:"contradictions"`
 	// ReadersReplaced is how often a client that reads a log, or is a member of a consumer group,
 	// was replaced because it had stood still for HeartbeatTimeout (at least five seconds): the
@@ -62,7 +61,6 @@ type Stats struct {
 
 	// RequestsAccepted counts requests of other processes that Config.Requests accepted.
 	// RequestsRefused counts those that it refused, and those refused without calling it.
-	// Exclusive mode.
 	RequestsAccepted uint64 `json:"requests_accepted"`
 	RequestsRefused  uint64 `json:"requests_refused"`
 
@@ -75,16 +73,16 @@ type Stats struct {
 
 	// RoundTrips is how long this process's records took from being handed to the client until
 	// they were read back. A record that took longer than HeartbeatTimeout counts as
-	// HeartbeatTimeout. Exclusive mode.
+	// HeartbeatTimeout.
 	RoundTrips Timing `json:"round_trips"`
 	// Drains is how long the application took from LeaderRevoked until it had finished or
 	// DrainTimeout was over: one value for all roles of a partition that are handed to one
-	// successor together. Exclusive mode.
+	// successor together.
 	Drains Timing `json:"drains"`
 	// Steps is how long each step of the election took, such as handling a record or looking at
 	// 4,096 roles for Standings. During a step this process reads and appends nothing. No step
 	// should take longer than a fiftieth of HeartbeatTimeout; if steps do, there are too many roles
-	// for HeartbeatTimeout and this machine, or the machine is overloaded. Exclusive mode.
+	// for HeartbeatTimeout and this machine, or the machine is overloaded.
 	Steps Timing `json:"steps"`
 	// Vacancies is how long roles had no leader, one value for each role that has one again: from
 	// the Release to the next Claim at a hand-over; from the last evidence of the former holder to
@@ -95,18 +93,17 @@ type Stats struct {
 	// Time that this process cannot know does not count: in which it was suspended, or its own
 	// records did not come back (CutOff). If the log itself stood still, as in an outage of the
 	// broker, the time counts afterwards from the end of the holder's lease on, less up to
-	// HeartbeatTimeout. An observer, which writes nothing, counts what it reports as StatusVacant. Exclusive
-	// mode.
+	// HeartbeatTimeout. An observer, which writes nothing, counts what it reports as StatusVacant.
 	Vacancies  Timing  `json:"vacancies"`
 	Leaderless float64 `json:"leaderless"`
 	// LeaderSilence is for how long there has been no sign of a leader of the role for which that is
 	// longest: since the newest evidence of its holder, if two heartbeats are missing, or since its
-	// Release. It is 0 if all leaders were heard, and while CutOff is not 0. Exclusive mode.
+	// Release. It is 0 if all leaders were heard, and while CutOff is not 0.
 	LeaderSilence time.Duration `json:"leader_silence"`
 	// CutOff is for how long this process has read nothing although it should have, since its own
 	// records do not come back: its broker or its network is down, and it cannot know who leads.
 	// 0 while it reads; observers, which write nothing, have 0. With small logs it is for how long
-	// most of them were not heard, and observers have it, too. Exclusive mode.
+	// most of them were not heard, and observers have it, too.
 	CutOff time.Duration `json:"cut_off"`
 
 	// Roles is R, as this process has it.
@@ -114,7 +111,6 @@ type Stats struct {
 	// Led is how many roles this process leads at this instant.
 	Led int `json:"led"`
 	// Held and Vacant are the numbers of roles with that Status; the rest of Roles are StatusUnknown.
-	// Exclusive mode.
 	Held   int `json:"held"`
 	Vacant int `json:"vacant"`
 	// EvidenceAge is the greatest age of V among the partitions on which this process holds a
@@ -124,7 +120,7 @@ type Stats struct {
 	EvidenceAge time.Duration `json:"evidence_age"`
 	// ClaimsWithheld is for how long this process has claimed nothing, though roles were vacant, because
 	// its own records take a quarter of HeartbeatTimeout or longer to come back; 0 if that is not
-	// so. It is a round trip after a start. If it lasts, raise HeartbeatTimeout. Exclusive mode.
+	// so. It is a round trip after a start. If it lasts, raise HeartbeatTimeout.
 	ClaimsWithheld time.Duration `json:"claims_withheld"`
 	// RecordAge is how long ago this process last read a record, or called New if it has read
 	// none.

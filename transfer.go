@@ -31,8 +31,7 @@ import (
 //     leads, or none does yet;
 //   - ErrClosed, or the error that ended this Neli; the cause of ctx, whose end does not stop the hand-over.
 //
-// Transfer needs exclusive mode and Open nomination; with Assigned the group decides who may
-// claim. It takes at most that wait, a DrainTimeout and two HeartbeatTimeouts.
+// Transfer takes at most that wait, a DrainTimeout and two HeartbeatTimeouts.
 //
 // It must not be called from a barrier or task. A function of Lead that calls it for its own role
 // must pass its own context, which ends when the function is to return. With another context the
@@ -72,7 +71,7 @@ const stepDownFor = 10 * time.Second
 //
 // The error is ErrClosed, or the error that ended this Neli, ErrObserver for an observer, or the
 // cause of ctx. The end of ctx does not undo the call, nor does it shorten the time without claims.
-// StepDown needs exclusive mode. It takes at most DrainTimeout and the wait for a successor (as long
+// StepDown takes at most DrainTimeout and the wait for a successor (as long
 // as Close's). If the log does not answer, it stops waiting after three more seconds; a claim of
 // this process that arrives after that is given up at once.
 //
