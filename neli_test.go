@@ -452,7 +452,9 @@ func TestGroupsShareATopic(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		for _, g := range []string{"g", "h"} {
 			for _, name := range []string{g + "1", g + "2"} {
-				c.Work(name, func(cfg *neli.Config) { cfg.LeaderGroupID, cfg.LeaderTopic, cfg.Nomination = g, "shared", neli.NominationOpen })
+				c.Work(name, func(cfg *neli.Config) {
+					cfg.LeaderGroupID, cfg.LeaderTopic, cfg.Nomination = g, "shared", neli.NominationOpen
+				})
 			}
 		}
 		leads := func(a, b string) bool { return c.Members[a].IsLeader() != c.Members[b].IsLeader() }

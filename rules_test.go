@@ -218,7 +218,7 @@ var simulatorRules = []mutation.Mutant{
 		Old: "case f.held && !f.ours && f.by == to:", New: "case f.held && !f.ours:", Want: `and it does not`},
 
 	{Rule: "a process that refuses a request keeps its roles", File: "request.go",
-		Old: "if err := n.decide(r); err != nil {", New: "if err := n.decide(r); err != nil && r.By == \"\" {",
+		Old: "if err := n.decide(r); err != nil {", New: "if err := n.decide(r); err != nil && r.RequesterID == \"\" {",
 		Want: `gives something up though nobody let it`},
 
 	// Observers, and what they report of holders.
