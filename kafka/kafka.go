@@ -30,7 +30,7 @@ import (
 // Errors with a meaning wrap one of those below (ErrUnknownTopic and so on), for errors.Is; their
 // text has the operation and the client's own message. All other errors are temporary: they are
 // logged, and the operation is tried again. Package nelitest/providertest tests what is said
-// here and below, except EpochKeeper, Identifier, LoginProvider, Prober, ErrAdvertised, ErrClientFatal,
+// here and below, except ClusterDescriber, EpochKeeper, LoginProvider, Prober, ErrAdvertised, ErrClientFatal,
 // ErrTimestamp, ErrUnreadable and ErrUnserved.
 type Provider interface {
 	Producer(props map[string]string, log *slog.Logger) (Producer, error)

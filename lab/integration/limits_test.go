@@ -33,7 +33,7 @@ func TestBrokerWithTooManyConnections(t *testing.T) {
 			var members []*hostileMember
 			for name, provider := range clients {
 				cfg, log := hostileConfig(cluster.Bootstrap(), "crowded-"+name, func(c *neli.Config) {
-					c.Nomination, c.Provider = neli.Open, provider()
+					c.Nomination, c.Provider = neli.NominationOpen, provider()
 				})
 				members = append(members, hostileStart(t, cfg, log))
 			}
