@@ -121,7 +121,7 @@ func TestPageNamesAllThatLedBeforeAnOutage(t *testing.T) {
 		page := nelihttp.Handler(a.Neli)
 		c.Crash(b)
 		c.Pass(4 * time.Second)
-		c.Broker.CutOff("a", nelitest.All)
+		c.Broker.CutOff("a", nelitest.LinkAll)
 		c.Pass(6 * time.Second)
 		headline, _ := visit(c, page)
 		require.Regexp(c, `^this process has read nothing for \d.\d s; before that, a and b led$`, headline)

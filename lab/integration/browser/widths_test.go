@@ -53,12 +53,12 @@ func troubles(t *testing.T, browser context.Context) {
 	require.Eventually(t, func() bool { return len(a.Members()) == 2 }, patience, 10*time.Millisecond)
 	a.transfer(t, 3, "10.0.0.8:8080")
 	a.transfer(t, 4, "10.0.0.8:8080")
-	broker.CutOff("10.0.0.9:8080", nelitest.All)
+	broker.CutOff("10.0.0.9:8080", nelitest.LinkAll)
 	first := join(t, broker, "10.0.0.9:8080", slow)
 	onAllScreens(t, browser, "first", first.url, `document.querySelector("#lead").innerText.includes("not known yet")`)
-	broker.CutOff("10.0.0.8:8080", nelitest.All) // as if it had crashed
+	broker.CutOff("10.0.0.8:8080", nelitest.LinkAll) // as if it had crashed
 	onAllScreens(t, browser, "crash", a.url, `document.querySelector("#lead").innerText.includes("not heard for")`)
-	broker.CutOff("10.0.0.7:8080", nelitest.All)
+	broker.CutOff("10.0.0.7:8080", nelitest.LinkAll)
 	onAllScreens(t, browser, "outage", a.url, `document.querySelector("#lead").innerText.includes("has read nothing for")`)
 	onAllScreens(t, browser, "outage-follower", b.url, `document.querySelector("#lead").innerText.includes("has read nothing for")`)
 }
