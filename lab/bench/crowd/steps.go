@@ -19,10 +19,10 @@ type Steps struct {
 // stepsOf adds up the steps of some members.
 func stepsOf(members []*neli.Neli, t time.Duration) (s Steps) {
 	for _, n := range members {
-		t := n.Stats().Steps
-		s.Count, s.Sum = s.Count+t.Count, s.Sum+t.Sum
+		steps := n.Stats().Steps
+		s.Count, s.Sum = s.Count+steps.Count, s.Sum+steps.Sum
 		before := uint64(0)
-		for i, b := range t.Buckets {
+		for i, b := range steps.Buckets {
 			s.Buckets[i] += b.Count - before
 			before = b.Count
 		}
