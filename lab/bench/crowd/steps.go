@@ -12,7 +12,7 @@ import (
 
 // Steps is how long members' electors held their locks, in the buckets of tally.Bounds.
 type Steps struct {
-	neli.Timing
+	tally.Timing
 	Over uint64 // steps longer than a fiftieth of T, or than the next lower bound if that is not a bound
 }
 

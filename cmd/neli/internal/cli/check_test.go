@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,16 +52,6 @@ func TestCheckConcludes(t *testing.T) {
 		e, ok := err.(exit)
 		require.Equal(t, tc.code == codeDoubts, ok && e.code == codeDoubts)
 	}
-}
-
-// trips returns one round trip of a length that is the bound of a bucket.
-func trips(t *testing.T, d time.Duration) (out neli.Timing) {
-	t.Helper()
-	bounds := neli.TimingBounds()
-	bucket := slices.Index(bounds[:], d)
-	require.Positive(t, bucket)
-	out.Count, out.Buckets[bucket], out.Sum = 1, 1, d.Seconds()
-	return out
 }
 
 // neli check fails if it cannot print what it has found.
