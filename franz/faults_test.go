@@ -1,8 +1,12 @@
 package franz_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/goneli/neli/franz"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -204,10 +209,7 @@ func TestUnreadableBatches(t *testing.T) {
 	b := newBed(t, c, "receive.message.max.bytes", "1000000", "fetch.max.bytes", "100000")
 	b.append(b.producer(), "log", "0")
 	for _, codec := range []kgo.CompressionCodec{kgo.ZstdCompression(), kgo.GzipCompression(), kgo.Lz4Compression(), kgo.SnappyCompression()} {
-		bomb, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(20<<20))
-		require.NoError(t, err)
-		require.NoError(t, bomb.ProduceSync(t.Context(), &kgo.Record{Topic: "log", Value: make([]byte, 10<<20)}).FirstErr())
-		bomb.Close()
+		inflate(t, c, codec)
 	}
 	b.append(b.producer(), "log", "5")
 	r := b.reader()
@@ -225,6 +227,87 @@ func TestUnreadableBatches(t *testing.T) {
 		require.NoError(t, r.Assign("log", []int64{next}))
 	}
 	require.Equal(t, []string{"5"}, read(t, r, 1))
+}
+
+// inflate appends a batch that unpacks to 10 MiB.
+func inflate(t *testing.T, c *kfake.Cluster, codec kgo.CompressionCodec) {
+	t.Helper()
+	p, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(20<<20))
+	require.NoError(t, err)
+	defer p.Close()
+	require.NoError(t, p.ProduceSync(t.Context(), &kgo.Record{Topic: "log", Value: make([]byte, 10<<20)}).FirstErr())
+}
+
+// A member of a group reports such a batch once, and reads on after it by itself.
+func TestGroupReadsOnAfterAnUnreadableBatch(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	b := newBed(t, c, "receive.message.max.bytes", "1000000", "fetch.max.bytes", "100000")
+	g := b.member()
+	require.NoError(t, g.Join("log", true))
+	next := func() (kafka.GroupEvent, error) {
+		for end := time.Now().Add(patience); time.Now().Before(end); {
+			if ev, err := g.Poll(100 * time.Millisecond); ev.Kind != kafka.GroupIdle || err != nil {
+				return ev, err
+			}
+		}
+		return kafka.GroupEvent{}, nil
+	}
+	for {
+		ev, err := next()
+		require.NoError(t, err)
+		if ev.Kind == kafka.GroupAssigned && len(ev.Partitions) > 0 {
+			break
+		}
+	}
+	for i := range 3 {
+		p := b.producer()
+		b.append(p, "log", fmt.Sprint(i))
+		ev, err := next()
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint(i), string(ev.Record.Value))
+		inflate(t, c, kgo.ZstdCompression())
+		_, err = next()
+		require.ErrorIs(t, err, kafka.ErrUnreadable)
+	}
+}
+
+// A broker that closes connections at once, or does not answer on them, is said to serve no more of them. The client itself
+// suspects TLS.
+func TestBrokerThatServesNoConnection(t *testing.T) {
+	for name, closes := range map[string]bool{"closes": true, "waits": false} {
+		t.Run(name, func(t *testing.T) {
+			l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			defer l.Close()
+			go func() {
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					if closes {
+						_ = conn.Close()
+						continue
+					}
+					defer func() { _ = conn.Close() }()
+				}
+			}()
+			props := map[string]string{"bootstrap.servers": l.Addr().String(), "socket.connection.setup.timeout.ms": "500", "socket.timeout.ms": "500"}
+			p, err := franz.Provider().Producer(props, slog.New(slog.DiscardHandler))
+			require.NoError(t, err)
+			defer p.Close()
+			a, err := franz.Provider().Admin(p)
+			require.NoError(t, err)
+			t.Cleanup(a.Close)
+			require.Eventually(t, func() bool {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				_, err = a.Topic(ctx, "log")
+				return errors.Is(err, kafka.ErrUnserved)
+			}, patience, time.Millisecond)
+			require.Equal(t, 1, strings.Count(err.Error(), "does not serve this client"), err.Error())
+		})
+	}
 }
 
 // A topic that some brokers do not know yet does not count as unknown.
