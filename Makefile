@@ -22,7 +22,7 @@ VERSIONS ?=
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
 MUTANTS := (Guarded|NeedsEveryRule)$$
 # Tests that take long for what they find: simulations with all their seeds, thousands of roles, hundreds of members.
-LENGTHY := Simulation(Repeats)?$$|WithoutMercy$$|TestFewClaimsOnASlowLog|TestSuccessorOfMany|TestManyClientsShareOneLook|TestModel$$|TestOutage$$|TestScale$$|TestRestart$$|TestGather$$
+LENGTHY := Simulation(Repeats)?$$|WithoutMercy$$|TestFewClaimsOnASlowLog|TestSuccessorClaimsManyRolesAtOnce|TestManyClientsShareOneLook|TestModel$$|TestOutage$$|TestScale$$|TestRestart$$|TestGather$$
 # Packages whose tests take long in synctest bubbles, in which hardly two goroutines run at once: a second processor
 # only costs the time to wake it, a fifth of all. The race detector needs none: it looks at what is ordered, not at what coincides.
 LONG := . ./internal/scenario ./internal/nonexclusive

@@ -20,7 +20,7 @@ import (
 // A leader reads and deletes while Kafka takes its batch. Leaders of a slot follow each other, and each of them may be killed
 // before or after any step, be told that its term is over, or hear of a failure though Kafka has committed. The rows must be
 // published once, and those of a key in their order.
-func TestReadingAheadLosesAndRepeatsNothing(t *testing.T) {
+func TestReadingAheadLosesNoRowAndRepeatsNone(t *testing.T) {
 	t.Parallel()
 	var total figures
 	for seed := range uint64(400) {
@@ -43,7 +43,7 @@ func TestReadingAheadLosesAndRepeatsNothing(t *testing.T) {
 }
 
 // The note of a single row may be too large because it names a batch of earlier rows. Then the row must be tried alone.
-func TestARowIsNotSetAsideForItsNote(t *testing.T) {
+func TestRowIsNotSetAsideForItsNote(t *testing.T) {
 	t.Parallel()
 	turn := &turn{relay: &relay{log: slog.New(slog.DiscardHandler), metrics: newMeters(prometheus.NewRegistry())}, rows: 8}
 	turn.log = turn.relay.log
@@ -53,10 +53,10 @@ func TestARowIsNotSetAsideForItsNote(t *testing.T) {
 	require.Panics(t, func() { _ = turn.refused(t.Context(), &refusal{rows: []row{{ref: ref{id: 1}}}, why: errFake}) }, "the test sees nothing")
 }
 
-// figures count what has happened.
+// figures are counts of what has happened.
 type figures struct{ kills, beside, unknown int }
 
-// slotWorld is a slot's rows, and what Kafka has of them.
+// slotWorld has a slot's rows, and the records that Kafka has of them.
 type slotWorld struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -67,7 +67,7 @@ type slotWorld struct {
 	keys  []string         // by id
 	left  int              // rows to insert
 	log   []int64          // committed rows
-	note  note             // the last committed one
+	note  note             // the last committed note
 }
 
 // lead is one term, with one writer.
@@ -106,13 +106,13 @@ func (s *slotWorld) insert() {
 	}
 }
 
-// fakeLeader is the term and the writer of a process that may end at each step.
+// fakeLeader is the term and the writer of a process that may end at any step.
 type fakeLeader struct {
 	*slotWorld
 	cancel     context.CancelFunc
-	steps      int // until it is killed, or its term ends
+	steps      int // steps until it is killed or its term ends
 	dead, over bool
-	asked      bool // Valid was true, and no batch was begun since
+	asked      bool // Valid was true, and no batch has begun since
 	publishing bool
 	calls      int
 }
@@ -182,7 +182,7 @@ func (l *fakeLeader) read(published, underway []ref, most limits) (seen look) {
 			seen.rows = append(seen.rows, row{ref: ref{id: id}, key: key, topic: "t"})
 		}
 	}
-	if len(l.table) == 0 && l.left == 0 { // there is nothing more to do in this term
+	if len(l.table) == 0 && l.left == 0 { // this term has nothing more to do
 		l.over = true
 		l.cancel()
 	}

@@ -77,8 +77,8 @@ func (w *world) config(rule string) *config {
 	return &c
 }
 
-// fill inserts rows of 200 bytes, and waits until they are published. It returns how long that took after their commit. It
-// fails the benchmark at once if what publishes them ends.
+// fill inserts rows of 200 bytes, and waits until they are published. It returns how long that took after the rows were
+// committed. If the program that publishes them ends, it fails the benchmark at once.
 func (w *world) fill(way string, rows int, publishing <-chan error) time.Duration {
 	w.t.Helper()
 	pool := w.store.pool
@@ -125,7 +125,7 @@ func plainLoop(ctx context.Context, w *world, open func(*world) (send, func(), e
 		return err
 	}
 	defer closeKafka()
-	cfg, err := w.config("plain").pool() // the relays'
+	cfg, err := w.config("plain").pool() // the same as for relays
 	if err != nil {
 		return err
 	}

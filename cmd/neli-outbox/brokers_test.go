@@ -45,7 +45,7 @@ func TestNothingIsLostOnThreeBrokers(t *testing.T) {
 	require.Zero(t, unwritten, "each partition had a leader, and KAFKA-20734 needs one without")
 }
 
-// brokersInTurn has one broker after another fail.
+// brokersInTurn makes one broker after another fail.
 type brokersInTurn struct {
 	*trial
 	crashed, restarted atomic.Int32

@@ -100,13 +100,14 @@ func (c *config) check(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// passwords match what has a password that is not empty: a URL, or else a list of name=value.
+// passwords match a text with a password that is not empty: a URL, or else a list of name=value.
 var (
 	passwordInURL  = regexp.MustCompile(`^postgres(ql)?://([^:/@]*:[^/@]+@|[^?]*\?(.*&)?password=[^&])`)
 	passwordInList = regexp.MustCompile(`(^|\s)password\s*=\s*('[^']|[^'\s])`)
 )
 
-// hasPassword reports whether the text itself has a password. The configuration that pgx makes of it may have one from elsewhere.
+// hasPassword reports whether the text itself has a password. The configuration that pgx makes of
+// the text may also have one from elsewhere.
 func hasPassword(database string) bool {
 	if strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://") {
 		return passwordInURL.MatchString(database)
@@ -114,8 +115,8 @@ func hasPassword(database string) bool {
 	return passwordInList.MatchString(database)
 }
 
-// settings are those of each session. If a relay is suspended within a statement or transaction, the server ends it, so that it
-// does not keep its locks; except while the server sends rows: see store.next.
+// settings are those of each session. If a relay is suspended within a statement or transaction, the server ends it, so
+// that it does not keep its locks. While the server is sending rows, this does not work: see store.next.
 //
 // The planner is forced to read rows by their index, so that a batch costs the same however long the table is. For a
 // table that has just grown there are no statistics, and the planner would guess, and read and sort all of it for each
@@ -167,7 +168,7 @@ func (c *config) kafka() ([]kgo.Opt, error) {
 		}
 		opts = append(opts, kgo.SASL(mechanism))
 	}
-	if err := kgo.ValidateOpts(opts...); err != nil { // otherwise it looks as if Kafka did not answer
+	if err := kgo.ValidateOpts(opts...); err != nil { // without this, it would look as if Kafka did not answer
 		return nil, fmt.Errorf("--bootstrap, --max-record-bytes: %w", err)
 	}
 	return opts, nil

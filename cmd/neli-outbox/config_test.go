@@ -46,7 +46,8 @@ func TestAnEmptyGroupIsRefused(t *testing.T) {
 	require.ErrorContains(t, c.check(flags), "--group: must not be empty")
 }
 
-// If the Kafka client refuses an option, the relay ends with an error. It must not go on as if Kafka did not answer.
+// If the Kafka client refuses an option, the relay ends with an error. It must not act as if Kafka
+// did not answer.
 func TestOptionsThatNoClientTakesAreRefused(t *testing.T) {
 	for _, flag := range []string{"--bootstrap=kafka:port", "--max-record-bytes=200000000"} {
 		var c config

@@ -7,27 +7,29 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// floor is an id up to which a slot has no rows, and will have none. While a transaction is open elsewhere in the database, rows
-// that are deleted stay in the index, and each look from its beginning would pass all of them.
+// floor is an id up to which a slot has no rows, and will have none. While a transaction is open
+// elsewhere in the database, rows that are deleted stay in the index, and each look from its beginning would pass all
+// of them.
 //
-// The sequence has given out the id last. A transaction that got an id up to last and is not yet over holds a lock of the table.
-// When all those are over, each row that will ever have such an id is visible, and the lowest one that is left is above the floor.
-// That one may be set aside: then the floor stays below it.
+// The sequence has given out the id last. A transaction that got an id up to last and is not yet over holds a lock of
+// the table. When all those are over, each row that will ever have such an id is visible, and the lowest row that is
+// left is above the floor. That row may be set aside: then the floor stays below it.
 type floor struct {
 	id      int64
-	worth   int           // how many deleted rows make it worth while to look for a higher floor
+	worth   int           // the number of deleted rows that makes it worth while to look for a higher floor
 	pause   time.Duration // between attempts
 	deleted int
 	tried   time.Time
 	full    time.Time // when the slot was last looked through from its beginning
-	last    int64     // 0: no attempt is under way
-	holders []string  // transactions that wrote to the table when last was asked for
+	last    int64     // 0 if no attempt is under way
+	holders []string  // transactions that were writing to the table when last was read
 	found   *int64    // the floor that the present look has found
 }
 
 func newFloor() *floor { return &floor{worth: 1000, pause: time.Second} }
 
-// fullAfter is how often a slot is looked through from its beginning. It finds ids that went back without a sign of it.
+// fullAfter is how often a slot is looked through from its beginning. Such a look finds ids that
+// went back without any other sign.
 const fullAfter = 30 * time.Second
 
 // start returns the floor of the next look.
@@ -42,8 +44,8 @@ func (f *floor) start(now time.Time) int64 {
 const writers = `SELECT array_agg(virtualtransaction) FROM pg_locks WHERE relation = 'outbox'::regclass AND locktype = 'relation' AND granted
 	AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND mode NOT IN ('AccessShareLock', 'RowShareLock')`
 
-// queue adds to a look what finds a higher floor. It must come last in the look. Each statement sees what was committed before it:
-// sessions are in READ COMMITTED.
+// queue adds to a look the statements that find a higher floor. They must come last in the look. Each statement sees
+// what was committed before it: sessions are in READ COMMITTED.
 func (f *floor) queue(batch *pgx.Batch, slot int, seen *look, now time.Time) {
 	if f.found = nil; f.deleted < f.worth || now.Sub(f.tried) < f.pause {
 		return
@@ -74,7 +76,8 @@ func (f *floor) queue(batch *pgx.Batch, slot int, seen *look, now time.Time) {
 	})
 }
 
-// saw notes a look that was committed, with the rows that it deleted. If ids went back, rows come below the floor.
+// saw notes a look that was committed, with the rows that it deleted. If ids went back, new rows
+// may come below the floor.
 func (f *floor) saw(seen look, deleted int) {
 	f.deleted += deleted
 	if f.found != nil {

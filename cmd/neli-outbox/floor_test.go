@@ -32,7 +32,7 @@ func (s *store) publishAll(t *testing.T, ctx context.Context, above *floor) (row
 	}
 }
 
-// Rows that were deleted are not passed again, though a transaction elsewhere keeps them in the table.
+// Deleted rows are not passed again, even if a transaction elsewhere keeps them in the table.
 func (s server) testDeletedRowsAreNotPassedAgain(t *testing.T) {
 	table := s.store(t, 1)
 	elsewhere, err := table.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
@@ -70,7 +70,7 @@ func (s server) testDeletedRowsAreNotPassedAgain(t *testing.T) {
 }
 
 // A row that gets its id early and becomes visible late is above the floor, in whatever way its transaction was begun.
-func TestARowThatBecomesVisibleLateIsAboveTheFloor(t *testing.T) {
+func TestLateRowIsAboveTheFloor(t *testing.T) {
 	t.Parallel()
 	s := server(dbtest.StartPostgres(t, "max_prepared_transactions=2").DSN)
 	for name, begin := range map[string]string{"a transaction": "BEGIN", "a subtransaction": "BEGIN; SAVEPOINT s", "a prepared transaction": ""} {
@@ -105,7 +105,7 @@ func TestARowThatBecomesVisibleLateIsAboveTheFloor(t *testing.T) {
 }
 
 // While sessions insert, a relay with a floor that rises at each look misses no row, and reads those of a key in order.
-func TestSessionsSideBySideStayAboveTheFloor(t *testing.T) {
+func TestRowsOfConcurrentSessionsAreAboveTheFloor(t *testing.T) {
 	t.Parallel()
 	table := server(dbtest.PostgreSQL(t)).store(t, 1)
 	above, rises := eager(), 0
@@ -149,7 +149,8 @@ func TestTheFloorIsBelowTheRowsThatAreLeft(t *testing.T) {
 	require.EqualValues(t, 9, above.id)
 }
 
-// Rows below the floor show that ids went back. They are found at the next look if the sequence is behind, and else within fullAfter.
+// Rows below the floor show that ids went back. The next look finds them if the sequence is behind,
+// and otherwise a look within fullAfter.
 func (s server) testRowsBelowTheFloorAreFound(t *testing.T) {
 	table := s.store(t, 1)
 	above := eager()

@@ -19,12 +19,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// memoryOfRelay is all that a relay has in this test.
+// memoryOfRelay is all the memory that a relay has in this test.
 const memoryOfRelay = 128 << 20
 
-// testOddRowsAndTables: rows of any size and kind, while ids go back and the table is restored, go through one relay with little
-// memory. Each good row is published unless an earlier row of its key is set aside, those of a key in their order, and the relay
-// ends at nothing. The test types what the relay says. NELI_ROUNDS=50 repeats it.
+// testOddRowsAndTables publishes rows of any size and kind, while ids go back and the table is restored, by one relay
+// with little memory. Each good row is published unless an earlier row of its key is set aside, those of a key in their
+// order, and nothing makes the relay end. The test types the commands that the relay asks for. NELI_ROUNDS=50 repeats
+// it.
 func testOddRowsAndTables(fence string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		rounds := 3
@@ -50,7 +51,7 @@ func testOddRowsAndTables(fence string) func(*testing.T, *world) {
 	}
 }
 
-// fuzz is a table, its relay, and what should become of its rows.
+// fuzz is a table, its relay, and the rows that must be published.
 type fuzz struct {
 	*world
 	random *rand.Rand
@@ -73,7 +74,7 @@ func (f *fuzz) add(topic, key string, size int, headers any, good bool) {
 	name := fmt.Sprintf("row %d.", f.n)
 	payload := append([]byte(name), make([]byte, size)...)
 	for i := len(name); i < len(payload); i += 8 {
-		copy(payload[i:], fmt.Sprintf("%08x", f.random.Uint32())) // nothing that compression makes small
+		copy(payload[i:], fmt.Sprintf("%08x", f.random.Uint32())) // cannot be compressed much
 	}
 	for deadline := time.Now().Add(stepLimit); ; f.rest(50 * time.Millisecond) {
 		_, err := f.store.pool.Exec(f.t.Context(), "INSERT INTO outbox (topic, key, payload, headers) VALUES ($1, $2, $3, $4)", topic, key, payload, headers)
@@ -90,7 +91,7 @@ func (f *fuzz) add(topic, key string, size int, headers any, good bool) {
 	}
 }
 
-// large adds a backlog of large rows, and rows that are larger than all that the relay has.
+// large adds a backlog of large rows, and rows larger than all the memory of the relay.
 func (f *fuzz) large() {
 	for i := range 48 {
 		f.add(f.topicName, fmt.Sprint("large ", i%16), 900_000, nil, true)
@@ -124,10 +125,10 @@ func (f *fuzz) rows(n int) {
 	}
 }
 
-// says finds what the relay says that somebody must type.
+// says finds the command that the relay asks somebody to type.
 var says = regexp.MustCompile(`type (SELECT outbox_renumber\(\d+\))`)
 
-// repair types what the relay says.
+// repair types the command that the relay asks for.
 func (f *fuzz) repair() {
 	f.t.Helper()
 	for _, text := range says.FindAllStringSubmatch(f.relay.out.String(), -1)[f.typed:] {
@@ -155,7 +156,7 @@ func (f *fuzz) settle() {
 	}
 }
 
-// disturb does to the table what makes ids go back.
+// disturb changes the table in a way that makes ids go back.
 func (f *fuzz) disturb(round int) {
 	var last int64
 	require.NoError(f.t, f.store.pool.QueryRow(f.t.Context(), "SELECT last_value FROM outbox_id").Scan(&last))
@@ -224,12 +225,12 @@ func littleMemory(t *testing.T) confinement {
 	return confinement{dir, peak}
 }
 
-// start returns a command that starts a program in the group.
+// start returns a command that starts a program in the group of processes.
 func (c confinement) start(program string) []string {
 	return []string{"sh", "-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(c.dir, "cgroup.procs"), program}
 }
 
-// peak returns the most memory that the group had at once.
+// peak returns the most memory that the group used at any time.
 func (c confinement) peak(t *testing.T) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.dir, c.peakOf))

@@ -19,13 +19,13 @@ import (
 	"github.com/goneli/neli/fence"
 )
 
-// headers publishes rows with the leader's token in a header. By this, readers recognise a former leader's late records.
-// A row may be published more than once.
+// headers publishes rows with the leader's token in a header, by which readers recognise a former leader's late
+// records. A row may be published more than once.
 //
-// A leader claims its slot in the database before it reads there, and deletes only while no later leader has claimed it.
-// So rows that a former leader has published but could not delete are published again. The rows that it did delete have
-// records before all of its successor's. A leader that keeps its state in the topic would need a barrier there. Here none
-// is needed: the successor also publishes the row of a late record, to the same partition.
+// A leader claims its slot in the database before it reads there, and deletes only while no later leader has claimed
+// it. So rows that a former leader has published but could not delete are published again. The rows that it did delete
+// have records before all of its successor's. A leader that keeps its state in the topic would also need a barrier
+// there. Here none is needed, since the successor also publishes the row of a late record, to the same partition.
 type headers struct {
 	store    *store
 	opts     []kgo.Opt
@@ -39,8 +39,9 @@ func newHeaders(s *store, group string, slots int, opts []kgo.Opt, log *slog.Log
 	p := &progress{opts: opts, topic: progressTopic(group), slots: slots}
 	return &headers{store: s, progress: p, group: group, log: log, opts: slices.Concat(opts, []kgo.Opt{
 		kgo.RecordPartitioner(byKey{except: p.topic}), kgo.ProducerLinger(0), kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.RecordDeliveryTimeout(0), // it counts from a record's timestamp, and rows may have waited for any time
-		// otherwise the end of a term waits for as long as the client cannot know whether the brokers have a record
+		kgo.RecordDeliveryTimeout(0), // a timeout would count from a record's timestamp, and rows may be old
+		// Otherwise the end of a term would wait for as long as the client does not know whether
+		// the brokers have a record.
 		kgo.AllowIdempotentProduceCancellation(),
 	})}
 }
@@ -105,7 +106,7 @@ func (s *stamped) first(ctx context.Context, _, underway []ref) (ref, error) {
 }
 
 // publish first checks whether the topics accept the rows. When Kafka refuses a row, later rows may already have been
-// written. The note goes along with the records. If it is lost, its successor knows an earlier position.
+// written. The note is sent along with the records. If it is lost, the successor knows an earlier position.
 func (s *stamped) publish(ctx context.Context, rows []row, _ []ref, at position) error {
 	records := make([]*kgo.Record, len(rows), len(rows)+1)
 	for i, r := range rows {
@@ -123,7 +124,7 @@ func (s *stamped) publish(ctx context.Context, rows []row, _ []ref, at position)
 		if result.Err == nil {
 			continue
 		}
-		if errors.Is(result.Err, kerr.UnknownTopicOrPartition) { // check decides whether that is the row's fault
+		if errors.Is(result.Err, kerr.UnknownTopicOrPartition) { // check decides whether the row is to blame
 			s.topics.forget(rows)
 			return fmt.Errorf("%w: %w", fence.ErrRefused, result.Err)
 		}
@@ -132,7 +133,7 @@ func (s *stamped) publish(ctx context.Context, rows []row, _ []ref, at position)
 	return nil
 }
 
-// refused says what the error of a record of that topic means for the rows.
+// refused returns what the error of a record of that topic means for the rows.
 func (s *stamped) refused(err error, topic string, rows []row) error {
 	denied := errors.Is(err, kerr.TopicAuthorizationFailed)
 	if denied {
@@ -149,8 +150,8 @@ func (s *stamped) refused(err error, topic string, rows []row) error {
 	return fmt.Errorf("%w: %w", fence.ErrRefused, err)
 }
 
-// topicLimits has the limits of topics, read when a topic is first used, and the topics that
-// brokers did not know.
+// topicLimits has the limits of topics, which it reads when a topic is first used, and the topics
+// that brokers did not know.
 type topicLimits struct {
 	mu      sync.Mutex
 	most    map[string]int
@@ -162,8 +163,8 @@ type span struct{ first, last time.Time }
 // overhead is an upper bound of the bytes that a record and its batch add to a row.
 const overhead = 512
 
-// A broker that was just started may not know a topic yet. One that is unknown for patience is
-// missing; what was said longer ago than forgotten does not count.
+// A broker that was just started may not know a topic yet. A topic is missing if it is unknown for
+// patience. An answer older than forgotten does not count.
 const (
 	patience  = 10 * time.Second
 	forgotten = time.Minute
@@ -175,7 +176,7 @@ func (t *topicLimits) check(ctx context.Context, client *kgo.Client, r row) erro
 	most, known := t.most[r.topic]
 	t.mu.Unlock()
 	size := r.size() + overhead
-	if !known || size > most { // since it was read, somebody may have raised the limit for this row
+	if !known || size > most { // somebody may have raised the limit since it was read
 		var err error
 		if most, err = mostBytes(ctx, client, r.topic); errors.Is(err, kerr.UnknownTopicOrPartition) && !t.missing(r.topic, time.Now()) {
 			return fmt.Errorf("%w: topic %s is not known, or not yet", fence.ErrRefused, r.topic)
@@ -217,7 +218,7 @@ func (t *topicLimits) learn(topic string, most int) {
 	delete(t.unknown, topic)
 }
 
-// forget has the topics of rows asked about again.
+// forget makes the topics of rows be asked about again.
 func (t *topicLimits) forget(rows []row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

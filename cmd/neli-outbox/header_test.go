@@ -17,8 +17,9 @@ import (
 	"github.com/goneli/neli/fence"
 )
 
-// A broker that cannot tell a topic's settings at the moment ends no relay. One that says what is wrong is believed.
-func TestSettingsThatABrokerDoesNotTellAreAskedForAgain(t *testing.T) {
+// A broker that cannot tell a topic's settings at the moment does not end the relay. Other errors,
+// such as a missing right, are taken as the answer.
+func TestUnavailableTopicSettingsAreAskedForAgain(t *testing.T) {
 	var answer *kerr.Error
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
 	require.NoError(t, err)
@@ -47,8 +48,9 @@ func TestSettingsThatABrokerDoesNotTellAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// A row was set aside because its topic took no more. Once the topic takes more, the row goes out.
-func TestATopicMayTakeLargerRecordsThanBefore(t *testing.T) {
+// A row was set aside because its topic took no record as large. Once the topic takes larger ones,
+// the row is published.
+func TestRaisedRecordLimitIsUsed(t *testing.T) {
 	takes := "1000"
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
 	require.NoError(t, err)
@@ -76,7 +78,7 @@ func TestATopicMayTakeLargerRecordsThanBefore(t *testing.T) {
 
 // By default, if franz-go cannot know whether the brokers have a record, it retries for any time. publish must not wait for
 // that, since the term ends only when it has returned.
-func TestAPublicationEndsWithItsContext(t *testing.T) {
+func TestPublishEndsWithItsContext(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t", progressTopic("g")))
 	require.NoError(t, err)
 	defer broker.Close()
@@ -121,8 +123,9 @@ func answered(req *kmsg.ProduceRequest, err *kerr.Error) kmsg.Response {
 	return resp
 }
 
-// A service may copy the headers of a record that another relay has published. Readers must find this relay's.
-func TestARowDoesNotSetTheHeadersOfTheRelay(t *testing.T) {
+// A service may copy the headers of a record that another relay has published. Readers must find
+// the headers of this relay.
+func TestRowsCannotSetTheHeadersOfTheRelay(t *testing.T) {
 	stamp := kgo.RecordHeader{Key: fence.Header, Value: fence.Stamp(57, 0, "g")}
 	r := row{ref: ref{id: 7}, headers: []header{{fence.Header, "99 0 g"}, {idHeader, "4711"}, {"type", "paid"}}}
 	own := []kgo.RecordHeader{{Key: "type", Value: []byte("paid")}, {Key: idHeader, Value: []byte("7")}, stamp}

@@ -35,8 +35,8 @@ func TestNothingIsLostOrReordered(t *testing.T) {
 	require.Zero(t, r.unwritten(), "each partition had a leader")
 }
 
-// The same for relays by headers, and the only broker crashes as well.
-func TestHeadersLoseNothingWithTheOnlyBroker(t *testing.T) {
+// This is TestNothingIsLostOrReordered for relays by headers. The only broker crashes as well.
+func TestHeadersLoseNothingWhenTheOnlyBrokerCrashes(t *testing.T) {
 	r := newTrial(t, kafkatest.Options{}, rowsWanted(), "header")
 	r.disturb(r.inserted, r.crash, r.kill, r.hang, r.crash)
 	r.check()
@@ -186,13 +186,14 @@ func (r *trial) check() {
 
 func (w *world) rest(d time.Duration) { require.NoError(w.t, pause.For(w.t.Context(), d)) }
 
-// commits is what the sessions know: when they asked for the commit of a row, and when it returned.
+// commits is what the sessions know about each row: when they asked for its commit, and when the
+// commit returned.
 type commits struct {
 	count           atomic.Int64
 	mu              sync.Mutex
 	asked, returned map[string]time.Time
 	places          map[string]place // the places of rows whose commit has returned
-	open            map[string]bool  // rows whose commit has failed: they may exist or not
+	open            map[string]bool  // rows whose commit has failed: they may or may not exist
 }
 
 // insert inserts rows of random keys, a few in each transaction, until there are enough.
@@ -216,7 +217,7 @@ func (c *commits) insert(w *world, session int, rows int64, enough <-chan struct
 			names = append(names, fmt.Sprintf("%d/%d/%d", session, i, n))
 			keys = append(keys, fmt.Sprint("key ", random.IntN(200)))
 		}
-		slices.Sort(keys) // otherwise large transactions deadlock
+		slices.Sort(keys) // otherwise large transactions could deadlock
 		var before time.Time
 		var places []place
 		err := pgx.BeginFunc(w.t.Context(), pool, func(tx pgx.Tx) error {

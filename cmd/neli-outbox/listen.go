@@ -50,7 +50,7 @@ func (w *wakeups) listen(ctx context.Context, cfg *pgx.ConnConfig, log *slog.Log
 	}))...)
 }
 
-// session always returns an error.
+// session listens on one connection. It always returns an error.
 func (w *wakeups) session(ctx context.Context, cfg *pgx.ConnConfig) error {
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {

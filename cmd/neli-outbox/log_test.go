@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The reader of a relay's log ends before the relay, as in `neli-outbox relay 2>&1 | head -1`. The relay goes on, and ends without
-// an error when it is told to.
+// The reader of a relay's log ends before the relay, as in `neli-outbox relay 2>&1 | head -1`. The relay continues, and
+// ends without an error when it is told to.
 func TestRelayOutlivesTheReaderOfItsLog(t *testing.T) {
 	database, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestRelayOutlivesTheReaderOfItsLog(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- relay.Wait()
-		database.Close() // so that nobody waits for its next attempt
+		database.Close() // so that Accept does not wait for another attempt
 	}()
 	refuse := func() {
 		t.Helper()

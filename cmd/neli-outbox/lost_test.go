@@ -74,8 +74,8 @@ func (w *world) tracesOf(lost []place) string {
 	return out.String()
 }
 
-// unwritten is how often the brokers said that they do not write the end of a transaction.
-// Its partitions had no leader at that moment, which a broker takes for their deletion.
+// unwritten is how often the brokers reported that they do not write the end of a transaction. Its
+// partitions had no leader at that moment, which a broker takes for their deletion.
 func (w *world) unwritten() (times int) {
 	w.t.Helper()
 	dir := w.t.TempDir()

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// memory bounds the rows that all slots of this process have read and not yet published: a process may lead all slots, and
-// each of them may have a backlog of large rows. Whoever waits for room holds none, but for a batch that Kafka takes.
+// memory bounds the rows that all slots of this process have read and not yet published: a process may lead all slots,
+// and each of them may have a backlog of large rows. A slot that waits for room holds none, except for a batch that
+// Kafka is taking.
 type memory struct {
 	free    *semaphore.Weighted
-	reading int64 // what a batch may have, before it is known what it has
+	reading int64 // room for a batch whose size is not known yet
 }
 
 // batches is how many batches of the largest size there is room for.
@@ -26,7 +27,8 @@ func newMemory(most limits, record int) *memory {
 // await waits for room for a batch.
 func (m *memory) await(ctx context.Context) error { return m.free.Acquire(ctx, m.reading) }
 
-// keep gives back what a batch that was read does not need, and forget what it needed.
+// keep gives back the room that a batch that was read does not need, and forget gives back the
+// rest.
 func (m *memory) keep(rows []row)   { m.free.Release(m.reading - m.size(rows)) }
 func (m *memory) forget(rows []row) { m.free.Release(m.size(rows)) }
 
@@ -38,8 +40,8 @@ func (m *memory) size(rows []row) int64 {
 	return min(n, m.reading)
 }
 
-// limit has the garbage collector work harder before this process takes more than its base and twice the rows: once for the
-// rows, and once for the records that the Kafka client makes of them. GOMEMLIMIT has precedence.
+// limit makes the garbage collector work harder before this process takes more than its base and twice the rows: once
+// for the rows, and once for the records that the Kafka client makes of them. GOMEMLIMIT has precedence.
 func (m *memory) limit() {
 	const base = 40 << 20
 	if os.Getenv("GOMEMLIMIT") == "" {

@@ -64,7 +64,7 @@ func (s server) testALongKeyMayBeSetAside(t *testing.T) {
 	require.Equal(t, []string{"other v"}, keysOf(table.reads(t, nil, nil, plenty)))
 }
 
-func TestALargeRowStaysInTheDatabase(t *testing.T) {
+func TestTooLargeRowIsNotRead(t *testing.T) {
 	t.Parallel()
 	table := server(dbtest.PostgreSQL(t)).store(t, 1)
 	table.record = 1000
@@ -83,8 +83,8 @@ func TestALargeRowStaysInTheDatabase(t *testing.T) {
 	require.Len(t, rows[4].payload, 998)
 }
 
-// Whatever a row has, its key waits, and other keys go on. Some of these rows can only come from a table whose constraints are not
-// those of the schema.
+// Whatever is in a row, its key waits, and other keys continue. Some of these rows can only come from a table with
+// other constraints than the schema's.
 func (s server) testOddRowsAreSetAsideAndOthersGoOn(t *testing.T) {
 	table := s.store(t, 1, " CHECK (topic <> '')", " CHECK (jsonb_typeof(headers) = 'object')")
 	table.record = 30_000
@@ -137,8 +137,9 @@ func (s server) testOddRowsAreSetAsideAndOthersGoOn(t *testing.T) {
 	}
 }
 
-// The database cannot convert what is in a row, such as headers whose text has more than 1 GB. The row is found, and set aside.
-func TestARowThatCannotBeReadIsFoundAndSetAside(t *testing.T) {
+// The database cannot convert what is in a row, such as headers whose text has more than 1 GB. The
+// relay finds the row, and sets it aside.
+func TestUnreadableRowIsFoundAndSetAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &unreadable{bad: 37, rows: 60}
 		of := &relay{publisher: r, most: limits{50, 1 << 20}, memory: newMemory(limits{50, 1 << 20}, 0), log: slog.New(slog.DiscardHandler), metrics: newMeters(prometheus.NewRegistry())}
@@ -157,7 +158,8 @@ func TestARowThatCannotBeReadIsFoundAndSetAside(t *testing.T) {
 	})
 }
 
-// unreadable is a table of rows 1, 2, … of which one fails each statement that reads its columns.
+// unreadable is a table of rows 1, 2, … with one row that makes each statement fail that reads its
+// columns.
 type unreadable struct {
 	publisher
 	writer
@@ -187,8 +189,9 @@ func (u *unreadable) setAside(_ context.Context, _ term, bad ref, why string) er
 	return nil
 }
 
-// The ids that a relay knows as published belong to other rows now, which are not published.
-func TestIDsThatWentBackDeleteNothing(t *testing.T) {
+// The ids of rows that a relay has published belong to other rows now. These must be
+// neither deleted nor left out.
+func TestRowsWithReusedIDsAreNotDeleted(t *testing.T) {
 	t.Parallel()
 	table := server(dbtest.PostgreSQL(t)).store(t, 1)
 	table.exec(t, insertRow, "t", "k", "published")
@@ -252,7 +255,7 @@ func (s server) testIDsThatWentBackHoldTheSlot(t *testing.T) {
 }
 
 // A row becomes visible after a later one of another key was read. That is no sign that ids went back.
-func TestALateRowDoesNotHoldItsSlot(t *testing.T) {
+func TestLateRowDoesNotStopItsSlot(t *testing.T) {
 	at, err := position{}.after(look{rows: []row{{ref: ref{5, 100}}}, last: 7, clock: 120})
 	require.NoError(t, err)
 	require.Equal(t, position{5, 120}, at)
@@ -265,8 +268,9 @@ func TestALateRowDoesNotHoldItsSlot(t *testing.T) {
 	require.ErrorIs(t, err, errWentBack)
 }
 
-// The slot stands still until the table is repaired. Then it goes on by itself. The log has the error, but not at each look.
-func TestASlotGoesOnOnceItsTableIsRepaired(t *testing.T) {
+// The slot stands still until the table is repaired. Then it continues by itself. The error is
+// logged, but not at each look.
+func TestSlotContinuesOnceItsTableIsRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
 		of, _ := (&store{}).turn(slog.New(slog.NewTextHandler(&said, nil)))
@@ -286,8 +290,9 @@ func TestASlotGoesOnOnceItsTableIsRepaired(t *testing.T) {
 	})
 }
 
-// A row cannot be set aside at the moment, whatever the reason. That ends no relay, as it would end each relay that tries.
-func TestSettingARowAsideIsTriedAgain(t *testing.T) {
+// A row cannot be set aside at the moment, whatever the reason. That must not end the relay, since
+// it would end each relay that tries.
+func TestSettingARowAsideIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of, _ := (&store{}).turn(slog.New(slog.DiscardHandler))
 		w := &broken{until: time.Now().Add(time.Hour), why: &pgconn.PgError{Code: "54000", Message: "index row size exceeds maximum"}}
@@ -298,8 +303,9 @@ func TestSettingARowAsideIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A name that is no topic's is refused by the relay. Kafka's requests have no room for a long one.
-func TestTheNameOfATopicIsChecked(t *testing.T) {
+// The relay itself refuses a name that is not that of a topic. Kafka's requests have no room for a
+// long one.
+func TestTopicNameIsChecked(t *testing.T) {
 	for topic, good := range map[string]bool{"t": true, "A-z_0.9": true, strings.Repeat("t", 249): true, "g.out": true, strings.Repeat("t", 250): false,
 		"": false, ".": false, "..": false, "...": true, "a b": false, "ä": false, "t\n": false, "g.outbox": false, "g.neli": false} {
 		require.Equal(t, good, faultOf(row{topic: topic}, "g") == nil, topic)
@@ -309,8 +315,8 @@ func TestTheNameOfATopicIsChecked(t *testing.T) {
 	require.Equal(t, "a?b", brief(errors.New("a\x00\xffb")))
 }
 
-// All slots of a process have room for six batches together. A slot that waits has none.
-func TestTheRowsOfAllSlotsAreBounded(t *testing.T) {
+// All slots of a process have room for six batches together. A slot that waits holds none of it.
+func TestMemoryOfAllSlotsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(limits{10, 1000}, 24)
 		for range batches {
@@ -328,8 +334,8 @@ func TestTheRowsOfAllSlotsAreBounded(t *testing.T) {
 	})
 }
 
-// A link may be too slow for a whole batch. Then smaller batches are read, and published.
-func TestASlowLinkGetsSmallerBatches(t *testing.T) {
+// A link may be too slow for a whole batch. Then the relay reads and publishes smaller batches.
+func TestSlowLinkGetsSmallerBatches(t *testing.T) {
 	for name, why := range map[string]error{"the relay's time": context.DeadlineExceeded, "the database's time": &pgconn.PgError{Code: "57014"}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -347,7 +353,7 @@ func TestASlowLinkGetsSmallerBatches(t *testing.T) {
 	}
 }
 
-// slow is a writer that takes some rows in time, and no more.
+// slow is a writer that takes only some rows in time.
 type slow struct {
 	writer
 	why  error
@@ -363,7 +369,7 @@ func (s *slow) next(_ context.Context, _, _ []ref, most limits) (look, error) {
 
 func (s *slow) publish(context.Context, []row, []ref, position) error { return s.why }
 
-// broken is a table that is not as it should be for a while.
+// broken is a table that lacks something for a while.
 type broken struct {
 	publisher
 	writer

@@ -12,14 +12,14 @@ type position struct {
 	seen int64 // the time of the database after that, in microseconds
 }
 
-// errWentBack says that a row may have an id that another row had before. Then the order of ids is not that of commits, and
-// readers that know a higher id of its key drop its record.
+// errWentBack says that a row may have an id that another row had before. Then the order of ids is not that of commits,
+// and readers that know a higher id of the row's key would drop its record.
 var errWentBack = errors.New("ids of the table went back: the sequence was set, the table was restored, or it is another database's")
 
-// after returns the position after a look, or why the slot must not be published.
+// after returns the position after a look, or the reason why the slot must not be published.
 //
-// A row that becomes visible late may have a lower id than top. But it got its id before the row top got its own, so its mark
-// is not later than the time at which top had been read. And no sequence is behind an id that it gave out.
+// A row that becomes visible late may have a lower id than top. But it got its id before the row top got its own, so
+// its mark is not later than the time at which top was read. And the sequence is never behind an id that it gave out.
 func (p position) after(l look) (position, error) {
 	next := p
 	for _, r := range l.rows {
@@ -41,7 +41,7 @@ func (position) wentBack(evidence string, top int64) error {
 		"as the table's owner. Rows that were published before a table was restored will be published again: delete them first if you know them", errWentBack, evidence, top)
 }
 
-// later returns the one that was read further.
+// later returns the position that is further ahead.
 func (p position) later(q position) position {
 	if q.top > p.top {
 		return q

@@ -61,14 +61,14 @@ func (p *progress) create(ctx context.Context, log *slog.Logger) error {
 	if n := topics[p.topic].Partitions.NumReplicas(); n < 2 && p.transactions {
 		log.Warn("a failure of the only replica can lose rows, or halt slots (KAFKA-20734): use three replicas, or --fence=header", "topic", p.topic, "replicas", n)
 	}
-	if refused != nil { // it was there
+	if refused != nil { // the topic existed already
 		p.warnOfRetention(ctx, admin, log)
 	}
 	return nil
 }
 
-// warnOfRetention warns if Kafka deletes notes for their age, or for the size of the topic. Only a warning depends on the answer,
-// so no error matters: the principal needs no right to ask.
+// warnOfRetention warns if Kafka deletes notes because of their age, or of the size of the topic. Only a warning
+// depends on the answer, so errors are ignored: the principal needs no right to ask.
 func (p *progress) warnOfRetention(ctx context.Context, admin *kadm.Client, log *slog.Logger) {
 	all, err := admin.DescribeTopicConfigs(ctx, p.topic)
 	if err != nil {
@@ -91,9 +91,9 @@ func (p *progress) warnOfRetention(ctx context.Context, admin *kadm.Client, log 
 
 // note is what a leader leaves to its successor.
 type note struct {
-	// rows are those that the last committed transaction has published, and those published before that were then perhaps
-	// still in the table: a leader may have ended before it deleted them. Earlier ones are deleted. It is empty with
-	// --fence=header, for which no record of a batch says that the batch is whole.
+	// rows are those that the last committed transaction has published, and those published before that may then still
+	// have been in the table, since a leader may have ended before it deleted them. All earlier ones are deleted. It is
+	// empty with --fence=header, where no record of a batch says that the batch is whole.
 	rows []ref
 	position
 }
@@ -111,7 +111,8 @@ func (p *progress) record(slot int32, n note) *kgo.Record {
 	return &kgo.Record{Topic: p.topic, Partition: slot, Key: noteKey, Value: value}
 }
 
-// readNote reads the value of a note. One of an earlier version says nothing: its rows are published again.
+// readNote reads the value of a note. A note of an earlier version says nothing, so its rows are
+// published again.
 func readNote(value []byte) (n note, err error) {
 	if len(value) == 0 || value[0] != noteVersion {
 		return note{}, nil
@@ -132,17 +133,17 @@ func readNote(value []byte) (n note, err error) {
 	return n, nil
 }
 
-// errHanging says that a broker has lost the end of a transaction. Nothing that was written
-// behind its beginning can be read as committed until somebody ends it.
+// errHanging says that a broker has lost the end of a transaction. Records after the beginning of
+// that transaction cannot be read as committed until somebody ends it.
 var errHanging = errors.New("a transaction does not end (see kafka-transactions.sh find-hanging)")
 
 // closeToTheEnd is how many offsets before the end the search for the last committed note begins. Usually the note is the
 // last entry but one, before the end of its transaction.
 const closeToTheEnd = 16
 
-// last reads the last committed note of a slot; an empty one if there is none. Call it only when no former leader's transaction can
-// still commit. It takes the present end of the log, and waits until all transactions before it are committed or
-// aborted.
+// last reads the last committed note of a slot; an empty one if there is none. Call it only when no former leader's
+// transaction can still commit. It takes the present end of the log, and waits until all transactions before it are
+// committed or aborted.
 func (p *progress) last(ctx context.Context, slot int32) (note, error) {
 	client, err := kgo.NewClient(p.opts...)
 	if err != nil {
@@ -230,8 +231,9 @@ func (p *progress) begin(ctx context.Context, slot int, log *slog.Logger) (note,
 	return note{}, fmt.Errorf("%w: %w", fence.ErrRefused, err)
 }
 
-// createAgain creates the topic of notes, which somebody has deleted. If only a broker does not know it yet, nothing happens. An
-// error here ends no relay, because the topic may be there, and this principal may have no right to create it.
+// createAgain creates the topic of notes, which somebody has deleted. If the topic exists and only a broker does not
+// know it yet, nothing happens. An error here does not end the relay, because the topic may exist, and this principal
+// may have no right to create it.
 func (p *progress) createAgain(ctx context.Context, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()

@@ -24,7 +24,7 @@ type term struct {
 	token int64
 }
 
-// publisher writes the rows of a term to Kafka, so that a former leader can do no harm.
+// publisher writes the rows of a term to Kafka, in a way in which a former leader can do no harm.
 type publisher interface {
 	// term calls work with a writer, and again with another one whenever Kafka refused the writer while the term lasts.
 	// last is the last note of the slot. Its rows were published by an earlier writer, and perhaps not deleted.
@@ -39,9 +39,9 @@ type writer interface {
 	next(ctx context.Context, published, underway []ref, most limits) (look, error)
 	// first returns the name of the first row that next would return.
 	first(ctx context.Context, published, underway []ref) (ref, error)
-	// publish returns nil when the rows are published, and *refusal if some cannot be. After any other error it is not
-	// known whether they are published, and the writer must not be used again. published are rows that were published
-	// before and may still be in the table. at is how far the slot has been read, for the note.
+	// publish returns nil when the rows are published, and *refusal if some cannot be. After any other error it is
+	// unknown whether they are published, and the writer must not be used again. published are rows that were
+	// published before and may still be in the table. at is how far the slot has been read, for the note.
 	publish(ctx context.Context, rows []row, published []ref, at position) error
 }
 
@@ -49,7 +49,7 @@ type writer interface {
 // was published.
 type refusal struct {
 	rows []row
-	more bool // the note also named earlier rows, and may itself be what is too large
+	more bool // the note also named earlier rows, and may itself have been too large
 	why  error
 }
 
@@ -59,9 +59,10 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.why }
 
-// unfit lists the errors that a row itself causes: its size, its topic, or its time. A topic to which this principal may not write
-// is one: brokers that check rights say the same of a topic that does not exist. PolicyViolation is not one of them:
-// brokers refuse by it what creates or changes topics, and other rows would be refused as well.
+// unfit lists the errors that a row itself causes: by its size, its topic, or its time. The lack of the right to write
+// to a topic is among them, since brokers that check rights answer the same for a topic that does not exist.
+// PolicyViolation is not one of them: brokers answer it to requests that create or change topics, and other rows would
+// be refused as well.
 var unfit = []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.UnknownTopicOrPartition, kerr.InvalidTopicException, kerr.InvalidTimestamp, kerr.TopicAuthorizationFailed}
 
 func isUnfit(err error) bool {
@@ -73,12 +74,13 @@ func isUnfit(err error) bool {
 	return false
 }
 
-// topicName is what Kafka takes for the name of a topic.
+// topicName matches what Kafka accepts as the name of a topic.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
-// faultOf returns why a row cannot be published, as far as that is known without Kafka. A name that is no topic's could be longer
-// than a request may be. A topic of the relays themselves is refused, because such a row could overwrite what a slot has noted, so
-// that rows of that slot would count as published; or it would be in the log of the election.
+// faultOf returns why a row cannot be published, as far as that is known without Kafka. A text that is not the name of
+// a topic could be longer than a request may be. A topic of the relays themselves is refused, because such a row could
+// overwrite what a slot has noted, so that rows of that slot would count as published; or it could be the log of the
+// election.
 func faultOf(r row, group string) error {
 	switch {
 	case r.fault != nil:
@@ -91,10 +93,12 @@ func faultOf(r row, group string) error {
 	return nil
 }
 
-// mostReason limits what is stored, and logged, of a reason why a row cannot be published.
+// mostReason limits the length of the reason why a row cannot be published, as it is stored and
+// logged.
 const mostReason = 500
 
-// brief returns the text of an error as the database and the log take it: a message may have parts of a row.
+// brief shortens the text of an error to what the database and the log take, since a message may
+// have parts of a row.
 func brief(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\x00", "")
 	if len(text) > mostReason {
@@ -106,8 +110,8 @@ func brief(err error) string {
 // idHeader is the name of the record header with a row's id. For one key, ids increase.
 const idHeader = "outbox-id"
 
-// recordOf returns the record of a row. It leaves out headers of the row that have the name of one of the relay's own: a service
-// may copy those of a record that another relay has published, and readers would take them for this relay's.
+// recordOf returns the record of a row. It leaves out the row's own headers with names that the relay uses. A service
+// may have copied them from a record that another relay has published, and readers would take them for this relay's.
 func recordOf(r row, more ...kgo.RecordHeader) *kgo.Record {
 	own := append([]kgo.RecordHeader{{Key: idHeader, Value: strconv.AppendInt(nil, r.id, 10)}}, more...)
 	headers := make([]kgo.RecordHeader, 0, len(r.headers)+len(own))

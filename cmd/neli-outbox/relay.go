@@ -28,8 +28,8 @@ type relay struct {
 	short     shortTerms
 }
 
-// How long the database and Kafka may take for a batch. A term that must be given up waits for the present batch, so it may
-// last that much longer.
+// How long the database and Kafka may take for a batch. A term that must be given up waits for the present batch, so it
+// may last that much longer.
 const (
 	storeTimeout   = 30 * time.Second
 	publishTimeout = 10 * time.Second
@@ -60,13 +60,13 @@ type turn struct {
 	*relay
 	now  term
 	log  *slog.Logger
-	used bool // it has published a batch, or has found no rows
+	used bool // the term has published a batch, or has found no rows
 	rows int  // the size of the next batch, at most; smaller after a refusal
 	at   position
 	told time.Time // when it was last logged that the slot stands still
 }
 
-// ended notes the end of the term. lost means that the lease has lapsed.
+// ended notes the end of the term. lost says that the lease has lapsed.
 func (t *turn) ended(lost bool) {
 	n := t.short.ended(t.now.slot, t.used, lost)
 	if t.used || !lost {
@@ -124,7 +124,7 @@ func (t *turn) publishAndRead(ctx context.Context, w writer, rows []row, publish
 	err = t.publish(ctx, w, rows, published, at)
 	t.memory.forget(rows)
 	if err != nil {
-		stop() // what was read has no use: it follows rows that are perhaps not published
+		stop() // the rows being read are of no use: they follow rows that may not be published
 		<-read
 		t.memory.forget(ahead)
 		if tooSlow(err) {
@@ -145,14 +145,15 @@ func (t *turn) publishAndRead(ctx context.Context, w writer, rows []row, publish
 	return ahead, present, nil
 }
 
-// tooSlow reports whether a batch was not read, or not published, within its time. On a slow link a smaller one may be.
+// tooSlow reports whether a batch was not read, or not published, within its time. On a slow link a
+// smaller batch may be.
 func tooSlow(err error) bool {
 	refusal, answered := errors.AsType[*pgconn.PgError](err)
 	return errors.Is(err, context.DeadlineExceeded) || answered && refusal.Code == "57014" // statement_timeout
 }
 
-// full reports whether a batch is as large as it may be. Then the table probably has more rows. Otherwise it pays to read
-// later: by then there are more rows for the next batch.
+// full reports whether a batch is as large as it may be. Then the table probably has more rows. Otherwise it pays to
+// read later, when there are more rows for the next batch.
 func (t *turn) full(rows []row) bool {
 	bytes := 0
 	for _, r := range rows {
@@ -220,8 +221,8 @@ func (t *turn) setFaultsAside(ctx context.Context, rows []row) error {
 	return nil
 }
 
-// unreadable reads fewer rows if the database or this program fails at something that is in a row, until it is known which row
-// that is, and then sets that row aside.
+// unreadable handles a failure of the database or of this program at something that is in a row. It reads fewer rows
+// until it is known which row that is, and then sets that row aside.
 func (t *turn) unreadable(ctx context.Context, w writer, published, underway []ref, why error) error {
 	if t.rows > 1 {
 		t.rows /= 2
@@ -236,7 +237,7 @@ func (t *turn) unreadable(ctx context.Context, w writer, published, underway []r
 	return t.setAside(ctx, row{ref: bad}, fmt.Errorf("it cannot be read: %w", why))
 }
 
-// unreachable logs why the table is asked again.
+// unreachable logs why the table has to be read again.
 func (t *turn) unreachable(err error, after time.Duration) {
 	t.metrics.databaseFailures.Inc()
 	if errors.Is(err, errWentBack) || noTable(err) {
@@ -261,8 +262,8 @@ func (t *turn) wait(ctx context.Context, woken <-chan struct{}) {
 	}
 }
 
-// publish continues when the term must be given up, and the end of the term waits for it. So the outcome is known, and the
-// successor does not have to find out.
+// publish continues when the term must be given up, and the end of the term waits for it. So the outcome is known, and
+// the successor does not have to find it out.
 func (t *turn) publish(ctx context.Context, w writer, rows []row, published []ref, at position) error {
 	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
@@ -277,7 +278,7 @@ func (t *turn) publish(ctx context.Context, w writer, rows []row, published []re
 	return nil
 }
 
-// leave deletes the rows that were published last. If that fails, the successor handles it.
+// leave deletes the rows that were published last. If that fails, the successor deletes them.
 func (t *turn) leave(ctx context.Context, w writer, published []ref) {
 	if len(published) == 0 {
 		return
@@ -299,7 +300,8 @@ func (t *turn) refused(ctx context.Context, r *refusal) error {
 	return t.setAside(ctx, r.rows[0], r.why)
 }
 
-// setAside sets a row aside. If that fails, the slot waits: no error ends the relay, because the row would fail at every relay.
+// setAside sets a row aside. If that fails, the slot waits. No error ends the relay, because the
+// row would fail at every relay.
 func (t *turn) setAside(ctx context.Context, bad row, why error) error {
 	t.metrics.setAside.Inc()
 	t.log.Error("a row cannot be published and is set aside; its key waits", "id", bad.id, "topic", fmt.Sprintf("%.100s", bad.topic), "error", brief(why))

@@ -146,13 +146,13 @@ func testKilledBeforeItDeleted(t *testing.T, w *world) {
 		require.NoError(t, wr.publish(ctx, rows, nil, position{}))
 	})
 	require.Equal(t, []string{"b 1", "b 2"}, payloads(w.published()))
-	inTerm(t, p, 3, func(ctx context.Context, wr writer, _ []ref) { // without the note
+	inTerm(t, p, 3, func(ctx context.Context, wr writer, _ []ref) { // ignores the note
 		require.NoError(t, wr.publish(ctx, all(t, ctx, wr, nil), nil, position{}))
 	})
 	require.Equal(t, []string{"b 1", "b 2", "b 2"}, payloads(w.published()), "the note is what prevents this")
 }
 
-// It has published two batches, and the deletion of the first one was under way.
+// The writer has published two batches, and the deletion of the first one was under way.
 func testKilledBesideItsDeletion(t *testing.T, w *world) {
 	p, err := (&config{group: w.topicName}).publisher(t.Context(), w.store, 2, w.opts(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
@@ -260,7 +260,7 @@ func testNoTopic(rule string) func(*testing.T, *world) {
 	}
 }
 
-// A topic that is made a moment after its row, as one that a broker does not know yet, sets no
+// A broker does not know yet a topic that was made a moment after its row. That does not set the
 // row aside.
 func testLateTopic(rule string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
@@ -368,7 +368,7 @@ func testRights(t *testing.T, w *world) {
 	require.NoError(t, w.kafka.Allow(t.Context(), kafkatest.ACL{Principal: "User:relay", ResourceType: "transactional_id",
 		Name: "neli/" + w.topicName + "/", Prefixed: true, Operation: "write"}))
 	w.insert("b", "1")                            // of another slot
-	aside := func(want string, flags ...string) { // a row may name any topic: that ends no relay
+	aside := func(want string, flags ...string) { // a row may name any topic, and none ends the relay
 		t.Helper()
 		run("", flags...)
 		var reasons []string
@@ -414,7 +414,7 @@ func testServes(t *testing.T, w *world) {
 	p.stop(t)
 }
 
-// made creates the topic, and waits until all of Kafka knows it.
+// made creates the topic, and waits until all brokers know it.
 func (p *progress) made(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return p.create(t.Context(), slog.New(slog.DiscardHandler)) == nil }, time.Minute, 10*time.Millisecond)

@@ -108,7 +108,7 @@ func (c *config) publisher(ctx context.Context, s *store, slots int, opts []kgo.
 	}))...)
 }
 
-// absent reports whether Kafka has not refused, and may answer soon.
+// absent reports whether Kafka may answer soon, since it has not refused.
 func absent(err error) bool {
 	if answer, ok := errors.AsType[*kerr.Error](err); ok {
 		return answer.Retriable
@@ -116,7 +116,7 @@ func absent(err error) bool {
 	return !errors.Is(err, fence.ErrUnverified) && !errors.Is(err, fence.ErrPermanent)
 }
 
-// contend leads slots, and shows which.
+// contend leads slots, and shows which ones.
 func contend(ctx context.Context, c *config, slots int, opts []kgo.Opt, registry *prometheus.Registry, r *relay) error {
 	n, err := neli.New(neli.Config{Provider: franz.Provider(opts...), LeaderGroupID: c.group, Name: c.name,
 		Roles: slots, HeartbeatTimeout: c.timeout, DrainTimeout: publishTimeout + 2*time.Second, Logger: r.log})
@@ -131,7 +131,7 @@ func contend(ctx context.Context, c *config, slots int, opts []kgo.Opt, registry
 	return errors.Join(n.Lead(ctx, r.lead), n.Close())
 }
 
-// show serves the metrics, and the page of who leads.
+// show serves the metrics, and the page with the leaders.
 func show(at string, n *neli.Neli, registry *prometheus.Registry) (*http.Server, error) {
 	election, err := metrics.NewCollector(n)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // A relay that is interrupted while it waits for the database or for Kafka has not failed.
-func TestARelayMayBeInterruptedWhileItWaits(t *testing.T) {
+func TestInterruptedWaitIsNoFailure(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// errPooler says that a pooler gives each transaction another session of the database. Then settings, prepared statements and
-// LISTEN of this process are other clients', and those of other clients are this process's.
+// errPooler says that a pooler gives each transaction another session of the database. Then other clients get the
+// settings, prepared statements and LISTEN of this process, and this process gets theirs.
 var errPooler = errors.New("a pooler (such as PgBouncer) shares sessions of the database between clients: " +
 	"connect to the database itself, or to a pool with pool_mode=session")
 
@@ -48,8 +48,9 @@ func behindPooler(ctx context.Context, conn *pgconn.PgConn) (bool, error) {
 	return err == nil && session[0] != fmt.Sprint(conn.PID()), err
 }
 
-// sharesSessions returns errPooler if another client gets the session of this one while both are connected, or if this one has another
-// session in its next transaction. It changes no setting, which would be one for other clients, too.
+// sharesSessions returns errPooler if another client gets the session of this one while both are connected, or if this
+// one has another session in its next transaction. It changes no setting, since that could be a setting for other
+// clients, too.
 func sharesSessions(ctx context.Context, cfg *pgconn.Config) error {
 	cfg = cfg.Copy()
 	cfg.AfterConnect = nil
@@ -88,7 +89,8 @@ func sharesSessions(ctx context.Context, cfg *pgconn.Config) error {
 	return nil
 }
 
-// ask executes a statement that is not prepared, and returns the values of its row, if there is one.
+// ask executes a statement that is not prepared, and returns the values of its row, if there is
+// one.
 func ask(ctx context.Context, conn *pgconn.PgConn, statement string, args ...string) (values []string, err error) {
 	var params [][]byte
 	for _, arg := range args {
@@ -103,7 +105,8 @@ func ask(ctx context.Context, conn *pgconn.PgConn, statement string, args ...str
 	return values, result.Err
 }
 
-// refusedParameter reports whether a pooler has refused a parameter of the connection, which it will always do.
+// refusedParameter reports whether a pooler has refused a parameter of the connection. It will
+// refuse it every time.
 func refusedParameter(err error) bool {
 	refusal, answered := errors.AsType[*pgconn.PgError](err)
 	return answered && refusal.Code == "08P01" && strings.Contains(refusal.Message, "unsupported startup parameter")

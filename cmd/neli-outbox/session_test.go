@@ -14,7 +14,7 @@ import (
 
 // A pooler that keeps a session for each client is used like the database. One that shares sessions is refused, by name, before
 // anything is set in a session that another client gets.
-func TestAPoolerThatSharesSessionsIsRefused(t *testing.T) {
+func TestPoolerThatSharesSessionsIsRefused(t *testing.T) {
 	t.Parallel()
 	p := dbtest.StartPostgres(t)
 	openStore(t, p.DSN, 3)
@@ -35,7 +35,7 @@ func TestAPoolerThatSharesSessionsIsRefused(t *testing.T) {
 			t.Parallel()
 			cfg, err := (&config{database: p.PgBouncer(t, c.settings...) + c.dsn}).pool()
 			require.NoError(t, err)
-			for range 3 { // also when the pooler has sessions from before
+			for range 3 { // also when the pooler still has sessions of earlier clients
 				err = sharesSessions(t.Context(), &cfg.ConnConfig.Config)
 				if c.want != "" {
 					require.ErrorContains(t, err, c.want)
@@ -58,8 +58,9 @@ func TestAPoolerThatSharesSessionsIsRefused(t *testing.T) {
 	}
 }
 
-// A pool whose mode was changed while the relay runs is found by the settings of the next session.
-func TestSettingsThatDoNotHoldAreNamed(t *testing.T) {
+// A pool whose mode was changed while the relay runs is noticed when the next session is given its
+// settings.
+func TestPoolerWhoseModeChangesIsRefused(t *testing.T) {
 	t.Parallel()
 	p := dbtest.StartPostgres(t)
 	pooled, err := pgconn.ParseConfig(p.PgBouncer(t, "pool_mode=transaction", "server_round_robin=1", "min_pool_size=2"))

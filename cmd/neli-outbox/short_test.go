@@ -28,8 +28,8 @@ func TestShortTerms(t *testing.T) {
 	require.Equal(t, 1, s.ended(0, false, true))
 }
 
-// A relay whose terms never last long enough says so.
-func TestARelayTellsThatItsTermsAreTooShort(t *testing.T) {
+// A relay whose terms never last long enough logs a warning.
+func TestRelayWarnsOfTermsThatAreTooShort(t *testing.T) {
 	var said bytes.Buffer
 	r := &relay{publisher: neverReady{}, log: slog.New(slog.NewTextHandler(&said, nil)), metrics: newMeters(prometheus.NewRegistry())}
 	for term := range 4 {
@@ -52,9 +52,9 @@ func (neverReady) term(ctx context.Context, _ term, _ func(context.Context, writ
 	return context.Cause(ctx)
 }
 
-// A relay that sets a row aside when its term is over, as after a suspension, is told that a later term has claimed. That ends
-// its term, not the process.
-func TestALateRefusalEndsTheTerm(t *testing.T) {
+// A relay that sets a row aside when its term is over, as after a suspension, learns that a later term has claimed.
+// That ends its term, not the process.
+func TestLateRefusalEndsTheTerm(t *testing.T) {
 	ctx, lose := context.WithCancelCause(t.Context())
 	log := slog.New(slog.DiscardHandler)
 	r := &relay{publisher: late{lose: lose}, log: log, metrics: newMeters(prometheus.NewRegistry())}

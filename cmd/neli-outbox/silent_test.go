@@ -17,9 +17,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// A database that takes connections and does not answer, as behind a link that was cut, must not hold a leader up for ever: the
-// relay says so, and tries again.
-func TestADatabaseThatDoesNotAnswerIsAskedAgain(t *testing.T) {
+// A database that accepts connections and does not answer, as behind a link that was cut, must not hold a leader up for
+// ever. The relay logs that, and tries again.
+func TestSilentDatabaseIsAskedAgain(t *testing.T) {
 	var said strings.Builder
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	for name, c := range map[string]struct {
@@ -62,7 +62,8 @@ func silentStore(t *testing.T) *store {
 	return &store{pool: pool}
 }
 
-// serveSilently ends when the client logs out, or when the connection has served to cancel a statement.
+// serveSilently ends when the client logs out. It ends at once if the connection only cancels a
+// statement.
 func serveSilently(conn net.Conn) {
 	defer conn.Close()
 	server := pgproto3.NewBackend(conn, conn)

@@ -20,7 +20,7 @@ import (
 type standstills struct {
 	since   map[int]first // by slot
 	longest time.Duration
-	slot    int // which one stood still for longest
+	slot    int // the one that stood still for longest
 }
 
 type first struct {
@@ -51,7 +51,7 @@ func (s *standstills) String() string {
 	return fmt.Sprintf("no slot stood still for longer than %v (slot %d)", s.longest.Round(100*time.Millisecond), s.slot)
 }
 
-// watch watches until the returned function is called.
+// watch watches until the function that it returns is called.
 func (w *world) watch() (stop func() *standstills) {
 	s := &standstills{since: map[int]first{}}
 	pool := w.pooled(1)

@@ -28,12 +28,12 @@ type row struct {
 	payload []byte
 	headers []header
 	created time.Time
-	bytes   int   // of its columns in the table, headers as JSON: what counts for the limit of a batch
-	fault   error // why no record can be made of it; then it has no key, payload and headers
+	bytes   int   // of its columns in the table, headers as JSON; these count for the limit of a batch
+	fault   error // the reason why no record can be made of it; then it has no key, payload and headers
 }
 
-// ref names a row. An id alone does not: ids go back if somebody sets the sequence, or restores the table. mark is the
-// time of the database at which the row got its id, in microseconds.
+// ref names a row. An id alone is not enough, since ids go back if somebody sets the sequence, or restores the table.
+// mark is the time of the database at which the row got its id, in microseconds.
 type ref struct{ id, mark int64 }
 
 // refsOf returns the names of rows.
@@ -63,10 +63,11 @@ func (r row) size() int {
 	return n
 }
 
-// header is a header of a record.
+// header is one header of a record.
 type header struct{ name, value string }
 
-// headersOf reads the column of headers, sorted by name: a string as it is, any other value as JSON.
+// headersOf reads the column of headers, sorted by name. A string stays as it is, and any other
+// value becomes JSON.
 func headersOf(column []byte) (out []header, err error) {
 	var object map[string]json.RawMessage
 	if column != nil {
@@ -91,18 +92,18 @@ type limits struct {
 // store is the table outbox.
 type store struct {
 	pool     *pgxpool.Pool
-	record   int    // of a row with more bytes than that only the id is read; 0: no limit
+	record   int    // of a row with more bytes only the id is read; 0 for no limit
 	sequence string // its name as in SQL
 }
 
-// look is what one statement has seen of a slot.
+// look is what one transaction has seen of a slot.
 type look struct {
 	rows  []row
 	last  int64 // the last id that the sequence gave out
 	clock int64 // the time of the database after the rows were read, in microseconds
 }
 
-// errSchema says that the table is missing, or something that its promises need.
+// errSchema says that the table is missing, or something else that the relay's promises need.
 var errSchema = errors.New("the table outbox is not as `neli-outbox schema` prints it")
 
 // slots returns the number of slots. Without the trigger rows would have no order, so its absence is an error.
@@ -133,7 +134,7 @@ func (s *store) slots(ctx context.Context) (int, error) {
 	return n, s.parts(ctx)
 }
 
-// parts looks for the other parts of the schema that the relay needs.
+// parts checks the other parts of the schema that the relay needs.
 func (s *store) parts(ctx context.Context) error {
 	var columns int
 	var ascends, cycles *bool
@@ -155,18 +156,18 @@ func (s *store) parts(ctx context.Context) error {
 	return nil
 }
 
-// eligible are the rows of a slot that may be published next. If a row of a key was set aside, the key's later rows wait,
-// since they must not overtake it. (NOT EXISTS would mean the same, but the planner makes it a join with the whole table.) A
-// batch that is under way is left out by its rows' names, not by the highest of them: a row with a lower id may have become
-// visible since, and must precede later rows of its key.
+// eligible selects the rows of a slot that may be published next. If a row of a key was set aside, the key's later rows
+// wait, since they must not overtake it. (NOT EXISTS would mean the same, but the planner makes it a join with the
+// whole table.) A batch that is under way is left out by its rows' names, and not by the highest of them: a row with a
+// lower id may have become visible since, and must precede later rows of its key.
 const eligible = `FROM outbox o
 		WHERE slot = $1 AND id > $4 AND failed IS NULL AND (id, mark) NOT IN (SELECT unnest($2::bigint[]), unnest($3::bigint[])) AND (
 			digest <> ALL (ARRAY(SELECT f.digest FROM outbox f WHERE f.slot = $1 AND f.failed IS NOT NULL)) OR
 			(SELECT bool_and(f.id > o.id) FROM outbox f WHERE f.slot = $1 AND f.digest = o.digest AND f.failed IS NOT NULL))
 		ORDER BY id`
 
-// Of a row that is larger than a record may be, its columns stay in the database. A time that is not finite, which tables of
-// earlier versions accept, is none that a record can have.
+// If a row is larger than a record may be, its columns stay in the database. Tables of earlier versions accept
+// times that are not finite, which a record cannot have.
 const nextRows = `
 SELECT id, mark, bytes, left(topic, 300), CASE WHEN fits THEN key END, CASE WHEN fits THEN payload END, CASE WHEN fits THEN headers END,
 	CASE WHEN isfinite(created) THEN created ELSE now() END FROM (
@@ -177,14 +178,15 @@ WHERE before < $6 ORDER BY id`
 
 const firstRow = "SELECT id, mark " + eligible + " LIMIT 1"
 
-// A row is deleted by its name: another one may have its id, if ids went back.
+// A row is deleted by its name, since another row may have its id if ids went back.
 const deleteRows = `DELETE FROM outbox WHERE slot = $1 AND id = ANY($2) AND (id, mark) IN (SELECT unnest($2::bigint[]), unnest($3::bigint[]))`
 
-// next returns the next rows of a slot in their order, without those under way, and deletes the published rows. For one key,
-// rows that were committed earlier come first: they have lower ids, and the statement sees them.
+// next returns the next rows of a slot in their order, without those under way, and deletes the published rows. For one
+// key, rows that were committed earlier come first: they have lower ids, and the statement sees them.
 //
-// It deletes after reading. If this process is suspended, PostgreSQL waits for it within the statement whose rows it sends,
-// and no time-out of the server ends that. It must not hold the locks of deleted rows then: the next leader deletes them, too.
+// It deletes after reading. If this process is suspended, PostgreSQL waits for it within the statement whose rows it is
+// sending, and no time-out of the server ends that. Locks of deleted rows must not be held at that time, since the next
+// leader also deletes these rows.
 func (s *store) next(ctx context.Context, slot int, published, underway []ref, most limits, above *floor) (look, error) {
 	var batch pgx.Batch // one round trip, one transaction
 	var seen look
@@ -208,7 +210,7 @@ func (s *store) next(ctx context.Context, slot int, published, underway []ref, m
 	return seen, err
 }
 
-// read reads a row. What is wrong with the row itself is its fault, and no error.
+// read reads a row. What is wrong with the row itself becomes its fault, and not an error.
 func (s *store) read(r pgx.CollectableRow, record int) (out row, err error) {
 	var topic, key *string
 	var headers []byte
@@ -282,8 +284,8 @@ func (s *store) setAside(ctx context.Context, slot int, bad ref, why string) err
 	return err
 }
 
-// passing reports whether an error of the database may be over soon: the database is not there, is starting or was replaced,
-// or another transaction was in the way. Any other error needs a person to fix it, such as a right that is missing.
+// passing reports whether an error of the database may be over soon: the database is not reachable, is starting or was
+// replaced, or another transaction was in the way. Any other error, such as a missing right, needs a person to fix it.
 func passing(err error) bool {
 	if _, unreadable := errors.AsType[pgx.ScanArgError](err); unreadable || errors.Is(err, errPooler) || refusedParameter(err) {
 		return false
@@ -296,7 +298,7 @@ func passing(err error) bool {
 	case "08", "40", "53", "57", "58": // connection, rollback, resources, operator, system
 		return true
 	}
-	return refusal.Code == "25006" // read-only: a standby that is no primary yet, or a primary that is none any more
+	return refusal.Code == "25006" // read-only: a standby that is not yet a primary, or a primary that no longer is one
 }
 
 // ofARow reports whether an error comes from what is in a row: a value that the server or this program cannot convert, that is
@@ -316,7 +318,7 @@ func ofARow(err error) bool {
 	return false
 }
 
-// noTable reports whether the table is not there, or not all of it, as while somebody restores it.
+// noTable reports whether the table, or a part of it, is missing, as while somebody restores it.
 func noTable(err error) bool {
 	refusal, answered := errors.AsType[*pgconn.PgError](err)
 	return answered && slices.Contains([]string{"42P01", "42703", "42883", "3F000"}, refusal.Code)

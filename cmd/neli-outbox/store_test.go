@@ -22,7 +22,7 @@ import (
 	"github.com/goneli/neli/lab/dbtest"
 )
 
-// plenty are limits above all rows of the tests.
+// plenty are limits that no row of the tests reaches.
 var plenty = limits{rows: 10_000, bytes: 1 << 30}
 
 // server is a PostgreSQL server that tests share, by its data source name.
@@ -148,7 +148,7 @@ func lateCommit(t *testing.T, s *store, level pgx.TxIsoLevel) (committed, read [
 		}
 		done <- err
 	}()
-	// Until the second one waits for a lock, or has committed.
+	// Wait until the second transaction waits for a lock, or has committed.
 	require.Eventually(t, func() bool {
 		var waits bool
 		require.NoError(t, s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&waits))
@@ -226,9 +226,10 @@ func (s *store) atLast(t *testing.T) func(<-chan struct{}) []row {
 	}
 }
 
-// inversions returns rows that come after a row of the same key whose commit was requested only after theirs had returned.
+// inversions returns the rows that come after a row of the same key whose commit was requested only
+// after theirs had returned.
 func inversions(rows []row, asked, returned map[string]time.Time) (out []string) {
-	latest := map[string]string{} // by key: of the rows so far the one that asked last
+	latest := map[string]string{} // by key: the row so far whose commit was requested last
 	for _, r := range rows {
 		name := string(r.payload)
 		if last, some := latest[r.key]; some && returned[name].Before(asked[last]) {
@@ -306,7 +307,7 @@ func (s server) testPublishedRowsAreDeleted(t *testing.T) {
 	require.Equal(t, []string{"k 3", "k 4", "k 5"}, keysOf(rows))
 }
 
-// A row that became visible late comes next, though its number is lower than those under way.
+// A row that became visible late comes next, although its id is lower than those under way.
 func (s server) testRowsUnderWayAreNotRead(t *testing.T) {
 	table := s.store(t, 1)
 	late, err := table.pool.Begin(t.Context())
@@ -436,7 +437,7 @@ func (s server) testRowsThatNobodyCouldPublishAreNotInserted(t *testing.T) {
 	}
 }
 
-// Tables of earlier versions have no constraint for it.
+// Tables of earlier versions have no constraint against this.
 func (s server) testARowWithoutAFiniteTimeIsRead(t *testing.T) {
 	table := s.store(t, 1, " CHECK (isfinite(created))")
 	_, err := table.pool.Exec(t.Context(), "INSERT INTO outbox (topic, key, created) VALUES ('t', 'a', 'infinity'), ('t', 'b', '-infinity'), ('t', 'c', '2026-01-02Z')")
@@ -448,7 +449,7 @@ func (s server) testARowWithoutAFiniteTimeIsRead(t *testing.T) {
 	require.Equal(t, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), rows[2].created.UTC())
 }
 
-// An application that names the table with its schema need not have that schema in its search path.
+// An application that names the table with its schema may not have that schema in its search path.
 func (s server) testTheTableMayBeInAnySchema(t *testing.T) {
 	table := s.store(t, 1)
 	_, err := table.pool.Exec(t.Context(), `CREATE SCHEMA "the shop"; SET search_path = "the shop"; `+schema(1)+`; RESET search_path;
@@ -461,7 +462,7 @@ func (s server) testTheTableMayBeInAnySchema(t *testing.T) {
 	require.Equal(t, 1, last)
 }
 
-// docs/outbox.md names these rights.
+// docs/outbox.md lists these rights.
 func (s server) testAnApplicationNeedsFewRights(t *testing.T) {
 	table := s.store(t, 1)
 	conn, err := table.pool.Acquire(t.Context())
@@ -479,7 +480,7 @@ func (s server) testAnApplicationNeedsFewRights(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestWhatPasses(t *testing.T) {
+func TestTemporaryDatabaseErrors(t *testing.T) {
 	t.Parallel()
 	p := dbtest.StartPostgres(t)
 	s := openStore(t, p.DSN, 1)

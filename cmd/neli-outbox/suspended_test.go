@@ -13,9 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testASuspendedRelayKeepsNoLocks: a relay is suspended while the database sends it rows, which are more than sockets buffer.
-// The server cannot end that statement: it hears of its time-out only when it has sent them. So it must not hold the locks of
-// deleted rows meanwhile, for which the next leader would wait as long as the relay is suspended.
+// testASuspendedRelayKeepsNoLocks suspends a relay while the database sends it rows, which are more than sockets
+// buffer. The server cannot end that statement, since it notices its own time-out only when it has sent the rows. So it
+// must not hold the locks of deleted rows meanwhile. Otherwise the next leader would wait for them as long as the relay
+// is suspended.
 func (s server) testASuspendedRelayKeepsNoLocks(t *testing.T) {
 	next := s.store(t, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), stepLimit)

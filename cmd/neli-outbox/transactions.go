@@ -49,17 +49,17 @@ func (t *transactions) term(ctx context.Context, now term, work func(context.Con
 	})
 }
 
-// setAside has no fence: the relay may be suspended before it, and mark a row late. Then the key waits for a person who looks at
-// the row again, and nothing is lost.
+// setAside has no fence. If the relay is suspended before it, it may mark a row late. Then the key waits for a person
+// who looks at the row again, and nothing is lost.
 func (t *transactions) setAside(ctx context.Context, now term, bad ref, why string) error {
 	return t.store.setAside(ctx, now.slot, bad, why)
 }
 
-// usualAttempts is how often a producer may fail to initialise before that is worth a line: the coordinator ends the former
-// leader's transaction first, and the first attempts are short.
+// usualAttempts is how often a producer may fail to initialise before this is logged. The coordinator first ends the
+// former leader's transaction, and the first attempts follow each other quickly.
 const usualAttempts = 5
 
-// telling logs why producers cannot initialise; fence.Transactions only tries again.
+// telling logs why producers cannot initialise, since fence.Transactions only tries again.
 func telling(open func() (fence.Client[*kgo.Record], error), log *slog.Logger) func() (fence.Client[*kgo.Record], error) {
 	failed := 0
 	return func() (fence.Client[*kgo.Record], error) {
@@ -68,7 +68,7 @@ func telling(open func() (fence.Client[*kgo.Record], error), log *slog.Logger) f
 	}
 }
 
-// told counts, over all producers of a term, the attempts that have failed since one succeeded.
+// told counts the attempts that have failed since the last success, over all producers of a term.
 type told struct {
 	fence.Client[*kgo.Record]
 	log    *slog.Logger
@@ -95,7 +95,8 @@ type transactional struct {
 	floor    *floor
 }
 
-// next needs no fence: rows that a former leader has published are published, whoever deletes them.
+// next needs no fence: the rows that a former leader has published are published, whoever deletes
+// them.
 func (t *transactional) next(ctx context.Context, published, underway []ref, most limits) (look, error) {
 	return t.store.next(ctx, t.slot, published, underway, most, t.floor)
 }

@@ -28,8 +28,9 @@ type refusing struct {
 
 func (r refusing) Init(context.Context) error { return r.err }
 
-// A leader that cannot begin to publish says why, but not when a few attempts fail, as they do after each suspended leader.
-func TestALeaderThatCannotBeginSaysWhy(t *testing.T) {
+// A leader that cannot begin to publish logs the reason, but not after only a few failed attempts,
+// which are normal after each suspended leader.
+func TestReasonWhyALeaderCannotBeginIsLogged(t *testing.T) {
 	var said strings.Builder
 	var err error
 	open := telling(func() (fence.Client[*kgo.Record], error) { return refusing{err: err}, nil }, slog.New(slog.NewTextHandler(&said, nil)))
@@ -49,8 +50,8 @@ func TestALeaderThatCannotBeginSaysWhy(t *testing.T) {
 	require.Contains(t, said.String(), `attempts=6 error="the coordinator is busy"`)
 }
 
-// Somebody has deleted the topic of notes while relays run. It is created again, and slots go on.
-func TestSlotsGoOnWhenTheNotesWereDeleted(t *testing.T) {
+// Somebody deletes the topic of notes while relays run. It is created again, and slots continue.
+func TestSlotsContinueAfterTheNotesWereDeleted(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	require.NoError(t, err)
 	defer broker.Close()
@@ -79,8 +80,9 @@ func TestSlotsGoOnWhenTheNotesWereDeleted(t *testing.T) {
 	require.Equal(t, []int64{1}, publish())
 }
 
-// Somebody may have created the topic of notes. Without compaction alone, notes are deleted at some time.
-func TestARelayWarnsIfNotesAreDeleted(t *testing.T) {
+// The topic of notes may have been created by somebody else. Unless it is compacted and nothing else,
+// Kafka deletes notes some day.
+func TestRelayWarnsIfKafkaDeletesNotes(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings map[string]string
 		says     string
@@ -105,8 +107,9 @@ func TestARelayWarnsIfNotesAreDeleted(t *testing.T) {
 	}
 }
 
-// A relay that has created the topic has nothing to ask. One that may not ask goes on.
-func TestARelayNeedsNoRightToAskForTheSettingsOfNotes(t *testing.T) {
+// A relay that has created the topic need not ask for its settings. A relay that may not ask
+// continues.
+func TestRelayNeedsNoRightToReadTopicSettings(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
 	require.NoError(t, err)
 	defer broker.Close()

@@ -19,9 +19,9 @@ import (
 	"github.com/goneli/neli/franz/franzfence"
 )
 
-// A row that Kafka refuses, whoever writes it, must not end the relay, nor be tried for ever: the publisher names it, so that it
-// is set aside.
-func TestARowThatKafkaRefusesIsNamed(t *testing.T) {
+// A row that Kafka refuses, whoever writes it, must neither end the relay nor be tried for ever. The publisher names
+// it, so that it is set aside.
+func TestRefusedRowIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		topic  string
 		answer *kerr.Error
@@ -49,8 +49,9 @@ func TestARowThatKafkaRefusesIsNamed(t *testing.T) {
 	}
 }
 
-// A process whose clock is wrong must not set rows aside: the records of a row's transaction have the row's time.
-func TestANoteHasTheTimeOfARow(t *testing.T) {
+// A process whose clock is wrong must not set rows aside. Therefore the records of a row's
+// transaction have the row's time.
+func TestNoteHasTheTimeOfARow(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t", progressTopic("g")))
 	require.NoError(t, err)
 	defer broker.Close()
@@ -71,8 +72,8 @@ func TestANoteHasTheTimeOfARow(t *testing.T) {
 	require.NoError(t, publishInTransaction(t, []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, []row{{ref: ref{id: 1}, topic: "t", key: "k", created: created}}))
 }
 
-// tellSettings lets an in-memory broker answer for settings as a real one: that it verifies transactions, and that no topic has
-// an empty name.
+// tellSettings makes an in-memory broker answer for settings like a real one: that it verifies transactions, and that
+// no topic has an empty name.
 func tellSettings(broker *kfake.Cluster) {
 	broker.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		broker.KeepControl()

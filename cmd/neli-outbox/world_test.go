@@ -107,7 +107,7 @@ func (w *world) topic(name string, settings map[string]*string) {
 	admin := kadm.NewClient(w.client())
 	_, err := admin.CreateTopic(w.t.Context(), 4, -1, settings, name)
 	require.NoError(w.t, err)
-	require.Eventually(w.t, func() bool { // all of Kafka knows it a moment later
+	require.Eventually(w.t, func() bool { // all brokers know it a moment later
 		ends, err := admin.ListEndOffsets(w.t.Context(), name)
 		return err == nil && ends.Error() == nil && len(ends[name]) == 4
 	}, time.Minute, 10*time.Millisecond)
@@ -318,5 +318,5 @@ func (w *world) pooled(conns int) *pgxpool.Pool {
 	return pool
 }
 
-// seeds are the addresses of a list.
+// seeds returns the addresses of a list.
 func seeds(bootstrap string) []string { return strings.Split(bootstrap, ",") }

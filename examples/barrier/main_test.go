@@ -37,7 +37,7 @@ func TestCloseCommits(t *testing.T) {
 }
 
 // A process that is suspended while it commits, and wakes after the lease, commits nothing.
-func TestACommitThatComesTooLate(t *testing.T) {
+func TestLateCommitCommitsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker := nelitest.NewBroker(nelitest.Options{})
 		defer broker.Close()

@@ -69,7 +69,7 @@ func TestMissingProgramsAreNamed(t *testing.T) {
 	assert.Contains(t, string(out), "java is missing")
 }
 
-func TestWrongUse(t *testing.T) {
+func TestUsageErrors(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string

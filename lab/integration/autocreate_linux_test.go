@@ -26,7 +26,7 @@ const stays = 12 * time.Second
 
 // Brokers create a topic by default when a client asks for one. Nothing in the library may bring a deleted or missing
 // topic back in this way, since it would have the brokers' default settings.
-func TestNothingMakesADeletedTopicAnew(t *testing.T) {
+func TestDeletedTopicIsNotRecreated(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: autoCreating()})
 	admin := newHostileAdmin(t, cluster.Bootstrap())

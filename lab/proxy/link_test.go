@@ -150,7 +150,7 @@ func TestStatesReplaceEachOther(t *testing.T) {
 	assert.Equal(t, "one\n", <-heard)
 }
 
-func TestMistakes(t *testing.T) {
+func TestProxyRefusesWrongUse(t *testing.T) {
 	p, _ := echo(t)
 	assert.ErrorContains(t, p.CutOff(Cut(9)), "cannot cut off Cut(9)")
 	assert.ErrorContains(t, p.Hold(Refuse), "cannot hold refuse")

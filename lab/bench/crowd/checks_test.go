@@ -8,7 +8,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-func TestACheckThatIsTrueAgainCounts(t *testing.T) {
+func TestCheckThatTurnsTrueAgainIsCounted(t *testing.T) {
 	three := neli.Change{Terms: []neli.Term{{Roles: []int{3}}}}
 	acquired := neli.LeaderAcquired{Change: three}
 	says := func(yes bool) func(int) bool { return func(int) bool { return yes } }

@@ -32,7 +32,7 @@ func TestShares(t *testing.T) {
 	assert.Equal(t, 3, l.fenced())
 }
 
-func TestAJoinerWithNothingHasNoShare(t *testing.T) {
+func TestMembersWithoutRolesHaveNoShare(t *testing.T) {
 	l := newLedger(99)
 	for range 12 {
 		l.open(1)

@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli/lab/bench/member"
 )
 
-func TestOneMemberGoesTheLongWay(t *testing.T) {
+func TestOneMemberUsesTheSlowerWay(t *testing.T) {
 	g := mixed{ranked{plain{member.Params{Servers: []string{"near"}}}}, "far"}
 	for seat := range Size {
 		p, err := g.Params(seat, 7)

@@ -38,7 +38,7 @@ func TestFirstMemberIsPreferred(t *testing.T) {
 	assert.Equal(t, Roles, later.Roles)
 }
 
-func TestLogsAreToldToEveryMember(t *testing.T) {
+func TestEveryMemberIsGivenTheNumberOfLogs(t *testing.T) {
 	s := LogsSystem("3 brokers", 3, 500*time.Millisecond)
 	p, err := s.Members(Kafka{new(kafkatest.Cluster)}, "g").Params(2, 1)
 	require.NoError(t, err)

@@ -125,7 +125,7 @@ func TestSummaryNamesMachinesAndCommitsOnce(t *testing.T) {
 }
 
 // Pages can be written without results, and then mention nothing that was not measured.
-func TestPagesOfNothing(t *testing.T) {
+func TestPagesWithoutResults(t *testing.T) {
 	pages := pagesOf(t, &Results{})
 	assert.NotContains(t, pages[PageName], "neli on Kafka")
 	assert.NotContains(t, pages[PageName], "| elected on |")
@@ -203,7 +203,7 @@ func TestAims(t *testing.T) {
 	}
 }
 
-func TestTakeReplacesWhatWasMeasuredAnew(t *testing.T) {
+func TestTakeReplacesOldMeasurements(t *testing.T) {
 	r := fixed()
 	r.Take(Run{ID: "3", Commit: "0000003"}, &Results{
 		Systems: []System{{Family: "neli", Bed: "1 broker", Setting: "Assigned", Lease: 1}, {Family: "neli", Bed: "1 broker", Setting: "new"}},

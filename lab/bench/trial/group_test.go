@@ -59,7 +59,7 @@ func TestAwaitLeader(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-func TestNewsWakeWaiters(t *testing.T) {
+func TestChangesWakeWaiters(t *testing.T) {
 	g := of(led(false))
 	go g.note(func() { g.present[0].track.Add(measure.Sample{Asked: 4, At: 5, Leads: true}) })
 	found, r, err := g.awaitLeader(t.Context(), 0, nil)
@@ -68,7 +68,7 @@ func TestNewsWakeWaiters(t *testing.T) {
 	assert.EqualValues(t, 5, r.First.After)
 }
 
-func TestOverlapsLeaveOutThoseOfAWake(t *testing.T) {
+func TestOverlapsLeaveOutWokenLeaders(t *testing.T) {
 	woken := led(false, run(0, 10))
 	woken.track = measure.Track{run(0, 10), run(30, 31)} // it was stopped between
 	g := of(woken, led(true, run(20, 40)), led(false, run(5, 7)))
@@ -97,7 +97,7 @@ func TestLosses(t *testing.T) {
 	assert.Equal(t, 1, l.Met, "one pair of members")
 }
 
-func TestWhole(t *testing.T) {
+func TestWholeNamesAnEndedMember(t *testing.T) {
 	n, err := nursery.New("")
 	require.NoError(t, err)
 	defer n.Close()

@@ -183,7 +183,7 @@ func TestSettled(t *testing.T) {
 }
 
 // A check that ran out of time is not ok.
-func TestRegisterUndecided(t *testing.T) {
+func TestUndecidedRegisterIsNotOK(t *testing.T) {
 	var ops []history.Op
 	for i := range 64 {
 		ops = append(ops, write("a", 3, int64(i+1), 0, 1, history.Unknown))
@@ -262,7 +262,7 @@ func TestGaps(t *testing.T) {
 
 // A row has the roles that the struck member led. Gaps of other roles that moved are in the row
 // "aside".
-func TestGapsOfRolesThatNobodyStruck(t *testing.T) {
+func TestGapsOfRolesThatWereNotStruck(t *testing.T) {
 	r := history.Record{Start: ms(100), End: ms(40_000), Roles: 1,
 		Lives: []history.Life{life("a.1", run(ex, 3, 0, 10_000)), life("b.1", run(ex, 9, 12_000, 41_000)), life("c.1")}}
 	for name, c := range map[string]struct {

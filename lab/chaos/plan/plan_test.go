@@ -21,12 +21,12 @@ func take(steps iter.Seq[Step], n int) []Step {
 	return out
 }
 
-func TestOneSeedOnePlan(t *testing.T) {
+func TestSameSeedGivesSamePlan(t *testing.T) {
 	assert.Equal(t, take(Steps(7, size), 100), take(Steps(7, size), 100))
 	assert.NotEqual(t, take(Steps(7, size), 5), take(Steps(8, size), 5))
 }
 
-func TestEveryKindBeforeAnyAgain(t *testing.T) {
+func TestEveryKindOccursBeforeAnyRepeats(t *testing.T) {
 	var first []string
 	for _, s := range take(Steps(3, size), len(kinds)) {
 		first = append(first, s.Kind)
@@ -35,7 +35,7 @@ func TestEveryKindBeforeAnyAgain(t *testing.T) {
 }
 
 // The plan has no fault that the cluster is not built to survive.
-func TestNoMoreThanTheAssumptionsAllow(t *testing.T) {
+func TestFaultsStayWithinTheAssumptions(t *testing.T) {
 	for seed := range uint64(50) {
 		for _, s := range take(Steps(seed, size), 40) {
 			brokers := 0
@@ -80,7 +80,7 @@ func TestFirst(t *testing.T) {
 
 // Kafka's reaction to a silent broker is tested only if the broker is silent for longer than Kafka
 // waits. A link must also be cut for longer than T.
-func TestSomeFaultsOutlastKafkasPatience(t *testing.T) {
+func TestSomeFaultsOutlastKafkasTimeouts(t *testing.T) {
 	for _, s := range take(Only(Steps(1, size), []string{"broker frozen past its session"}), 50) {
 		assert.Equal(t, StopBroker, s.Parts[0].Action)
 		assert.Greater(t, s.Parts[0].Hold, BrokerSession+5*time.Second)

@@ -103,7 +103,7 @@ func TestCutNeedsUnreleasedChanges(t *testing.T) {
 	require.Empty(t, status, "nothing was written")
 }
 
-func TestOutsideACheckoutGitSaysSo(t *testing.T) {
+func TestErrorOutsideACheckout(t *testing.T) {
 	t.Setenv("LC_ALL", "C")
 	t.Chdir(t.TempDir())
 	_, err := Here()
