@@ -39,7 +39,7 @@ type Process struct {
 // Options say how to start a child.
 type Options struct {
 	*nursery.Nursery
-	Dir, Name string                  // NAME.log and NAME.stderr in Dir are its log and what it prints to its standard error
+	Dir, Name string                  // NAME.log and NAME.stderr in Dir are its log and its standard error; without Dir both are this process's standard error
 	Keep      bool                    // its lines are kept, in NAME.jsonl
 	By        func(*exec.Cmd) error   // starts the process in place of cmd.Start; may be nil
 	Hear      func(line []byte) error // gets each line of its output; may be nil
@@ -95,6 +95,10 @@ func New(cmd *exec.Cmd, params any, o Options) (*Process, error) {
 }
 
 func (o Options) open(what string) (*os.File, error) {
+	if o.Dir == "" {
+		fd, err := syscall.Dup(int(os.Stderr.Fd()))
+		return os.NewFile(uintptr(fd), o.Name+what), err
+	}
 	return os.OpenFile(filepath.Join(o.Dir, o.Name+what), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 }
 

@@ -30,21 +30,23 @@ func main() { show.Main("demo-peers", 24, member, tell) }
 
 // member hosts a log and contends for all roles. args are the log hosts, name=address. The orders "cut a,b" and "heal" change
 // the network to other members.
-func member(name string, args []string) error {
+func member(name string) error {
 	net := &network{}
-	c := peers.Config{Self: name, Dial: net.dial}
 	addresses := map[string]string{}
-	for _, host := range args {
-		id, address, _ := strings.Cut(host, "=")
-		addresses[id] = address
-		c.Hosts = append(c.Hosts, peers.Host{ID: id, Address: address})
-	}
-	return show.Member(neli.Config{
-		Provider:         peers.Provider(c),
-		LeaderGroupID:    "demo-peers",
-		Name:             name,
-		HeartbeatTimeout: timeout,
-		Logger:           slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	return show.Member(func(args []string) neli.Config {
+		c := peers.Config{Self: name, Dial: net.dial}
+		for _, host := range args {
+			id, address, _ := strings.Cut(host, "=")
+			addresses[id] = address
+			c.Hosts = append(c.Hosts, peers.Host{ID: id, Address: address})
+		}
+		return neli.Config{
+			Provider:         peers.Provider(c),
+			LeaderGroupID:    "demo-peers",
+			Name:             name,
+			HeartbeatTimeout: timeout,
+			Logger:           slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		}
 	}, func(order string) {
 		_, names, _ := strings.Cut(order, " ")
 		lost := map[string]bool{}

@@ -76,7 +76,7 @@ func names(all []*show.Process, separator string) string {
 
 func (s story) order(all []*show.Process, order string) {
 	for _, p := range all {
-		s.Do(func() error { return p.Tell(order) })
+		s.Do(func() error { return p.Say(order) })
 	}
 }
 

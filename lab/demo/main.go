@@ -23,13 +23,15 @@ const (
 func main() { show.Main("demo", 12, member, tell) }
 
 // member contends for all roles. args are the broker and the socket of a sentinel, "" for none.
-func member(name string, args []string) error {
-	return show.Member(neli.Config{
-		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": args[0]},
-		LeaderGroupID:    "demo",
-		Name:             name,
-		Partitions:       show.Roles,
-		HeartbeatTimeout: timeout,
-		Sentinel:         args[1],
+func member(name string) error {
+	return show.Member(func(args []string) neli.Config {
+		return neli.Config{
+			KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": args[0]},
+			LeaderGroupID:    "demo",
+			Name:             name,
+			Partitions:       show.Roles,
+			HeartbeatTimeout: timeout,
+			Sentinel:         args[1],
+		}
 	}, func(string) {})
 }

@@ -56,7 +56,7 @@ func (s *Story) judge() (changes []change, looks int64, terms int, faults []stri
 	for role := range Roles {
 		var of []witness.Term
 		for _, p := range s.Members {
-			runs := p.samples.Runs().Of(0, role)
+			runs := p.Samples.Runs().Of(0, role)
 			of = append(of, witness.Terms(p.Name, runs)...)
 			for _, r := range runs {
 				if r.Answer != witness.No {

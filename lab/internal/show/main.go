@@ -19,13 +19,13 @@ import (
 
 // Main runs a demo, or one of its members: the demo starts this program again for each of them. tell is what happens. The columns
 // of roles have this width.
-func Main(demo string, width int, member func(name string, args []string) error, tell func(*Story) error) {
+func Main(demo string, width int, member func(name string) error, tell func(*Story) error) {
 	name := flag.String("member", "", "run as the member of this name (the demo starts itself like this)")
 	pause := flag.Duration("pause", 2*time.Second, "time to read, before and after each step")
 	flag.Parse()
 	var err error
 	if *name != "" {
-		err = member(*name, flag.Args())
+		err = member(*name)
 	} else {
 		err = run(width, *pause, tell)
 	}

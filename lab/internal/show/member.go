@@ -3,31 +3,23 @@
 package show
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"sync"
-	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/lab/child"
 	"github.com/goneli/neli/lab/nursery"
-	"github.com/goneli/neli/lab/witness"
 )
 
 // Roles is the number of roles.
 const Roles = 4
 
 // Process is a member as the demo sees it.
-type Process struct {
-	*nursery.Process
-	Name    string
-	orders  io.Writer
-	samples *witness.Samples // memory that it shares with the member
-}
+type Process = child.Process
 
 // start starts this program again, as a member.
 func start(processes *nursery.Nursery, name string, args []string) (*Process, error) {
@@ -35,90 +27,46 @@ func start(processes *nursery.Nursery, name string, args []string) (*Process, er
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.CreateTemp("", "neli-demo-")
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	if err := os.Remove(file.Name()); err != nil {
-		return nil, err
-	}
-	p := &Process{Name: name}
-	if p.samples, err = witness.Open(file); err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self, append([]string{"-member", name, "--"}, args...)...)
-	cmd.Stderr, cmd.ExtraFiles = os.Stderr, []*os.File{file}
-	if p.orders, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if p.Process, err = processes.Start(cmd); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", name, err)
-	}
-	return p, nil
+	return child.New(exec.Command(self, "-member", name), args, child.Options{Nursery: processes, Name: name})
 }
 
-// Tell sends the process an order.
-func (p *Process) Tell(order string) error {
-	_, err := io.WriteString(p.orders, order+"\n")
-	return err
-}
-
-// Member contends for all roles, and notes each millisecond which of them it leads, until standard input says "close" or ends.
-// It passes all other orders to obey.
-func Member(c neli.Config, obey func(order string)) error {
-	samples, err := witness.Open(os.NewFile(3, "samples"))
+// Member contends for all roles, and notes each millisecond which of them it leads, until the order "close". It passes all
+// other orders to obey. config makes its settings from its arguments.
+func Member(config func(args []string) neli.Config, obey func(order string)) error {
+	var args []string
+	self, err := child.Begin(&args)
 	if err != nil {
 		return err
 	}
+	c := config(args)
 	c.Roles = Roles
 	n, err := neli.New(c)
 	if err != nil {
 		return err
 	}
-	led := make(chan error, 1)
-	go func() { led <- n.Lead(context.Background(), work) }()
-	stop := make(chan struct{})
-	var sampling sync.WaitGroup
-	sampling.Go(func() { sample(n, samples, stop) })
-
-	for orders := bufio.NewScanner(os.Stdin); orders.Scan() && orders.Text() != "close"; {
-		obey(orders.Text())
-	}
-	err = n.Close()
-	close(stop)
-	sampling.Wait()
-	if lead := <-led; !errors.Is(lead, neli.ErrClosed) {
-		err = errors.Join(err, lead)
-	}
-	return err
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var ends errgroup.Group
+	ends.Go(func() error { return child.Sample(ctx, child.Contender{Neli: n, Roles: Roles}) })
+	ends.Go(func() error {
+		if err := n.Lead(context.Background(), work); !errors.Is(err, neli.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	err = child.Obey(self, func(order string) (last bool, err error) {
+		if order == "close" {
+			return true, n.Close()
+		}
+		obey(order)
+		return false, nil
+	})
+	stop()
+	return errors.Join(err, ends.Wait())
 }
 
 // work is where a real member would do its work. ctx ends with the leadership.
 func work(ctx context.Context, _ neli.Leadership) error {
 	<-ctx.Done()
 	return nil
-}
-
-// sample looks at the leadership of all roles each millisecond.
-func sample(n *neli.Neli, samples *witness.Samples, stop <-chan struct{}) {
-	ticker := time.NewTicker(time.Millisecond)
-	defer ticker.Stop()
-	runs := [Roles]int{-1, -1, -1, -1}
-	for {
-		for role := range runs {
-			before := witness.Now()
-			token, leads := n.Token(role)
-			after := witness.Now()
-			if !leads {
-				token = witness.No
-			}
-			runs[role] = samples.Take(runs[role], 0, role, token, witness.Window{Before: before, After: after})
-		}
-		select {
-		case <-stop:
-			return
-		case <-ticker.C:
-		}
-	}
 }

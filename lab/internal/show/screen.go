@@ -38,7 +38,7 @@ func (s *Story) leaders() (now lanes) {
 	var newest [Roles]time.Duration
 	for _, p := range s.Members {
 		for role := range now {
-			r, ok := p.samples.Latest(0, role)
+			r, ok := p.Samples.Latest(0, role)
 			if ok && r.Answer != witness.No && witness.Now()-r.Last.After <= fresh && r.Last.After > newest[role] {
 				now[role], newest[role] = lane{p.Name, r.Answer}, r.Last.After
 			}

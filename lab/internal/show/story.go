@@ -150,16 +150,16 @@ func (s *Story) Suspend(victim *Process) {
 	s.Do(func() error { return victim.Signal(syscall.SIGCONT) })
 	var found time.Duration
 	s.Await(victim.Name+"'s word that it leads nothing", func() (ok bool) {
-		found, ok = victim.idleSince(woken)
+		found, ok = idleSince(victim, woken)
 		return ok
 	})
 	s.Say("%s found that it leads nothing, %v after waking. It is a candidate again.", victim.Name, rough(found-woken))
 }
 
 // idleSince returns when a member first found, at t or later, that it leads nothing.
-func (p *Process) idleSince(t time.Duration) (found time.Duration, ok bool) {
+func idleSince(p *Process, t time.Duration) (found time.Duration, ok bool) {
 	for role := range Roles {
-		r, ok := p.samples.Latest(0, role)
+		r, ok := p.Samples.Latest(0, role)
 		if !ok || r.Answer != witness.No || r.First.Before < t { // a suspension ends a run
 			return 0, false
 		}
@@ -184,7 +184,7 @@ func (s *Story) End() {
 // close closes members cleanly, and waits until they have ended.
 func (s *Story) close(leavers ...*Process) {
 	for _, p := range leavers {
-		s.Do(func() error { return p.Tell("close") })
+		s.Do(func() error { return p.Say("close") })
 	}
 	for _, p := range leavers {
 		s.Await("the end of "+p.Name, func() bool { return !p.Running() })

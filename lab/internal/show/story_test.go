@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/lab/child"
 	"github.com/goneli/neli/lab/nursery"
 	"github.com/goneli/neli/lab/witness"
 )
@@ -24,12 +25,8 @@ func TestEndReturnsTheErrorsOfMembers(t *testing.T) {
 	t.Cleanup(processes.Close)
 	s := &Story{Ctx: t.Context(), screen: screen{out: io.Discard}}
 	for name, exit := range map[string]string{"anna": "0", "boris": "1"} {
-		cmd := exec.Command("sh", "-c", "read order; exit "+exit)
-		p := &Process{Name: name}
-		p.samples = samples(t)
-		p.orders, err = cmd.StdinPipe()
-		require.NoError(t, err)
-		p.Process, err = processes.Start(cmd)
+		p, err := child.New(exec.Command("sh", "-c", "read args; read order; exit "+exit), nil,
+			child.Options{Nursery: processes, Dir: t.TempDir(), Name: name})
 		require.NoError(t, err)
 		s.Members = append(s.Members, p)
 	}
@@ -48,10 +45,10 @@ func samples(t *testing.T) *witness.Samples {
 
 // member is one that found itself leading role 0, with this token, at two instants.
 func member(t *testing.T, name string, token int64, first, last time.Duration) *Process {
-	p := &Process{Name: name, samples: samples(t)}
+	p := &Process{Name: name, Samples: samples(t)}
 	run := -1
 	for _, at := range []time.Duration{first, last} {
-		run = p.samples.Take(run, 0, 0, token, witness.Window{Before: at, After: at + 1})
+		run = p.Samples.Take(run, 0, 0, token, witness.Window{Before: at, After: at + 1})
 	}
 	return p
 }
