@@ -15,7 +15,7 @@ type join struct {
 	busy  int64         // newest record whose sender may be a holder: a valid fresh Claim must have read it
 	begun clock.Raw     // when s was known
 	bound time.Duration // no holder that has been silent since then has a larger T
-	heard clock.Raw     // when the leases of all senders heard so far are over
+	over  clock.Raw     // when the leases of all senders heard so far are over
 	kept  []entry       // records to fold after a Snapshot
 	since int64         // kept is complete from this offset on
 	cost  int           // memory that kept takes, in records
@@ -38,7 +38,7 @@ func newJoin(s int64, longest time.Duration, now clock.Instant) *join {
 }
 
 func (j *join) freshAt(rho float64) clock.Raw {
-	return max(clock.FreeAt(j.begun, j.bound, rho), j.heard)
+	return max(clock.FreeAt(j.begun, j.bound, rho), j.over)
 }
 
 // keep keeps a record for folding after a Snapshot. It drops records that no fold depends on.
@@ -68,7 +68,7 @@ func (e entry) cost() int {
 // hear notes a record whose sender may hold roles with a lease of t.
 func (j *join) hear(o int64, now clock.Instant, t time.Duration, rho float64) {
 	j.busy = o
-	j.heard = max(j.heard, clock.FreeAt(now.Raw, t, rho))
+	j.over = max(j.over, clock.FreeAt(now.Raw, t, rho))
 }
 
 // limit notes the largest T of any holder, as stated by a process that knew the fold at

@@ -125,7 +125,7 @@ func (k *modelCoder) lease(w *modelWorld, l *Lease, now clock.Mono) {
 		k.offset(j.busy)
 		k.long(j.bound)
 		k.age(now, clock.Mono(j.begun))
-		k.byte(byte(max(0, (clock.Mono(j.heard).Sub(now)+modelTick-1)/modelTick)))
+		k.byte(byte(max(0, (clock.Mono(j.over).Sub(now)+modelTick-1)/modelTick)))
 		for _, e := range j.kept {
 			if e.sent.Mono != 0 && e.record.Session == l.own.session {
 				k.offset(e.offset)
