@@ -4,10 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/announce"
+	"github.com/goneli/neli/internal/elector/nominate"
+	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
 )
 
 // speaks returns when a channel next has something to say.
@@ -27,25 +29,26 @@ func TestWhatAHelloSays(t *testing.T) {
 	out := k.out()
 	require.Len(t, out, 1)
 	require.Equal(t, lease.Hello, out[0].Kind)
-	require.Equal(t, &lease.Announcement{Priority: 7, Roles: 3, Period: helloPeriod(2)}, out[0].Hello)
-	require.True(t, c.announcements.greeted)
-	require.Equal(t, k.now.Mono.Add(helloPeriod(2)), k.announcer.at, "that was the one for all")
-	require.True(t, k.timing.settling, "the first one begins the wait for others that start with it")
+	require.Equal(t, &lease.Announcement{Priority: 7, Roles: 3, Period: roster.HelloPeriod(2)}, out[0].Hello)
+	require.Greater(t, c.announcements.NextHello(), k.now.Mono)
+	require.Equal(t, k.now.Mono.Add(roster.HelloPeriod(2)), k.announcer.Due(), "that was the one for all")
+	end := k.startup.End(2, false)
+	require.Greater(t, end, k.now.Mono, "the first one begins the wait for others that start with it")
 
 	c.hello([]int{}, k.now.Add(time.Millisecond))
-	require.Equal(t, 1, k.timing.settles, "the second one does not")
+	require.Equal(t, end, k.startup.End(2, false), "the second one does not")
 }
 
 // A Hello into a log that returns nothing is not heard by others: the one for all is still due.
 func TestAHelloIntoASilentLogIsNotHeard(t *testing.T) {
-	for name, silent := range map[string]link{"stalled": {stalled: true}, "one is in flight": {hello: flight{seq: 3}}} {
+	for name, silence := range map[string]func(*channel){"stalled": (*channel).stalls, "one is in flight": func(c *channel) { c.link.Sent(lease.Hello, 3, clock.Instant{}) }} {
 		k := newRooms(1, 3, nil)
 		k.begin()
-		k.announcer.at = k.now.Mono.Add(time.Millisecond)
-		k.channels[0].link = silent
+		k.announcer.PutOff(k.now.Mono.Add(time.Millisecond))
+		silence(k.channels[0])
 		k.channels[0].hello(nil, k.now)
 		require.Len(t, k.out(), 1, name)
-		require.Equal(t, k.now.Mono.Add(time.Millisecond), k.announcer.at, name)
+		require.Equal(t, k.now.Mono.Add(time.Millisecond), k.announcer.Due(), name)
 	}
 }
 
@@ -59,14 +62,14 @@ func TestProbesAreFarApart(t *testing.T) {
 		return len(k.out())
 	}
 	require.Equal(t, 1, probe(0))
-	pause := max(clock.Pause(k.set.T), 4*k.timing.roundTrip())
+	pause := max(clock.Pause(k.set.T), 4*k.trip.Takes())
 	require.Zero(t, probe(pause), "one is in flight")
-	c.link.back(c.link.hello.seq, k.now, k.now, k.set.T)
+	c.works(k.now)
 	require.Zero(t, probe(pause-1))
 	require.Equal(t, 1, probe(pause))
 	require.Zero(t, probe(pause+k.set.T-1))
 	require.Equal(t, 1, probe(pause+k.set.T), "it is lost")
-	c.link.reset()
+	c.link.Reset()
 	k.set.Observer = true
 	require.Zero(t, probe(time.Hour))
 }
@@ -82,20 +85,20 @@ func TestAChannelIsGreetedBeforeARoleBecomesFree(t *testing.T) {
 		"one that would not":           {func(k *rooms) { k.desired.Unhealthy = true }, false},
 		"one that closes":              {func(k *rooms) { k.desired.Closing = true }, false},
 		"an observer":                  {func(k *rooms) { k.set.Observer = true }, false},
-		"one that knows the log works": {func(k *rooms) { k.channels[0].link.good = k.now.Mono.Add(clock.Recent(k.set.T) / 2) }, false},
+		"one that knows the log works": {func(*rooms) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newRooms(1, 1, nil)
 			k.begin()
 			ch := k.channels[0]
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-			ch.shard.silence(k.now)
-			freeAt := k.now.MonoOf(ch.shard.claims.silentAt)
+			ch.shard.noticeSilent(k.now)
+			freeAt := k.now.MonoOf(ch.shard.claims.NextSilent())
 			require.Greater(t, freeAt, k.now.Mono.Add(k.set.T), "b has a lease")
 			c.change(k)
 			early := k.now.Add(freeAt.Sub(k.now.Mono) - clock.Stalled(k.set.T))
-			if ch.link.good != 0 {
-				ch.link.good = early.Mono
+			if name == "one that knows the log works" {
+				ch.works(early)
 			}
 			ch.greet(early.Add(-time.Millisecond))
 			require.Empty(t, k.out())
@@ -111,8 +114,8 @@ func TestALeaseThatWasExtendedIsNoReasonToGreet(t *testing.T) {
 	k.begin()
 	ch := k.channels[0]
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-	ch.shard.silence(k.now)
-	early := k.now.Add(k.now.MonoOf(ch.shard.claims.silentAt).Sub(k.now.Mono) - clock.Stalled(k.set.T))
+	ch.shard.noticeSilent(k.now)
+	early := k.now.Add(k.now.MonoOf(ch.shard.claims.NextSilent()).Sub(k.now.Mono) - clock.Stalled(k.set.T))
 	k.now = early
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Beat}))
 	ch.greet(early)
@@ -164,13 +167,13 @@ func TestWhoWritesASnapshot(t *testing.T) {
 	k.begin()
 	c.log.Begin(5, false, k.now) // records before this are not known
 	c.offerSnapshot(after(0), k.now)
-	require.Zero(t, c.announcements.snapshotAt, "it knows nothing itself")
+	require.False(t, c.announcements.Answers(), "it knows nothing itself")
 
 	k, s := leading(t, 2, nil)
 	c = s.main
 	k.set.Observer = true
 	c.offerSnapshot(after(0), k.now)
-	require.Zero(t, c.announcements.snapshotAt)
+	require.False(t, c.announcements.Answers())
 	k.set.Observer = false
 	c.offerSnapshot(after(30*time.Millisecond), k.now)
 	later := k.now.Add(30 * time.Millisecond)
@@ -180,17 +183,17 @@ func TestWhoWritesASnapshot(t *testing.T) {
 	c.answer(later)
 	out := k.out()
 	require.Equal(t, []lease.Kind{lease.Snapshot}, kinds(out))
-	require.Equal(t, 1, k.timing.farewells, "a closing process waits until it is in the log")
+	require.False(t, k.closing.NothingSent(), "a closing process waits until it is in the log")
 	c.answer(later)
 	require.Empty(t, k.out())
 
 	c.offerSnapshot(after(30*time.Millisecond), later)
-	c.announcements.told(later)
+	c.announcements.Told(later)
 	c.answer(later.Add(time.Second))
 	require.Empty(t, k.out(), "another one has written it")
 	k.joined("b", 2)
 	c.offerSnapshot(after(0), later)
-	require.Equal(t, later.Mono.Add(snapshotPause(2, 2, k.set.T)), c.announcements.snapshotAt, "not at once after that")
+	require.Equal(t, later.Mono.Add(announce.SnapshotPause(2, 2, k.set.T)), c.announcements.Due(k.set.T), "not at once after that")
 }
 
 // When the records that were in the log are read, vacancies begin to count; a process that has
@@ -201,16 +204,17 @@ func TestAChannelCatchesUp(t *testing.T) {
 		c := k.channels[0]
 		c.shard.lease.Begin(0, Entry{Reset: true, Whole: true, End: 1}, k.now)
 		c.restart(1, k.now)
-		c.shard.begun, c.announcements.again = true, again
+		c.shard.begun = true
+		c.announcements.BeganBack(again, false)
 		c.catchUp(k.now)
 		require.False(t, caughtUp(k.channels), "a record was in the log")
 		require.LessOrEqual(t, speaks(c, k.now), k.now.Mono.Add(k.set.T), "it waits no longer for it")
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-		require.Zero(t, c.shard.vacancies.count)
+		require.Zero(t, c.shard.vacancyStats.count)
 		c.catchUp(k.now)
 		require.True(t, caughtUp(k.channels))
-		require.Equal(t, 1, c.shard.vacancies.count, "role 1")
-		require.Equal(t, again, c.announcements.snapshotAt != 0, "who has looked back tells others")
+		require.Equal(t, 1, c.shard.vacancyStats.count, "role 1")
+		require.Equal(t, again, c.announcements.Answers(), "who has looked back tells others")
 	}
 }
 
@@ -218,7 +222,7 @@ func TestAMajorityOfLogsIsEnoughToBelieveInAVacancy(t *testing.T) {
 	k := newRooms(3, 1, func(s *Settings) { s.Majority = true })
 	for i, want := range []bool{false, true, true} {
 		require.False(t, !want && caughtUp(k.channels))
-		k.channels[i].announcements.caughtUp = true
+		k.channels[i].announcements.CatchUp(true, 0, k.now)
 		require.Equal(t, want, caughtUp(k.channels), "%d of 3", i+1)
 	}
 }
@@ -231,7 +235,7 @@ func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
 		"a newcomer": func(k *rooms, c *channel) {
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
 			k.desired.Unhealthy = true
-			c.announcements.offer(after(170*time.Millisecond), 0, 5*time.Second, k.now)
+			c.announcements.Offer(after(170*time.Millisecond), 0, 5*time.Second, k.now)
 		},
 		"a holder": func(k *rooms, _ *channel) {
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
@@ -244,7 +248,7 @@ func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
 			k.begin()
 			c := k.channels[0]
 			prepare(k, c)
-			c.shard.silence(k.now)
+			c.shard.noticeSilent(k.now)
 			said := 0
 			for range 400 {
 				due := speaks(c, k.now)
@@ -267,13 +271,13 @@ func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
 // A process announces itself in its home, or in the next log where own records come back.
 func TestWhereAProcessAnnouncesItself(t *testing.T) {
 	k := newRooms(3, 3, nil)
-	k.announcer.home = 1
+	k.announcer.SetHome(1)
 	require.Equal(t, 1, k.reachable())
-	k.channels[1].link.stalled = true
+	k.channels[1].stalls()
 	require.Equal(t, 2, k.reachable())
-	k.channels[2].link.hello.seq = 4
+	k.channels[2].link.Sent(lease.Hello, 4, k.now)
 	require.Equal(t, 0, k.reachable())
-	k.channels[0].link.stalled = true
+	k.channels[0].stalls()
 	require.Equal(t, 1, k.reachable(), "one is as good as the other")
 }
 
@@ -295,7 +299,7 @@ func TestWhatAProcessSaysThatItWants(t *testing.T) {
 	}
 	k.set.Nominated = true
 	for i, s := range k.shards {
-		s.nomination.nominated = i != 1
+		s.nomination = nominate.NewNomination(i != 1)
 	}
 	require.Equal(t, []int{0, 2}, k.wants(k.now))
 	k.desired.Unhealthy = true

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/nominate"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
 )
@@ -13,29 +15,9 @@ import (
 // Who reads the log late must not make it later for all: what it would say or think of may be
 // done by the time that it has read on.
 
-func TestBehind(t *testing.T) {
-	const T = 20 * time.Second
-	var l link
-	require.False(t, l.behind(at(0), T), "nothing is on its way")
-	l.sent(lease.Hello, 1, at(0))
-	require.False(t, l.behind(at(time.Second-1), T))
-	require.True(t, l.behind(at(time.Second), T), "one is on its way for T/20")
-	require.True(t, l.behind(at(T-1), T))
-	require.False(t, l.behind(at(T), T), "it is given up: it may be lost")
-	l.back(1, at(0), at(3*time.Second), T)
-	require.True(t, l.behind(at(6*time.Second-1), T), "it took 3 s, less than 3 s ago")
-	require.False(t, l.behind(at(6*time.Second), T))
-	l.sent(lease.Beat, 2, at(4*time.Second))
-	l.back(2, at(4*time.Second), at(4*time.Second+1), T)
-	require.False(t, l.behind(at(5*time.Second), T), "another one took no time")
-	l.back(3, clock.Instant{}, at(100*time.Second), T)
-	require.True(t, l.behind(at(120*time.Second-1), T), "one took longer than T")
-	require.False(t, l.behind(at(120*time.Second), T))
-}
-
 // late lets a record of a be on its way, for as long as it wants.
 func (a *actor) late(now clock.Instant) {
-	a.channels[0].link.hello = flight{seq: 1 << 40, at: now.Mono.Add(-a.set.T / 2)}
+	a.channels[0].link.Sent(lease.Hello, 1<<40, now.Add(-a.set.T/2))
 }
 
 func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
@@ -49,7 +31,7 @@ func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
 	})
 	w.pass(a.set.T / 4)
 	require.Len(t, w.sent(0, "a", lease.Snapshot), before, "others may have answered")
-	a.do(func(clock.Instant) { a.channels[0].link.hello = flight{} })
+	a.do(a.channels[0].works)
 	w.pass(a.set.T/20 + time.Millisecond)
 	require.Len(t, w.sent(0, "a", lease.Snapshot), before+1, "nobody has")
 }
@@ -58,27 +40,29 @@ func TestWhoIsBehindLeavesVacanciesAlone(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 3, nil)
 	w.pass(8 * time.Second)
-	p := a.shards[0]
-	listed := func() (what []upcoming) {
-		for _, v := range p.claims.vacant {
-			what = append(what, v.what)
+	s := a.shards[0]
+	listed := func() (all []vacancy.Upcoming) {
+		for what, roles := range listing(&s.claims) {
+			for range roles {
+				all = append(all, what)
+			}
 		}
-		return what
+		return all
 	}
 	a.do(func(now clock.Instant) {
 		a.late(now)
-		require.True(t, p.main.link.behind(now, a.set.T))
-		p.share([]int32{1}, now)
-		require.Equal(t, now.Mono.Add(a.set.T/2), p.claims.sharings.next, "what it would share out may be held by now")
-		p.claims.clear()
-		p.claims.list(&vacancy{at: now.Mono, roles: []int32{2}, what: toRank})
-		p.overdue(now)
-		require.Equal(t, []upcoming{toRank}, listed(), "others may have claimed it")
-		require.Equal(t, now.Mono.Add(a.set.T/20), p.claims.next(p.main.pacing.thinkAt), "it looks again")
-		p.main.link.hello = flight{}
+		require.True(t, s.main.link.Behind(now, a.set.T))
+		s.assign([]int32{1}, now)
+		require.Equal(t, now.Mono.Add(a.set.T/2), s.claims.AssignAt(), "what it would assign may be held by now")
+		s.claims.Clear()
+		s.claims.AddFor(vacancy.ToRank, now.Mono, []int32{2})
+		s.overdue(now)
+		require.Equal(t, []vacancy.Upcoming{vacancy.ToRank}, listed(), "others may have claimed it")
+		require.Equal(t, now.Mono.Add(a.set.T/20), s.claims.Next(s.main.pacing.ThinksAt()), "it looks again")
+		s.main.works(now)
 		later := now.Add(a.set.T / 20)
-		p.overdue(later)
-		require.Equal(t, []upcoming{toClaim}, listed(), "nobody has")
+		s.overdue(later)
+		require.Equal(t, []vacancy.Upcoming{vacancy.ToClaim}, listed(), "nobody has")
 	})
 }
 
@@ -87,19 +71,18 @@ func TestOthersHaveTheTimeThatAnOwnClaimTakes(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, nil)
 	w.pass(8 * time.Second)
-	p := a.shards[0]
+	s := a.shards[0]
 	a.do(func(now clock.Instant) {
-		p.main.pacing.returned(true, 40*time.Millisecond, a.set, now)
-		p.claims.list(&vacancy{at: now.Mono, roles: []int32{3}, what: toShare})
-		require.Equal(t, now.Mono.Add(40*time.Millisecond), p.claims.next(p.main.pacing.thinkAt))
-		p.claims.clear()
-		_, ok := p.main.log.Claim([]int32{7}, now)
+		s.main.pacing.Returned(true, 40*time.Millisecond, a.set.T, a.set.Random, now)
+		s.claims.AddFor(vacancy.ToAssign, now.Mono, []int32{3})
+		require.Equal(t, now.Mono.Add(40*time.Millisecond), s.claims.Next(s.main.pacing.ThinksAt()))
+		s.claims.Clear()
+		_, ok := s.main.log.Claim([]int32{7}, now)
 		require.True(t, ok)
 		later := now.Add(50 * time.Millisecond)
-		p.claims.list(&vacancy{at: later.Mono, roles: []int32{3}, what: toRank})
-		p.overdue(later)
-		require.Len(t, p.claims.vacant, 1)
-		require.Equal(t, toRank, p.claims.vacant[0].what, "an own Claim is under way")
+		s.claims.AddFor(vacancy.ToRank, later.Mono, []int32{3})
+		s.overdue(later)
+		require.Len(t, listing(&s.claims)[vacancy.ToRank], 1, "an own Claim is under way")
 	})
 }
 
@@ -113,7 +96,7 @@ func TestWhoIsBehindHandsNothingOver(t *testing.T) {
 		w.pass(100 * time.Millisecond)
 	}
 	require.Len(t, a.leads(4), 4, "the answer would come too late")
-	a.do(func(clock.Instant) { a.channels[0].link.hello = flight{} })
+	a.do(a.channels[0].works)
 	w.pass(10 * time.Second)
 	require.Len(t, b.leads(4), 2)
 }
@@ -156,9 +139,9 @@ func TestOneLateLogPutsNothingOff(t *testing.T) {
 	a := w.start("a", 4, nil)
 	w.pass(8 * time.Second)
 	a.do(func(now clock.Instant) {
-		a.channels[1].link.behindUntil = clock.Never
+		a.channels[1].lags(now)
 		require.False(t, allBehind(a.shards, now, a.set.T), "one log that is late puts nothing off")
-		a.channels[0].link.behindUntil = clock.Never
+		a.channels[0].lags(now)
 		require.True(t, allBehind(a.shards, now, a.set.T))
 	})
 }
@@ -217,19 +200,19 @@ func TestVacanciesWaitForTheOwnLogOnly(t *testing.T) {
 	for _, nominated := range []bool{false, true} {
 		k := newRooms(2, 4, func(s *Settings) { s.Nominated = nominated })
 		s, _ := k.reading(2) // the other partition has no leader: its log never reports where it begins
-		s.nomination.nominated = true
+		s.nomination = nominate.NewNomination(true)
 		history := []lease.Record{
 			{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}},
 			{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}},
 		}
 		for _, r := range history {
-			require.Empty(t, s.claims.vacant, "the rest of the history may show a holder")
+			require.True(t, s.claims.IsEmpty(), "the rest of the history may show a holder")
 			k.read(0, k.from("b", 0, r))
 		}
-		require.Empty(t, s.claims.vacant)
-		require.True(t, s.claims.deferred)
+		require.True(t, s.claims.IsEmpty())
+		require.True(t, s.claims.IsPostponed())
 		k.pass(time.Second)
-		require.Equal(t, 2, s.holds.len(), "nominated: %v", nominated)
+		require.Equal(t, 2, s.own.Len(), "nominated: %v", nominated)
 	}
 }
 
@@ -240,8 +223,8 @@ func TestVacanciesWaitForTheOwnLog(t *testing.T) {
 	s, _ := k.reading(9)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}}))
-	require.Empty(t, s.claims.vacant)
-	require.True(t, s.claims.deferred)
+	require.True(t, s.claims.IsEmpty())
+	require.True(t, s.claims.IsPostponed())
 }
 
 // A gap at the end of a log delays that by at most T, even if this process has said nothing there.
@@ -250,9 +233,9 @@ func TestVacanciesDoNotWaitForAGap(t *testing.T) {
 	s, _ := k.reading(9)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}}))
-	require.Empty(t, s.claims.vacant)
+	require.True(t, s.claims.IsEmpty())
 	k.now = k.now.Add(k.set.T)
 	k.pass(k.set.T)
-	require.Equal(t, 2, s.holds.len())
-	require.False(t, s.claims.deferred)
+	require.Equal(t, 2, s.own.Len())
+	require.False(t, s.claims.IsPostponed())
 }

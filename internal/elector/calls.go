@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/request"
+	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
@@ -120,7 +122,7 @@ func (e *Elector) Holder(role int) (lease.Grantee, clock.Instant, bool) {
 }
 
 // Members returns the known members, and the time of the answer.
-func (e *Elector) Members() ([]Member, clock.Instant) {
+func (e *Elector) Members() ([]roster.Member, clock.Instant) {
 	defer e.look()()
 	now := e.now()
 	return e.node.Members(now), now
@@ -184,7 +186,7 @@ func (e *Elector) Shares() []Share {
 
 // Ask sends a request to the holder of the role, once that is known, and waits for the outcome
 // until ctx is done. The end of ctx does not withdraw the request.
-func (e *Elector) Ask(ctx context.Context, r Request) error {
+func (e *Elector) Ask(ctx context.Context, r request.Request) error {
 	ctx, end := context.WithCancelCause(ctx)
 	var call sync.WaitGroup
 	defer call.Wait()
@@ -192,7 +194,7 @@ func (e *Elector) Ask(ctx context.Context, r Request) error {
 	unknown := sync.OnceFunc(func() {
 		// The holder may never become known. A call shows whether the log accepts letters.
 		call.Go(func() {
-			if err := e.Call(ctx); errors.Is(err, ErrDenied) {
+			if err := e.Call(ctx); errors.Is(err, request.ErrDenied) {
 				end(err)
 			}
 		})
@@ -200,7 +202,7 @@ func (e *Elector) Ask(ctx context.Context, r Request) error {
 	done := make(chan error, 1)
 	id, err := e.begin(ctx, done, func(n *Node, now clock.Instant) (int, error) {
 		id, err := n.Ask(r, now)
-		if errors.Is(err, ErrUnknown) {
+		if errors.Is(err, request.ErrUnknown) {
 			unknown()
 		}
 		return id, err
@@ -220,15 +222,15 @@ func (e *Elector) opened() bool {
 
 // NextRequest waits for a request for the application, which must answer it. It returns false when
 // ctx is done or Run has returned.
-func (e *Elector) NextRequest(ctx context.Context) (Request, bool) {
+func (e *Elector) NextRequest(ctx context.Context) (request.Request, bool) {
 	for {
 		select {
 		case <-e.done:
-			return Request{}, false
+			return request.Request{}, false
 		default:
 		}
 		e.mu.Lock()
-		r, ok := e.node.requests.next()
+		r, ok := e.node.requests.Next()
 		e.mu.Unlock()
 		if ok {
 			return r, true
@@ -236,15 +238,15 @@ func (e *Elector) NextRequest(ctx context.Context) (Request, bool) {
 		select {
 		case <-e.asked:
 		case <-e.done:
-			return Request{}, false
+			return request.Request{}, false
 		case <-ctx.Done():
-			return Request{}, false
+			return request.Request{}, false
 		}
 	}
 }
 
 // Accept notes that the application accepts a request, and reports whether it may be carried out.
-func (e *Elector) Accept(r Request) (ok bool) {
+func (e *Elector) Accept(r request.Request) (ok bool) {
 	select {
 	case <-e.done:
 		return false
@@ -255,13 +257,13 @@ func (e *Elector) Accept(r Request) (ok bool) {
 }
 
 // Answer reports the result of a request, unless Run has returned.
-func (e *Elector) Answer(r Request, s lease.Stage, text string) {
+func (e *Elector) Answer(r request.Request, s lease.Stage, text string) {
 	select {
 	case <-e.done:
 		return
 	default:
 	}
-	e.do(func(n *Node, _ clock.Instant) { n.requests.answer(r, s, text) })
+	e.do(func(n *Node, _ clock.Instant) { n.requests.Answer(r, s, text) })
 }
 
 // Call asks all members to announce themselves, and returns once they can read the call.
@@ -281,14 +283,14 @@ func (e *Elector) begin(ctx context.Context, done chan error, start func(*Node, 
 	look := time.NewTicker(lookEvery) // time alone may make it possible
 	defer look.Stop()
 	for {
-		if err = ErrUnknown; e.opened() {
+		if err = request.ErrUnknown; e.opened() {
 			e.do(func(n *Node, now clock.Instant) {
 				if id, err = start(n, now); err == nil {
 					e.waiting[id] = done
 				}
 			})
 		}
-		if !errors.Is(err, ErrUnknown) {
+		if !errors.Is(err, request.ErrUnknown) {
 			return id, err
 		}
 		select {
@@ -313,7 +315,7 @@ func (e *Elector) outcome(ctx context.Context, id int, done chan error) error {
 	case <-ctx.Done():
 		e.mu.Lock()
 		delete(e.waiting, id)
-		how := e.node.requests.giveUp(id)
+		how := e.node.requests.GiveUp(id)
 		e.mu.Unlock()
 		return fmt.Errorf("%w: %s", context.Cause(ctx), how)
 	}

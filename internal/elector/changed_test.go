@@ -18,15 +18,13 @@ import (
 func (a *actor) visible(now clock.Instant) string {
 	var s strings.Builder
 	for role := range a.desired.Roles {
-		p, u := a.local(role)
-		token, g := p.standing(u, now)
+		p, local := a.local(role)
+		token, g := p.standing(local, now)
 		fmt.Fprintf(&s, "role %d: %d of %s\n", role, token, g.Session.Process)
 	}
 	var members []string
-	for id, m := range a.members.by {
-		if m.present {
-			members = append(members, fmt.Sprintf("member %s %s %v %d\n", id, m.name, m.nominated, m.priority))
-		}
+	for _, m := range a.members.All() {
+		members = append(members, fmt.Sprintf("member %s %s %v %d\n", m.Process, m.Name, m.Nominated, m.Priority))
 	}
 	slices.Sort(members)
 	fmt.Fprintf(&s, "%smay claim: %v, busy: %v", strings.Join(members, ""), a.mayClaim(now), a.Busy(now))
@@ -142,10 +140,10 @@ func (k *kept) from(log int, r lease.Record) lease.Record {
 	return r
 }
 
-// Whatever a record changes of what holdings say of any role is counted, and a Beat of a holder
+// Whatever a record changes of what leases say of any role is counted, and a Beat of a holder
 // that is not silent is not.
-func TestHoldingsCountWhatMayHaveChanged(t *testing.T) {
-	everyHoldings(t, func(t *testing.T, k *kept) {
+func TestLeasesCountWhatMayHaveChanged(t *testing.T) {
+	everyLeases(t, func(t *testing.T, k *kept) {
 		turns := k.Turns()
 		counted := func(yes bool, what string) {
 			t.Helper()
@@ -181,7 +179,7 @@ func TestHoldingsCountWhatMayHaveChanged(t *testing.T) {
 // Of small logs a role may also be called vacant or not because of what one log says of a process
 // that holds nothing on most of them.
 func TestSmallLogsCountWhatDelaysARole(t *testing.T) {
-	everyHoldings(t, func(t *testing.T, k *kept) {
+	everyLeases(t, func(t *testing.T, k *kept) {
 		if !k.many() {
 			return // there the bound for all roles tells
 		}

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
 )
 
 // A channel notes what depends on a record when it hands the record over.
@@ -31,11 +31,11 @@ func TestAChannelRemembersWhatItHandsOver(t *testing.T) {
 		ch.id, c.r.Seq = "x", 9
 		ch.append(k.now, c.r)
 		require.Equal(t, []Append{{0, "x", c.r}}, k.ready.Append)
-		require.Equal(t, c.farewells, k.timing.farewells, "%s", c.r.Kind)
+		require.Equal(t, c.farewells == 0, k.closing.NothingSent(), "%s", c.r.Kind)
 		require.Equal(t, c.releases, ch.releasing)
 		require.Equal(t, c.beats, ch.beatAt == k.now.Mono.Add(k.set.Every))
-		require.Equal(t, c.beat, ch.link.beating(k.now, k.set.T))
-		require.Equal(t, c.hello, ch.link.probing(k.now, k.set.T))
+		require.Equal(t, c.beat, ch.link.Beating(k.now, k.set.T))
+		require.Equal(t, c.hello, ch.link.Probing(k.now, k.set.T))
 	}
 }
 
@@ -86,31 +86,32 @@ func TestAChannelThatWorksAgain(t *testing.T) {
 	c := k.channels[0]
 	back := func(kind lease.Kind, sent clock.Instant) {
 		r := c.word(kind, k.now)
-		c.link.stalled, c.pacing, k.timing.settles, k.timing.settleAt = true, pacing{}, 3, 0
+		c.stalls()
+		c.pacing, k.startup = vacancy.Pacing{}, vacancy.NewStartup(k.set.T)
 		c.back(&r, sent, k.now)
 	}
 	back(lease.Hello, k.now.Add(-time.Millisecond))
-	require.False(t, c.link.stalled)
-	require.Equal(t, k.now.Mono.Add(clock.Behind(k.set.T)), c.pacing.notBefore)
-	require.True(t, k.timing.settling && k.timing.settleAt > k.now.Mono)
+	require.False(t, c.link.IsStalled())
+	require.Equal(t, k.now.Mono.Add(clock.Behind(k.set.T)), c.pacing.ClaimsAt())
+	require.True(t, k.startup.End(2, false) > k.now.Mono)
 	back(lease.Pong, k.now.Add(-time.Millisecond))
-	require.False(t, c.link.stalled)
-	require.Zero(t, c.pacing.notBefore, "a Pong answers one holder")
+	require.False(t, c.link.IsStalled())
+	require.Zero(t, c.pacing.ClaimsAt(), "a Pong answers one holder")
 	back(lease.Hello, k.now.Add(-clock.Stalled(k.set.T)))
-	require.True(t, c.link.stalled, "it came back too late")
+	require.True(t, c.link.IsStalled(), "it came back too late")
 	back(lease.Hello, clock.Instant{})
-	require.True(t, c.link.stalled, "nobody knows how late it came")
+	require.True(t, c.link.IsStalled(), "nobody knows how late it came")
 	back(lease.Release, k.now)
-	require.True(t, c.link.stalled, "a Release says nothing of the way")
+	require.True(t, c.link.IsStalled(), "a Release says nothing of the way")
 	require.Equal(t, uint64(4), k.counts.RoundTrips.Count)
 
-	c.pacing = pacing{}
+	c.pacing = vacancy.Pacing{}
 	claim := c.word(lease.Claim, k.now)
 	c.back(&claim, clock.Instant{}, k.now)
-	require.Equal(t, 1, c.pacing.tries, "a Claim that came late is no success")
+	require.NotZero(t, c.pacing.ClaimsAt(), "a Claim that came late is no success")
 	c.back(&claim, k.now.Add(-3*time.Millisecond), k.now)
-	require.Zero(t, c.pacing.tries)
-	require.Equal(t, k.now.Mono.Add(3*time.Millisecond), c.pacing.thinkAt, "others' Claims arrive within as long")
+	require.Zero(t, c.pacing.ClaimsAt())
+	require.Equal(t, k.now.Mono.Add(3*time.Millisecond), c.pacing.ThinksAt(), "others' Claims arrive within as long")
 }
 
 func TestAChannelLooksBackOnce(t *testing.T) {
@@ -124,9 +125,9 @@ func TestAChannelLooksBackOnce(t *testing.T) {
 	require.Empty(t, k.ready.Back, "others may answer")
 	due := c.lookBackAt(k.now)
 	require.Equal(t, k.now.Mono.Add(clock.StartupWait(k.set.T)), due)
-	c.announcements.again = true
+	c.announcements.BeganBack(true, false)
 	require.Equal(t, k.now.Mono.Add(clock.Behind(k.set.T)), c.lookBackAt(k.now), "the next time there is more to read")
-	c.announcements.again = false
+	c.announcements.BeganBack(false, false)
 	k.joined("b", 1)
 	k.joined("c", 1)
 	k.joined("d", 1)
@@ -137,7 +138,8 @@ func TestAChannelLooksBackOnce(t *testing.T) {
 	require.Equal(t, []int{0}, k.ready.Back)
 	require.Equal(t, clock.Mono(clock.Never), c.lookBackAt(later))
 
-	c.announcements.back, c.shallow = false, true
+	c.announcements.MayGoBackAgain()
+	c.shallow = true
 	c.lookBack(later)
 	require.Len(t, k.ready.Back, 1, "nothing lies farther back")
 }
@@ -153,7 +155,7 @@ func TestAChannelInDoubt(t *testing.T) {
 	require.Zero(t, k.counts.Contradictions)
 	c.doubt(lease.Event{Differs: true, Doubts: true}, Entry{Offset: 7}, &r, k.now)
 	require.Equal(t, uint64(1), k.counts.Contradictions)
-	require.True(t, c.announcements.voice)
+	require.True(t, c.announcements.Answers())
 	require.Empty(t, k.counts.Diverged, "it may be this one that is wrong")
 	c.doubt(lease.Event{Confirmed: true}, Entry{Offset: 8}, &r, k.now)
 	require.Equal(t, "b", k.counts.Diverged)
@@ -162,7 +164,7 @@ func TestAChannelInDoubt(t *testing.T) {
 	k.begin()
 	k.channels[0].doubt(lease.Event{Differs: true, Doubts: true}, Entry{Offset: 7}, &r, k.now)
 	require.Equal(t, uint64(1), k.counts.Contradictions)
-	require.False(t, k.channels[0].announcements.voice, "an observer writes nothing")
+	require.False(t, k.channels[0].announcements.Answers(), "an observer writes nothing")
 	require.Empty(t, k.nameOf("b"), "nobody knows its name")
 }
 
@@ -187,23 +189,13 @@ func TestWhoIsOutlivedIsSuspected(t *testing.T) {
 			k.begin()
 			k.joined("b", 1)
 			ch := k.channels[0]
-			ch.link.stalled = c.stall
+			if c.stall {
+				ch.stalls()
+			}
 			k.now = k.now.Add(c.heard)
 			r := k.from(c.by, 0, lease.Record{Kind: lease.Claim})
 			ch.outlived([]lease.Session{session("b"), session("unknown")}, &r, k.now)
-			require.Equal(t, c.want, k.members.suspected("b"))
+			require.Equal(t, c.want, k.members.Suspected("b"))
 		})
 	}
-}
-
-func TestAProbeDelaysAClaim(t *testing.T) {
-	const T = time.Second
-	var l link
-	require.Equal(t, clock.Mono(7), l.probedUntil(7, at(0), T), "a probe is to be sent then")
-	l.sent(lease.Hello, 1, at(0))
-	require.Equal(t, at(T).Mono, l.probedUntil(7, at(10*time.Millisecond), T))
-	l.back(1, at(0), at(20*time.Millisecond), T)
-	require.Zero(t, l.probedUntil(7, at(30*time.Millisecond), T), "the log works")
-	l = link{trusted: true, stalled: true}
-	require.Zero(t, l.probedUntil(7, at(0), T), "a small log says so itself")
 }

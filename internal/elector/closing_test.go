@@ -188,7 +188,7 @@ func TestFewOfThoseThatCloseAnswer(t *testing.T) {
 		node.desired.Closing = true
 		for k := range n {
 			if k != i {
-				node.members.leave(fmt.Sprint("p", k), now)
+				node.members.Leave(fmt.Sprint("p", k), now)
 			}
 		}
 		if node.turn(7, now) < node.set.T/20 {

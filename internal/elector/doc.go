@@ -8,7 +8,7 @@ logs, and when. Node decides and is pure; Elector runs it, and does nothing else
 	      │                      │                         │               │
 	      ▼                      ▼                         ▼               ▼
 	┌─ Node ────────────────────────────────────────────────────────────────────┐
-	│ shard 0: lease · holds · handovers · claims     channel 0: link · Hellos   │
+	│ shard 0: lease · own · handovers · claims       channel 0: link · Hellos   │
 	│ shard 1: …                                                                 │
 	│ members · plan of who should lead what (placement) · moves · timing        │
 	└───────┬───────────────────────────────────────────────┬───────────────────┘
@@ -57,14 +57,14 @@ process's own times, its start and its end. loop.go has the only mutex, the goro
 calls.go what others ask of an Elector.
 
 A shard (shard.go) is the roles that have the same logs, and what it needs of them. shard_claims.go
-decides what is claimed and when, release.go what is given up, and holdings.go has what differs
+decides what is claimed and when, release.go what is given up, and leases.go has what differs
 between one log and a majority of small ones. A channel (channel.go) is one log, its own records
 there, and the Pings that members answer. standings.go, survey.go (many roles at once) and stats.go
 report to others; they decide nothing.
 
 These types need no Node. The Node tells each what it has to know, and carries out what it says:
 
-	holds.go          what this process holds, and the application's terms of it; a map of roles
+	own.go            what this process holds, and the application's terms of it; a map of roles
 	standings.go      what is known of a role's holder
 	claims.go         what is vacant, and who comes first
 	handovers.go      how orderly ends of terms go on

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/roster"
 )
 
 // gaps are the times of which a process does not know what was written to the logs of a shard,
@@ -30,7 +31,7 @@ const maxGaps = 16
 
 // idle is how long an observer may read nothing until it takes the log to have stood still. Members
 // announce themselves twice in that time.
-const idle = 2 * helloEvery
+const idle = 2 * roster.HelloEvery
 
 // stepped notes that this process does something. It has slept if it did nothing for much longer
 // than it may rest. deaf reports that it should have read something. unknown reports that this
@@ -115,8 +116,8 @@ func lastRead(logs []*channel) clock.Instant {
 		return logs[0].readAt
 	}
 	at := make([]clock.Instant, len(logs))
-	for i, log := range logs {
-		at[i] = log.readAt
+	for i, c := range logs {
+		at[i] = c.readAt
 	}
 	slices.SortFunc(at, func(a, b clock.Instant) int { return cmp.Compare(b.Mono, a.Mono) })
 	return at[len(at)/2]
@@ -128,6 +129,6 @@ func deaf(logs []*channel, read, now clock.Instant) bool {
 	if len(logs) > 1 {
 		return now.Mono.Sub(read.Mono) >= clock.Recent(logs[0].set.T)
 	}
-	log := logs[0]
-	return !log.link.reading && log.link.waitsSince(read.Mono) <= now.Mono.Add(-clock.Stalled(log.set.T))
+	c := logs[0]
+	return !c.link.IsReading() && c.link.WaitsSince(read.Mono) <= now.Mono.Add(-clock.Stalled(c.set.T))
 }

@@ -5,57 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/term"
+	"github.com/stretchr/testify/require"
 )
-
-func TestHandoverDecides(t *testing.T) {
-	const wait = 4 * time.Second
-	fresh := handover{since: at(0), why: term.Closing}
-	asked := handover{since: at(0), why: term.Closing, asked: true, deadline: at(10 * time.Second)}
-	moved := handover{since: at(0), why: term.Transferred}
-	for _, c := range []struct {
-		name  string
-		h     handover
-		after time.Duration
-		s     conditions
-		want  action
-		due   time.Duration
-	}{
-		{"waits for a successor", fresh, 0, conditions{}, stay, wait},
-		{"asks when the wait is over", fresh, wait, conditions{over: true}, ask, wait},
-		{"asks when a successor is ready", fresh, time.Second, conditions{ready: true}, ask, wait},
-		{"asks at once when nobody works", fresh, 0, conditions{idle: true}, ask, wait},
-		{"asks at once when nobody would take it", fresh, 0, conditions{refused: true}, ask, wait},
-		{"is called off when wanted again", fresh, time.Second, conditions{wanted: true}, callOff, wait},
-		{"even when a successor is ready", fresh, time.Second, conditions{wanted: true, ready: true}, callOff, wait},
-
-		{"goes on though the roles could be kept", moved, time.Second, conditions{wanted: true}, stay, wait},
-		{"asks when who is meant is ready", moved, time.Second, conditions{wanted: true, ready: true}, ask, wait},
-		{"even at the last moment", moved, wait, conditions{wanted: true, ready: true, over: true}, ask, wait},
-		{"is called off when that would not", moved, time.Second, conditions{wanted: true, refused: true}, callOff, wait},
-		{"is called off when that is silent", moved, wait, conditions{wanted: true, over: true}, callOff, wait},
-		{"unless the roles are not wanted any more", moved, wait, conditions{over: true}, ask, wait},
-		{"nor when that would not, then", moved, time.Second, conditions{refused: true}, ask, wait},
-
-		{"asks once", asked, time.Second, conditions{ready: true}, stay, 10 * time.Second},
-		{"is not called off once asked", asked, time.Second, conditions{wanted: true, refused: true}, stay, 10 * time.Second},
-		{"does not release while work goes on", asked, 10*time.Second - 1, conditions{ready: true, idle: true, over: true}, stay, 10 * time.Second},
-		{"is overdue at the deadline", asked, 10 * time.Second, conditions{ready: true}, overdue, 10 * time.Second},
-		{"with or without a successor", asked, 10 * time.Second, conditions{wanted: true}, overdue, 10 * time.Second},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, c.h.decide(at(c.after), c.s))
-			require.Equal(t, at(c.due).Mono, c.h.due(wait))
-		})
-	}
-	for why, deliberate := range map[term.Reason]bool{term.Transferred: true, term.Rebalanced: true, term.Closing: false,
-		term.SteppedDown: false, term.Unhealthy: false, term.Unassigned: false, term.Roles: false} {
-		require.Equal(t, deliberate, (&handover{why: why}).deliberate(), why)
-	}
-}
 
 // A role of which the application was never told is released without telling it. A role that the
 // application has finished is released before the other roles of the same handover.

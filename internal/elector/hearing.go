@@ -2,6 +2,7 @@ package elector
 
 import (
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -23,12 +24,12 @@ func (s *shard) giveBackUntold(now clock.Instant) {
 	}
 	s.untoldAt = now.Mono.Add(lookEvery)
 	var untold []int32
-	for role := range s.holds.from(0) {
-		if len(untold) == stepRoles {
+	for local := range s.own.From(0) {
+		if len(untold) == handover.StepRoles {
 			break
 		}
-		if !s.terms.Told(s.role(role)) {
-			untold = append(untold, role)
+		if !s.terms.Told(s.Role(local)) {
+			untold = append(untold, local)
 		}
 	}
 	s.giveBack(untold, nil, term.NotPulsed, now)

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
+	"github.com/stretchr/testify/require"
 )
 
 func TestMemoryForVacantRolesIsFreed(t *testing.T) {
@@ -20,9 +20,7 @@ func TestMemoryForVacantRolesIsFreed(t *testing.T) {
 	freed := func(of *actor) {
 		t.Helper()
 		s := of.shards[0]
-		require.Empty(t, s.claims.listed)
-		require.Empty(t, s.vacancies.in)
-		require.Empty(t, of.planner.sharing.first)
+		require.Empty(t, s.vacancyStats.in)
 	}
 	w.pass(20 * time.Second)
 	require.Len(t, append(a.leads(roles), b.leads(roles)...), roles)
@@ -65,7 +63,7 @@ func TestDrainedInSlices(t *testing.T) {
 	e.Drained(units, id)
 	require.Equal(t, []int{roles, roles - surveyRoles, 1}, left)
 	require.Empty(t, a.leads(roles))
-	require.Zero(t, a.shards[0].holds.len(), "all are released together, after the last slice")
+	require.Zero(t, a.shards[0].own.Len(), "all are released together, after the last slice")
 	require.EqualValues(t, roles, e.node.terms.Counts().Ended[term.Closing])
 }
 
@@ -102,15 +100,15 @@ func TestStrangersCostLinearWork(t *testing.T) {
 		a := w.start("a", 1, nil)
 		w.pass(8 * time.Second)
 		require.Len(t, a.leads(1), 1)
-		before := a.members.scans
+		before := a.members.Looks()
 		w.crowd(1000, 0, leave)
-		require.Less(t, a.members.scans-before, 50, "it looked at all members again and again")
+		require.Less(t, a.members.Looks()-before, 50, "it looked at all members again and again")
 	}
-	h := newMembers()
-	for i := range 2 * maxMembers {
-		h.announced(fmt.Sprint(i), "", &wantsAll, true, at(time.Duration(i)))
+	h := roster.NewMembers()
+	for i := range 2 * roster.MaxMembers {
+		h.Announced(fmt.Sprint(i), "", &lease.Announcement{Roles: 9, Period: roster.HelloEvery}, true, at(time.Duration(i)))
 	}
-	require.LessOrEqual(t, h.scans, 100, "it looked for the one that was silent longest again and again")
+	require.LessOrEqual(t, h.Looks(), 100, "it looked for the one that was silent longest again and again")
 }
 
 // Processes that start one soon after another, or that only come and go, are answered by few Snapshots.

@@ -6,6 +6,14 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/announce"
+	"github.com/goneli/neli/internal/elector/balance"
+	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/link"
+	"github.com/goneli/neli/internal/elector/nominate"
+	"github.com/goneli/neli/internal/elector/request"
+	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
@@ -16,9 +24,10 @@ import (
 type Node struct {
 	common
 	codec      lease.Codec
-	requests   requests
-	attendance attendance
+	requests   request.Requests
+	attendance nominate.Attendance
 	shown      shown
+	timing     timing
 }
 
 // common is what the shards and channels of a process share: its settings, what it knows of the
@@ -29,11 +38,13 @@ type common struct {
 	desired   Desired
 	shards    []*shard
 	channels  []*channel
-	members   members
-	planner   planner
-	timing    timing
-	mover     mover
-	announcer announcer
+	members   roster.Members
+	planner   roster.Planner
+	trip      link.RoundTrip
+	startup   vacancy.Startup
+	closing   handover.Closing
+	mover     balance.Mover
+	announcer announce.Announcer
 	counts    counts
 	reports   reports
 	ready     Ready
@@ -42,7 +53,7 @@ type common struct {
 
 // New returns a Node that keeps its terms in the given table.
 func New(set *Settings, terms *term.Table) *Node {
-	return &Node{common: common{set: set, terms: terms, members: newMembers(), timing: newTiming(set.T)}, attendance: attendance{least: set.Absence}}
+	return &Node{common: common{set: set, terms: terms, members: roster.NewMembers(), trip: link.NewRoundTrip(set.T), startup: vacancy.NewStartup(set.T)}, attendance: nominate.NewAttendance(set.Absence)}
 }
 
 // Open tells the Node how many logs there are, and their common id.
@@ -51,9 +62,9 @@ func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	n.timing.opened = now.Mono
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(n.set.Process))
-	n.announcer.home = int(h.Sum32() % uint32(partitions))
+	n.announcer.SetHome(int(h.Sum32() % uint32(partitions)))
 	lines := n.openShards(partitions, now)
-	n.members.open(len(n.shards))
+	n.members.Open(len(n.shards))
 	n.terms.Open(lines, len(n.shards))
 }
 
@@ -84,22 +95,22 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 		return
 	}
 	if d.Roles != was.Roles {
-		for _, p := range n.shards {
-			p.vacancies.addUp(now)
-			p.vacancies.follow(p.localRoles(), now)
+		for _, s := range n.shards {
+			s.vacancyStats.addUp(now)
+			s.vacancyStats.follow(s.localRoles(), now)
 		}
 	}
 	if d.Roles > was.Roles { // and others may do the same
-		n.reviewAll(now)
-		n.announcer.at, n.timing.settles = now.Mono, 0
-		n.timing.newcomer(now)
+		n.reconsiderAllVacant(now)
+		n.announcer.SayNow(now)
+		n.startup.Again(now)
 	}
-	for _, p := range n.shards {
-		p.wanted = false
+	for _, s := range n.shards {
+		s.wanted = false
 	}
 	if d.Roles != was.Roles {
-		n.planner.forget()
-		n.announcer.soon(n.members.size(), now)
+		n.planner.Forget()
+		n.announcer.Soon(n.members.Size(), now)
 	}
 	n.Tick(now)
 }
@@ -107,47 +118,47 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 // Acked handles the report on an append: nil if the log has the record, or an error if the log may
 // or may not have it.
 func (n *Node) Acked(a Append, err error, now clock.Instant) {
-	p, r := n.channels[a.Partition], &a.Record
-	former := a.ID != p.id // of an incarnation that has ended: it says nothing about the present one
+	c, r := n.channels[a.Partition], &a.Record
+	former := a.ID != c.id // of an incarnation that has ended: it says nothing about the present one
 	switch r.Kind {
 	case lease.Release:
-		n.timing.farewells--
-		p.releasing--
+		n.closing.Reported()
+		c.releasing--
 	case lease.Snapshot:
-		n.timing.farewells--
+		n.closing.Reported()
 	case lease.Hello:
 		if r.Hello.Leaving {
-			n.timing.farewells--
+			n.closing.Reported()
 		}
 	case lease.Claim:
 		if err != nil {
 			if !former {
-				p.unclaim(r, now)
+				c.unclaim(r, now)
 			}
-			n.note(slog.LevelDebug, "claim not confirmed", "partition", p.index, "error", err)
+			n.note(slog.LevelDebug, "claim not confirmed", "partition", c.index, "error", err)
 		}
 	case lease.Ping:
 		if err != nil && (r.Request != nil || r.To == lease.Everyone) {
-			n.requests.failed(p.index, r, err, now)
+			n.requests.Failed(c.index, r, err, now)
 		}
 	case lease.Beat, lease.Pong:
 	}
 	if err != nil && !former {
-		p.link.failed(r.Seq)
+		c.link.Failed(r.Seq)
 	}
 	if err != nil {
 		n.counts.AppendFailed++
 	} else {
 		n.counts.Appended++
 	}
-	p.shard.step(now)
+	c.shard.step(now)
 	n.conclude(now)
 }
 
 // unclaim handles a Claim that may not be in the log.
 func (c *channel) unclaim(r *lease.Record, now clock.Instant) {
 	if roles := c.shard.lease.Failed(c.index, r, now); len(roles) > 0 {
-		c.pacing.late(c.set, now)
+		c.pacing.Late(c.set.T, c.set.Random, now)
 		c.shard.vacate(roles, now)
 	}
 }
@@ -158,38 +169,39 @@ func (n *Node) Tick(now clock.Instant) {
 		return
 	}
 	n.sayWaiting(now)
-	n.members.expire(now, n.planner.forget)
+	n.members.Expire(now, n.planner.Forget)
 	if n.timing.late(now) {
-		n.announcer.putOff(now.Mono.Add(n.set.RejoinWait))
+		n.announcer.PutOff(now.Mono.Add(n.set.RejoinWait))
 	}
 	if n.desired.Closing {
-		n.announcer.close(now)
+		n.announcer.Close(now)
 	}
-	n.revive(now)
+	n.becomeWilling(now)
 	for _, s := range n.shards {
-		s.vacancies.addUp(now)
-		s.sweep(now)
+		s.vacancyStats.addUp(now)
+		s.recheckVacant(now)
 	}
 	n.rebalance(now)
 	for _, s := range n.shards {
 		s.step(now)
 	}
 	n.announce(now)
-	n.requests.pursue(func(role int) (int64, lease.Grantee) {
-		p, u := n.local(role)
-		return p.standing(u, now)
+	n.requests.Pursue(func(role int) (g lease.Grantee, held, known bool) {
+		s, local := n.local(role)
+		token, g := s.standing(local, now)
+		return g, token >= 0, token != unknownToken
 	}, n.route, now)
 	n.correspond(now)
 	n.verify(now)
 	n.finish(now)
 }
 
-// revive reviews all vacant roles when this process becomes willing again: after it had stepped
+// becomeWilling reconsiders all vacant roles when this process becomes willing again: after it had stepped
 // down, or when its application has come back to life.
-func (n *Node) revive(now clock.Instant) {
+func (n *Node) becomeWilling(now clock.Instant) {
 	willing := n.able(now)
 	if willing && !n.eager {
-		n.reviewAll(now)
+		n.reconsiderAllVacant(now)
 	}
 	n.eager = willing
 }
@@ -197,8 +209,8 @@ func (n *Node) revive(now clock.Instant) {
 // Delivered notes that the application was told of the end of terms.
 func (n *Node) Delivered(units []int) {
 	for _, unit := range units {
-		p, role := n.local(unit)
-		p.holds.delivered(role)
+		s, local := n.local(unit)
+		s.own.delivered(local)
 	}
 }
 
@@ -207,7 +219,7 @@ func (n *Node) Delivered(units []int) {
 type Ready struct {
 	Append    []Append
 	Notes     []Note
-	Outcomes  []Outcome
+	Outcomes  []request.Outcome
 	Verify    bool          // check whether the log is still the same
 	Back      []int         // logs to read again from farther back
 	Join      bool          // take part in the nominator's group
@@ -258,19 +270,17 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	if len(n.shards) == 0 {
 		return next
 	}
-	next = min(next, n.mover.lookAt.Sub(now.Mono))
-	if !n.set.Observer && !n.announcer.over() {
+	next = min(next, n.mover.LooksAt().Sub(now.Mono))
+	if !n.set.Observer && !n.announcer.Over() {
 		next = min(next, n.announceDue(now).Sub(now.Mono))
 	}
-	next = min(next, n.requests.due().Sub(now.Mono))
+	next = min(next, n.requests.Due().Sub(now.Mono))
 	if n.desired.Away > now.Mono {
 		next = min(next, n.desired.Away.Sub(now.Mono))
 	}
-	if by := n.succeedBy(); n.timing.freeAt != 0 && now.Mono < by {
-		next = min(next, by.Sub(now.Mono))
-	}
-	for _, p := range n.shards {
-		next = min(next, p.dueAt.Sub(now.Mono))
+	next = min(next, n.closing.Succession(vacancy.HeadStart(2*n.trip.Takes()), now).Sub(now.Mono))
+	for _, s := range n.shards {
+		next = min(next, s.dueAt.Sub(now.Mono))
 	}
 	next = max(next, 100*time.Microsecond)
 	n.timing.due = now.Mono.Add(next)

@@ -9,19 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHelloPeriodAndGap(t *testing.T) {
-	for n, want := range map[int][2]time.Duration{
-		1:      {5 * time.Second, time.Second},
-		20:     {5 * time.Second, time.Second},
-		25:     {5 * time.Second, 1250 * time.Millisecond},
-		100:    {20 * time.Second, 5 * time.Second},
-		300:    {time.Minute, 15 * time.Second},
-		10_000: {time.Minute, 500 * time.Second},
-	} {
-		require.Equal(t, want, [2]time.Duration{helloPeriod(n), helloGap(n)}, n)
-	}
-}
-
 // A process announces itself every five seconds, and sooner when somebody comes, but not
 // twice in a second.
 func TestAnnouncements(t *testing.T) {
@@ -172,19 +159,19 @@ func TestAnnouncementsElsewhere(t *testing.T) {
 	w := newWorld(3)
 	a := w.start("a", 3, nil)
 	w.pass(20 * time.Second)
-	home := a.announcer.home
+	home := a.announcer.HomeLog()
 	count := func(p int) int { return len(w.sent(p, "a", lease.Hello)) }
 	other := (home + 1) % 3
 	h, o := count(home), count(other)
 	w.pass(20 * time.Second)
 	require.Greater(t, count(home), h)
 	require.Equal(t, o, count(other))
-	a.do(func(now clock.Instant) { a.channels[home].link.stalled = true; a.Tick(now) })
+	a.do(func(now clock.Instant) { a.channels[home].stalls(); a.Tick(now) })
 	require.Equal(t, other, a.reachable())
-	a.channels[other].link.stalled = true
+	a.channels[other].stalls()
 	require.Equal(t, (home+2)%3, a.reachable())
-	for _, p := range a.channels {
-		p.link.stalled = true
+	for _, c := range a.channels {
+		c.stalls()
 	}
 	require.Equal(t, other, a.reachable(), "none is better, and it has said nothing there for longest")
 }
@@ -225,11 +212,11 @@ func TestAProcessThatReachesAllButItsHomeIsHeardAgain(t *testing.T) {
 	b := w.start("b", 3, stays)
 	w.pass(20 * time.Second)
 	require.Equal(t, []int{0, 1, 2}, a.leads(3))
-	require.Contains(t, a.members.by, "b")
+	require.NotEmpty(t, a.members.NameOf("b"))
 	b.cut = true
 	w.pass(30 * time.Second)
-	require.NotContains(t, a.members.by, "b")
-	b.cut, b.cutFrom = false, map[int]bool{b.announcer.home: true}
+	require.Empty(t, a.members.NameOf("b"))
+	b.cut, b.cutFrom = false, map[int]bool{b.announcer.HomeLog(): true}
 	w.pass(30 * time.Second)
-	require.Contains(t, a.members.by, "b", "nobody hears it")
+	require.NotEmpty(t, a.members.NameOf("b"), "nobody hears it")
 }

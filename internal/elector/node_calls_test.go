@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/request"
+	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
 )
 
 func (a *actor) call(t *testing.T) (id int) {
@@ -43,8 +44,8 @@ func TestACallIsAnswered(t *testing.T) {
 	require.Empty(t, o.Members(w.instant()), "or the test shows nothing")
 	id := o.call(t)
 	w.pass(10 * time.Millisecond)
-	require.Equal(t, []Outcome{{id, nil}}, o.ends)
-	w.pass(helloGap(9))
+	require.Equal(t, []request.Outcome{{ID: id}}, o.ends)
+	w.pass(roster.HelloGap(9))
 	require.Len(t, o.Members(w.instant()), 9)
 	for _, a := range w.actors {
 		for _, m := range a.Members(w.instant()) {
@@ -90,17 +91,20 @@ func TestACallThatIsLost(t *testing.T) {
 	require.Empty(t, o.ends)
 	o.cut = false
 	w.pass(time.Second)
-	require.Equal(t, []Outcome{{id, nil}}, o.ends)
+	require.Equal(t, []request.Outcome{{ID: id}}, o.ends)
 
 	o.cut = true
 	id = o.call(t)
 	o.do(func(now clock.Instant) {
-		o.requests.failed(0, &lease.Record{To: lease.Everyone}, errors.New("WRITE is missing"), now)
+		o.requests.Failed(0, &lease.Record{To: lease.Everyone}, errors.New("WRITE is missing"), now)
 	})
-	require.Equal(t, "the log does not take it: WRITE is missing", o.requests.giveUp(id))
-	require.Empty(t, o.requests.calls)
-	for range maxAsks {
+	require.Equal(t, "the log does not take it: WRITE is missing", o.requests.GiveUp(id))
+	require.Equal(t, clock.Mono(clock.Never), o.requests.Due())
+	for range request.MaxAsks {
 		o.call(t)
 	}
-	o.do(func(now clock.Instant) { _, err := o.Call(now); require.ErrorIs(t, err, errTooMany) })
+	o.do(func(now clock.Instant) {
+		_, err := o.Call(now)
+		require.ErrorContains(t, err, "requests are under way")
+	})
 }

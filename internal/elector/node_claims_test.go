@@ -5,10 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/balance"
+	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/request"
+	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
 )
 
 // Nothing is claimed while a Claim is under way, nor before a probe has shown that the log
@@ -19,14 +22,14 @@ func TestOneClaimAtATime(t *testing.T) {
 	w.pass(5 * time.Second)
 	a.cut = true // its probe has come back: it claims
 	w.pass(100 * time.Millisecond)
-	under, _ := a.shards[0].lease.Claiming()
-	require.Equal(t, 1, under)
+	inFlight, _ := a.shards[0].lease.Claiming()
+	require.Equal(t, 1, inFlight)
 	w.take()
 	w.pass(9 * time.Second)
 	require.NotContains(t, w.take(), "claim", "it waits for what became of it")
 	w.pass(2 * time.Second)
-	under, _ = a.shards[0].lease.Claiming()
-	require.Zero(t, under, "it was given up")
+	inFlight, _ = a.shards[0].lease.Claiming()
+	require.Zero(t, inFlight, "it was given up")
 	a.cut = false
 	w.pass(time.Minute)
 	require.Equal(t, []int{0, 1}, a.leads(2))
@@ -38,7 +41,7 @@ func TestOneClaimAtATime(t *testing.T) {
 func TestClaimOfOneThatSteppedDown(t *testing.T) {
 	w, a, late := stepsDownWhileItClaims(t)
 	require.True(t, a.Busy(w.instant()))
-	w.pass(closeTail + lookEvery)
+	w.pass(handover.CloseTail + lookEvery)
 	require.False(t, a.Busy(w.instant()))
 	a.release(late)
 	w.pass(10 * time.Millisecond)
@@ -101,17 +104,6 @@ func TestFailedClaimIsMadeAgain(t *testing.T) {
 	require.Equal(t, []int{0}, a.leads(1))
 }
 
-// There may be fewer roles when it is time to think of a vacancy than when it was listed.
-func TestVacanciesBeyondRAreForgotten(t *testing.T) {
-	var c claims
-	c.init()
-	c.list(&vacancy{at: at(time.Second).Mono, roles: []int32{7, 8, 9}, what: toRank})
-	require.Empty(t, c.due(toShare, at(time.Hour), 10))
-	require.Equal(t, []int32{7}, c.due(toRank, at(time.Second), 8))
-	require.Empty(t, c.vacant)
-	require.False(t, c.isListed(9))
-}
-
 // A role that was released in favour of one that has gone is anybody's.
 func TestSuccessorThatHasGone(t *testing.T) {
 	w := newWorld(1)
@@ -126,7 +118,7 @@ func TestSuccessorThatHasGone(t *testing.T) {
 	b.dead = true
 	w.pass(500 * time.Millisecond)
 	require.Equal(t, 1, len(a.leads(1))+len(c.leads(1)), "after a head start")
-	require.Equal(t, []Outcome{{1, ErrNotTransferred}}, a.ends)
+	require.Equal(t, []request.Outcome{{ID: 1, Err: balance.ErrNotTransferred}}, a.ends)
 }
 
 // The wait in a Release is another process's claim: members leave a role to a lost successor for T/2
@@ -161,7 +153,7 @@ func TestTransferToOneThatHasJustCome(t *testing.T) {
 	w.pass(12 * time.Millisecond)
 	require.Equal(t, []int{4}, b.leads(10), "within round trips")
 	w.pass(time.Second)
-	require.Equal(t, []Outcome{{1, nil}}, a.ends)
+	require.Equal(t, []request.Outcome{{ID: 1}}, a.ends)
 }
 
 // A process that started after the successor leaves the role to it, even if it has heard little of the
@@ -182,7 +174,7 @@ func TestSuccessorThatIsHardlyKnown(t *testing.T) {
 				}
 				c := w.start("c", 10, short)
 				w.pass(20 * time.Millisecond)
-				require.False(t, c.members.takes("b"), "it was there before")
+				require.False(t, c.members.Takes("b"), "it was there before")
 				a.do(func(now clock.Instant) { _, err := a.Transfer(role, "b", now); require.NoError(t, err) })
 				w.pass(20 * time.Millisecond)
 				require.NotContains(t, a.leads(10), role, "it was released")
@@ -238,8 +230,9 @@ func TestEqualRanksElectInTime(t *testing.T) {
 		require.True(t, ok)
 		w.pass(g.FreeAt.Sub(w.instant().Raw) - time.Millisecond)
 		for _, o := range rest {
-			clear(o.members.by)
-			o.planner.forget()
+			o.members = roster.NewMembers()
+			o.members.Open(1)
+			o.planner.Forget()
 		}
 		before := len(w.sent(0, "b", lease.Claim))
 		w.pass(time.Millisecond + 2*2*time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/term"
@@ -21,8 +22,8 @@ func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
 	w.pass(8 * time.Second)
 	require.Equal(t, []int{0, 1, 2, 3}, a.leads(4))
 	a.do(func(now clock.Instant) {
-		p := a.shards[0]
-		p.claims.successors.set(5, &successor{process: "b", cause: rebalanced}) // of a role that only others know
+		s := a.shards[0]
+		s.claims.Designate([]int32{5}, &lease.Record{Kind: lease.Release, To: "b"}, "a") // of a role that only others know
 		plan, me := a.plan(false, now)
 		b := int32(plan.Find("b"))
 		require.Equal(t, []int32{int32(me), int32(me), int32(me), int32(me)}, a.expected(plan, now))
@@ -31,7 +32,7 @@ func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
 		require.Equal(t, int32(placement.Nobody), a.holders(plan, now)[5])
 		require.Equal(t, []int32{int32(placement.Nobody), b}, a.expected(plan, now)[4:])
 
-		p.claims.successors.set(4, &successor{process: "gone", cause: rebalanced})
+		s.claims.Designate([]int32{4}, &lease.Record{Kind: lease.Release, To: "gone"}, "a")
 		require.Equal(t, int32(placement.Nobody), a.expected(plan, now)[4], "who is not there gets nothing")
 		a.Node.desired.Roles = 4
 	})
@@ -46,8 +47,8 @@ func TestAHandoverBeyondRIsNoRoom(t *testing.T) {
 	w.start("b", 4, stays)
 	w.pass(8 * time.Second)
 	a.do(func(now clock.Instant) {
-		p := a.shards[0]
-		p.hands.begin(newHandover(term.Transferred, now, "b", true), 3, 9)
+		s := a.shards[0]
+		s.handovers.Begin(handover.NewHandover(term.Transferred, now, "b", true), 3, 9)
 		plan, me := a.plan(false, now)
 		b := int32(plan.Find("b"))
 		require.Equal(t, []int32{int32(me), int32(me), int32(me), b}, a.holders(plan, now))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
 )
@@ -41,7 +42,7 @@ func TestNothingNewIsClaimedAfterTheSessionIsLost(t *testing.T) {
 	a.nominate(true) // told twice
 	w.pass(10 * time.Second)
 	require.Equal(t, []int{0}, a.leads(1), "what is held is kept")
-	require.Empty(t, a.shards[0].hands.all)
+	require.Empty(t, a.shards[0].handovers.InProgress())
 
 	a.cut = true
 	w.pass(6 * time.Second)
@@ -97,9 +98,9 @@ func TestNomineeThatCannotClaimStaysAway(t *testing.T) {
 	require.True(t, joined())
 	w.pass(5 * time.Second)
 	require.False(t, joined(), "it leaves the group after 15 s")
-	w.pass(absence)
+	w.pass(nominate.Absence)
 	require.True(t, joined(), "absence is bounded")
-	w.pass(presence - 10*time.Second)
+	w.pass(nominate.Presence - 10*time.Second)
 	require.True(t, joined(), "and it stays: the other log may be in order")
 	w.pass(15 * time.Second)
 	require.False(t, joined())

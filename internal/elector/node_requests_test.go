@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/balance"
+	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
 )
 
 func listens(s *Settings) { s.Requests, s.Rebalance = true, false }
@@ -30,9 +31,9 @@ func (w *world) request(by, to string, q lease.Request) lease.Record {
 }
 
 // takeRequests takes all that waits for a process's application.
-func (a *actor) takeRequests() (out []Request) {
+func (a *actor) takeRequests() (out []request.Request) {
 	for {
-		r, ok := a.requests.next()
+		r, ok := a.requests.Next()
 		if !ok {
 			return out
 		}
@@ -40,8 +41,14 @@ func (a *actor) takeRequests() (out []Request) {
 	}
 }
 
-func (a *actor) decides(r Request, s lease.Stage, text string) {
-	a.do(func(clock.Instant) { a.requests.answer(r, s, text) })
+func (a *actor) decides(r request.Request, s lease.Stage, text string) {
+	a.do(func(clock.Instant) { a.requests.Answer(r, s, text) })
+}
+
+// refused is how many requests a process has refused.
+func (a *actor) refused() uint64 {
+	_, refused := a.requests.Decided()
+	return refused
 }
 
 // answers is what a process has said of requests.
@@ -54,7 +61,7 @@ func (w *world) answers(process string) (out []lease.Answer) {
 	return out
 }
 
-func (a *actor) ask(t *testing.T, r Request) (id int) {
+func (a *actor) ask(t *testing.T, r request.Request) (id int) {
 	t.Helper()
 	a.do(func(now clock.Instant) {
 		var err error
@@ -79,10 +86,11 @@ func held(change func(*Settings)) (w *world, a, b, o *actor) {
 // hears of each step, and an observer has written nothing else.
 func TestARequestAndItsAnswers(t *testing.T) {
 	w, a, b, o := held(listens)
-	id := o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: "b"})
+	id := o.ask(t, request.Request{Role: 0, Verb: lease.Transfer, To: "b"})
 	w.pass(10 * time.Millisecond)
 	got := a.takeRequests()
-	require.Equal(t, []Request{{Role: 0, Verb: lease.Transfer, To: "b", By: "o", Name: "o", id: uint64(id), token: a.shards[0].holds.at(0).token}}, got)
+	require.Len(t, got, 1)
+	require.Equal(t, []any{"role", 0, "verb", "transfer", "to", "b", "by", "o", "by_name", "o"}, got[0].Describe())
 	a.do(func(clock.Instant) { require.True(t, a.Accept(got[0])) })
 	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
 	w.pass(time.Second)
@@ -90,20 +98,21 @@ func TestARequestAndItsAnswers(t *testing.T) {
 	require.Empty(t, o.ends, "the holder has not said so")
 	a.decides(got[0], lease.Done, "")
 	w.pass(10 * time.Millisecond)
-	require.Equal(t, []Outcome{{id, nil}}, o.ends)
+	require.Equal(t, []request.Outcome{{ID: id}}, o.ends)
 	w.pass(time.Minute)
 	require.Len(t, o.said, 1)
 	require.NotNil(t, o.said[0].Request)
-	require.Equal(t, uint64(1), a.requests.inbox.accepted)
-	require.Zero(t, a.requests.inbox.refused)
+	accepted, refused := a.requests.Decided()
+	require.Equal(t, uint64(1), accepted)
+	require.Zero(t, refused)
 }
 
 // A request of which the answer says no ends with that, made harmless; so does one that could
 // not be carried out.
 func TestARequestIsRefused(t *testing.T) {
-	for stage, want := range map[lease.Stage]error{lease.Refused: ErrRefused, lease.Failed: ErrNotDone} {
+	for stage, want := range map[lease.Stage]error{lease.Refused: request.ErrRefused, lease.Failed: request.ErrNotDone} {
 		w, a, _, o := held(listens)
-		o.ask(t, Request{Role: 0, Verb: lease.StepDown})
+		o.ask(t, request.Request{Role: 0, Verb: lease.StepDown})
 		w.pass(10 * time.Millisecond)
 		got := a.takeRequests()
 		require.Len(t, got, 1)
@@ -113,7 +122,7 @@ func TestARequestIsRefused(t *testing.T) {
 		require.ErrorIs(t, o.ends[0].Err, want)
 		require.ErrorContains(t, o.ends[0].Err, `"not \x1b[2J now"`)
 		require.Equal(t, []int{0}, a.leads(1))
-		require.Equal(t, stage == lease.Refused, a.requests.inbox.refused == 1)
+		require.Equal(t, stage == lease.Refused, a.refused() == 1)
 	}
 }
 
@@ -137,13 +146,13 @@ func TestRequestsThatAreRefusedUnasked(t *testing.T) {
 			w, a, b, _ := held(c.change)
 			r := w.request("x", c.to, c.q)
 			if c.early {
-				r.Read = a.shards[0].holds.at(0).token - 1
+				r.Read = a.shards[0].own.At(0).token - 1
 			}
 			w.put(r)
 			w.pass(10 * time.Millisecond)
 			require.Equal(t, []lease.Answer{{ID: 1, Stage: lease.Refused, Text: c.want}}, w.answers(c.to), c.want)
 			require.Empty(t, append(a.takeRequests(), b.takeRequests()...))
-			require.Equal(t, uint64(1), w.actor(c.to).requests.inbox.refused)
+			require.Equal(t, uint64(1), w.actor(c.to).refused())
 			require.Equal(t, []int{0}, a.leads(1))
 			for _, note := range w.actor(c.to).notes {
 				require.NotContains(t, fmt.Sprint(note.Args...), "\x1b")
@@ -191,14 +200,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		w.pass(500 * time.Millisecond)
 		flood()
 	}
-	require.Len(t, a.takeRequests(), maxRequests)
-	require.LessOrEqual(t, len(a.requests.inbox.known), maxAnswered)
-	for range 200 { // refused at once, and remembered
-		w.pass(time.Second)
-		n++
-		w.put(w.request(fmt.Sprint("x", n), "a", lease.Request{ID: 1, Verb: "fly"}))
-	}
-	require.Len(t, a.requests.inbox.known, maxAnswered)
+	require.Len(t, a.takeRequests(), request.MaxRequests)
 	require.Equal(t, []int{0}, a.leads(1))
 }
 
@@ -217,7 +219,7 @@ func TestARequestThatComesTwiceIsPutOnce(t *testing.T) {
 	w.pass(10 * time.Millisecond)
 	require.Empty(t, a.takeRequests())
 	require.Equal(t, []lease.Answer{{ID: 7, Stage: lease.Refused, Text: "no"}, {ID: 7, Stage: lease.Refused, Text: "no"}}, w.answers("a"))
-	require.Equal(t, uint64(1), a.requests.inbox.refused)
+	require.Equal(t, uint64(1), a.refused())
 }
 
 // Who starts reads old requests, too: they were for another time.
@@ -234,10 +236,10 @@ func TestRequestsOfThePastAskNothing(t *testing.T) {
 func TestAnOlderHolderIsToldFromOneThatRefuses(t *testing.T) {
 	w, a, _, o := held(stays)
 	a.older = true
-	o.ask(t, Request{Role: 0, Verb: lease.StepDown})
+	o.ask(t, request.Request{Role: 0, Verb: lease.StepDown})
 	w.pass(10 * time.Millisecond)
 	require.Len(t, o.ends, 1)
-	require.ErrorIs(t, o.ends[0].Err, ErrRefused)
+	require.ErrorIs(t, o.ends[0].Err, request.ErrRefused)
 	require.ErrorContains(t, o.ends[0].Err, "knows no requests")
 	w.pass(time.Minute)
 	require.Equal(t, []int{0}, a.leads(1))
@@ -247,7 +249,7 @@ func TestAnOlderHolderIsToldFromOneThatRefuses(t *testing.T) {
 func TestALostRequestIsSentAgain(t *testing.T) {
 	w, a, _, o := held(listens)
 	o.cut = true
-	o.ask(t, Request{Role: 0, Verb: lease.StepDown})
+	o.ask(t, request.Request{Role: 0, Verb: lease.StepDown})
 	w.pass(5500 * time.Millisecond)
 	require.InDelta(t, 6, len(o.said), 1)
 	o.cut = false
@@ -262,15 +264,15 @@ func TestALostRequestIsSentAgain(t *testing.T) {
 	o.cut = true
 	w.pass(31 * time.Second)
 	require.Len(t, o.ends, 1)
-	require.ErrorIs(t, o.ends[0].Err, ErrNoAnswer)
-	require.Empty(t, o.requests.asks)
+	require.ErrorIs(t, o.ends[0].Err, request.ErrNoAnswer)
+	require.Equal(t, clock.Mono(clock.Never), o.requests.Due())
 }
 
 // Where the role has another holder by now its former one need not say so.
 func TestTheHolderIsGone(t *testing.T) {
-	for to, want := range map[string]error{"b": nil, "c": ErrNotDone} {
+	for to, want := range map[string]error{"b": nil, "c": request.ErrNotDone} {
 		w, a, b, o := held(listens)
-		o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: to})
+		o.ask(t, request.Request{Role: 0, Verb: lease.Transfer, To: to})
 		w.pass(10 * time.Millisecond)
 		a.dead = true
 		w.pass(15 * time.Second)
@@ -283,7 +285,7 @@ func TestTheHolderIsGone(t *testing.T) {
 // Anybody may say anything of a request; of the process that was asked alone it counts.
 func TestAnAnswerCountsOfWhomWasAskedOnly(t *testing.T) {
 	w, _, _, o := held(listens)
-	id := o.ask(t, Request{Role: 0, Verb: lease.StepDown})
+	id := o.ask(t, request.Request{Role: 0, Verb: lease.StepDown})
 	w.pass(10 * time.Millisecond)
 	pong := lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "x", N: 1}, Read: int64(len(w.logs[0])) - 1, Seq: 1,
 		Longest: lease.Unsaid, To: "o", Hello: &lease.Announcement{}, Answer: &lease.Answer{ID: uint64(id), Stage: lease.Done}}
@@ -300,47 +302,40 @@ func TestAnAnswerCountsOfWhomWasAskedOnly(t *testing.T) {
 	require.Empty(t, o.ends, "of a version that says more")
 	pong.Answer = &lease.Answer{ID: uint64(id), Stage: lease.Done}
 	w.put(pong)
-	require.Equal(t, []Outcome{{id, nil}}, o.ends)
-}
-
-// A holder that waits for a successor's answer does not take what is said of a request for it.
-func TestAnAnswerToARequestIsNoneToAHandover(t *testing.T) {
-	rs := &requests{}
-	require.True(t, rs.replied(0, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4, Answer: &lease.Answer{}}, at(0)))
-	require.False(t, rs.replied(0, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4}, at(0)))
+	require.Equal(t, []request.Outcome{{ID: id}}, o.ends)
 }
 
 func TestWhatCannotBeAsked(t *testing.T) {
 	n := New(&Settings{Process: "x", T: time.Second}, nil)
-	_, err := n.Ask(Request{}, at(0))
-	require.ErrorIs(t, err, ErrUnknown)
+	_, err := n.Ask(request.Request{}, at(0))
+	require.ErrorIs(t, err, request.ErrUnknown)
 
 	w, a, _, o := held(listens)
-	_, err = a.Ask(Request{Role: 0}, w.instant())
+	_, err = a.Ask(request.Request{Role: 0}, w.instant())
 	require.ErrorIs(t, err, errOwnRole)
-	_, err = o.Ask(Request{Role: 1}, w.instant())
-	require.ErrorIs(t, err, ErrVacant)
-	for range maxAsks {
-		_, err = o.Ask(Request{Role: 0, Verb: lease.StepDown}, w.instant())
+	_, err = o.Ask(request.Request{Role: 1}, w.instant())
+	require.ErrorIs(t, err, request.ErrVacant)
+	for range request.MaxAsks {
+		_, err = o.Ask(request.Request{Role: 0, Verb: lease.StepDown}, w.instant())
 		require.NoError(t, err)
 	}
-	_, err = o.Ask(Request{Role: 0, Verb: lease.StepDown}, w.instant())
-	require.ErrorIs(t, err, errTooMany)
-	require.Contains(t, o.requests.giveUp(1), "has not answered")
-	_, err = o.Ask(Request{Role: 0, Verb: lease.StepDown}, w.instant())
+	_, err = o.Ask(request.Request{Role: 0, Verb: lease.StepDown}, w.instant())
+	require.ErrorContains(t, err, "requests are under way")
+	require.Contains(t, o.requests.GiveUp(1), "has not answered")
+	_, err = o.Ask(request.Request{Role: 0, Verb: lease.StepDown}, w.instant())
 	require.NoError(t, err)
 }
 
 // However long the application thinks, what it accepts is about the term in which it was asked.
 func TestAcceptedInALaterTerm(t *testing.T) {
 	w, a, _, o := held(listens)
-	o.ask(t, Request{Role: 0, Verb: lease.StepDown})
+	o.ask(t, request.Request{Role: 0, Verb: lease.StepDown})
 	w.pass(10 * time.Millisecond)
 	got := a.takeRequests()
 	require.Len(t, got, 1)
-	a.shards[0].holds.at(0).token++
+	a.shards[0].own.At(0).token++
 	a.do(func(clock.Instant) { require.False(t, a.Accept(got[0]), "it was asked in an earlier term") })
-	a.shards[0].holds.remove(0)
+	a.shards[0].own.Remove(0)
 	a.do(func(clock.Instant) { require.False(t, a.Accept(got[0]), "it holds it no more") })
 }
 
@@ -354,12 +349,12 @@ func TestTheLeaderLeadsAlready(t *testing.T) {
 			}
 		})
 		o.do(func(now clock.Instant) {
-			_, err := o.Ask(Request{Role: 0, Verb: lease.Transfer, To: to}, now)
-			require.ErrorIs(t, err, ErrLeadsAlready)
+			_, err := o.Ask(request.Request{Role: 0, Verb: lease.Transfer, To: to}, now)
+			require.ErrorIs(t, err, balance.ErrLeadsAlready)
 		})
 		a.do(func(now clock.Instant) {
 			_, err := a.Transfer(0, to, now)
-			require.ErrorIs(t, err, ErrLeadsAlready)
+			require.ErrorIs(t, err, balance.ErrLeadsAlready)
 		})
 		require.Empty(t, o.said, "nobody need be asked")
 	}
@@ -370,7 +365,7 @@ func TestTheLeaderLeadsAlready(t *testing.T) {
 	w.start("b", 1, same)
 	o := w.start("o", 1, watches)
 	w.pass(6 * time.Second)
-	o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: "same"})
+	o.ask(t, request.Request{Role: 0, Verb: lease.Transfer, To: "same"})
 	w.pass(10 * time.Millisecond)
 	require.Len(t, a.takeRequests(), 1, "another member of that name may be meant")
 	a.do(func(now clock.Instant) {

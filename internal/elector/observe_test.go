@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
 )
@@ -109,7 +110,7 @@ func TestNothingIsVacantBeforeTheLogWasRead(t *testing.T) {
 		o.do(func(now clock.Instant) { o.Read(Entry{Reset: true, End: int64(end), Whole: true}, nil, nil, now) })
 	}
 	ask := func(role int) error {
-		_, err := o.Ask(Request{Role: role, Verb: lease.StepDown}, w.instant())
+		_, err := o.Ask(request.Request{Role: role, Verb: lease.StepDown}, w.instant())
 		return err
 	}
 	counted := o.Stats(w.instant()).Vacancies.Count
@@ -117,18 +118,18 @@ func TestNothingIsVacantBeforeTheLogWasRead(t *testing.T) {
 	wt := NewWatcher()
 	for i := range log {
 		require.Empty(t, o.told(wt))
-		require.ErrorIs(t, ask(0), ErrUnknown)
-		require.ErrorIs(t, ask(1), ErrUnknown)
+		require.ErrorIs(t, ask(0), request.ErrUnknown)
+		require.ErrorIs(t, ask(1), request.ErrUnknown)
 		s := o.Stats(w.instant())
 		require.Equal(t, 2, s.Unknown)
 		w.pass(time.Millisecond)
 		o.read(0, int64(i))
-		require.Equal(t, i == len(log)-1, ask(1) == ErrVacant, "after %d of %d records", i+1, len(log))
+		require.Equal(t, i == len(log)-1, ask(1) == request.ErrVacant, "after %d of %d records", i+1, len(log))
 	}
 	require.True(t, o.last.Changed, "who waits is told")
 	require.Equal(t, []string{"1: vacant"}, o.told(wt))
-	require.ErrorIs(t, ask(0), ErrUnknown, "for nobody knows how long it was held")
-	require.ErrorIs(t, ask(1), ErrVacant)
+	require.ErrorIs(t, ask(0), request.ErrUnknown, "for nobody knows how long it was held")
+	require.ErrorIs(t, ask(1), request.ErrVacant)
 	require.EqualValues(t, counted, o.Stats(w.instant()).Vacancies.Count, "role 0 was not vacant since this process came")
 
 	begin(len(log) + 3) // a gap, of what others had written in a transaction
@@ -136,10 +137,10 @@ func TestNothingIsVacantBeforeTheLogWasRead(t *testing.T) {
 		o.read(0, int64(i))
 	}
 	w.pass(4 * time.Second)
-	require.ErrorIs(t, ask(1), ErrUnknown, "the rest may be on its way")
+	require.ErrorIs(t, ask(1), request.ErrUnknown, "the rest may be on its way")
 	w.pass(time.Second)
 	require.True(t, o.last.Changed, "a gap is waited for no longer than T")
-	require.ErrorIs(t, ask(1), ErrVacant)
+	require.ErrorIs(t, ask(1), request.ErrVacant)
 }
 
 // Roles of several logs come apart, each as its log has it.

@@ -3,6 +3,8 @@ package elector
 import (
 	"sync"
 	"time"
+
+	"github.com/goneli/neli/internal/elector/roster"
 )
 
 // opinions is the goroutine that calls the application's Preference. It is used by the goroutine that
@@ -52,7 +54,7 @@ func (e *Elector) consult() {
 		for _, m := range ask {
 			prefs := e.preferences(prefer, m, roles)
 			e.mu.Lock()
-			e.node.planner.preferred(m.Process, prefs)
+			e.node.planner.Preferred(m.Process, prefs)
 			e.mu.Unlock()
 		}
 	})
@@ -67,7 +69,7 @@ func (e *Elector) consult() {
 
 // preferences returns the user's Preference of a member for each role. If Preference ends its
 // goroutine, as t.FailNow does, the member is not preferred for the roles that are left.
-func (e *Elector) preferences(prefer func(Member, int) int, m Member, roles int) []int32 {
+func (e *Elector) preferences(prefer func(roster.Member, int) int, m roster.Member, roles int) []int32 {
 	prefs, done := make([]int32, roles), 0
 	var call sync.WaitGroup
 	call.Go(func() {

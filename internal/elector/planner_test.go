@@ -4,12 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/balance"
+	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/term"
+	"github.com/stretchr/testify/require"
 )
 
 // In a plan, silent and suspected holders hold nothing. A role that is being handed over is its
@@ -21,9 +24,9 @@ func TestHoldersAsPlansSeeThem(t *testing.T) {
 	plan, me := k.plan(false, k.now)
 	b := int32(plan.Find("b"))
 	require.Equal(t, []int32{int32(me), int32(me)}, k.holders(plan, k.now))
-	s.begin(newHandover(term.Rebalanced, k.now, "b", true), 1)
+	s.begin(handover.NewHandover(term.Rebalanced, k.now, "b", true), 1)
 	require.Equal(t, []int32{int32(me), b}, k.holders(plan, k.now))
-	s.begin(newHandover(term.Closing, k.now, "", true), 0)
+	s.begin(handover.NewHandover(term.Closing, k.now, "", true), 0)
 	require.Equal(t, []int32{int32(me), b}, k.holders(plan, k.now), "it is nobody else's yet")
 	later := k.now.Add(s.lease.FreeAt(0).Sub(k.now.Raw))
 	require.Equal(t, placement.Nobody, int(k.holders(plan, later)[0]), "its lease is over")
@@ -38,7 +41,7 @@ func TestHoldersAsPlansSeeThem(t *testing.T) {
 	require.Len(t, k.holders(plan, k.now), 1)
 	k.desired.Roles = 4
 	require.Len(t, k.holders(plan, k.now), 4)
-	k.members.suspect("b")
+	k.members.Suspect("b")
 	require.Equal(t, placement.Nobody, int(k.holders(plan, k.now)[0]))
 }
 
@@ -46,8 +49,8 @@ func TestHoldersAsPlansSeeThem(t *testing.T) {
 func TestWhatIsOnItsWayCountsAsHeld(t *testing.T) {
 	k, s := vacantRooms(3)
 	plan, _ := k.plan(false, k.now)
-	s.claims.designate([]int32{0}, &lease.Record{Kind: lease.Release, To: "b"}, "a")
-	s.claims.designate([]int32{1}, &lease.Record{Kind: lease.Release, To: "gone"}, "a")
+	s.claims.Designate([]int32{0}, &lease.Record{Kind: lease.Release, To: "b"}, "a")
+	s.claims.Designate([]int32{1}, &lease.Record{Kind: lease.Release, To: "gone"}, "a")
 	require.Equal(t, placement.Nobody, int(k.holders(plan, k.now)[0]))
 	got := k.expected(plan, k.now)
 	require.Equal(t, []int32{int32(plan.Find("b")), placement.Nobody, placement.Nobody}, got)
@@ -66,9 +69,9 @@ func TestASilentHolderIsNoCandidate(t *testing.T) {
 	require.True(t, silent(half+1))
 	plan, _ := k.plan(false, k.now.Add(half+1))
 	require.Negative(t, plan.Find("b"))
-	s.main.link.stalled = true
+	s.main.stalls()
 	require.False(t, silent(half+1), "the log stands still")
-	s.main.link.stalled, s.main.link.recovered = false, k.now.Mono+1
+	s.main.works(k.now.Add(1))
 	require.False(t, silent(half+1), "it has stood still")
 }
 
@@ -85,15 +88,15 @@ func TestThisProcessAsACandidate(t *testing.T) {
 		require.Negative(t, me, name)
 	}
 	k := newRooms(1, 2, func(s *Settings) { s.Priority = 4 })
-	k.mover.contend(true, k.now)
-	for d, steady := range map[time.Duration]bool{steadyAfter - 1: false, steadyAfter: true} {
+	k.mover.Contend(true, k.now)
+	for d, steady := range map[time.Duration]bool{roster.SteadyAfter - 1: false, roster.SteadyAfter: true} {
 		plan, me := k.plan(false, k.now.Add(d))
 		c := plan.Candidate(me)
 		require.Equal(t, []any{"a", 4, 2, steady, !steady}, []any{c.ID, c.Priority, c.Roles, c.Steady, c.Soon})
 	}
 }
 
-// Roles that become vacant on several partitions within a short time are shared out together.
+// Roles that become vacant on several partitions within a short time are assigned together.
 // Otherwise one process would come first on all partitions.
 func TestPartitionsAreSharedOutTogether(t *testing.T) {
 	k := newRooms(6, 6, nil)
@@ -103,32 +106,31 @@ func TestPartitionsAreSharedOutTogether(t *testing.T) {
 	plan, _ := k.plan(true, k.now)
 	by := map[int32]int{}
 	for _, s := range k.shards {
-		first := s.shares(plan, []int32{0}, true, k.now)
-		by[first[s.role(0)]]++
+		first := s.assignments(plan, []int32{0}, true, k.now)
+		by[first[s.Role(0)]]++
 	}
 	require.Equal(t, map[int32]int{0: 2, 1: 2, 2: 2}, by)
-	was := &k.planner.sharing.first[0]
-	k.shards[3].shares(plan, []int32{0}, true, k.now)
-	require.Same(t, was, &k.planner.sharing.first[0], "it is computed once")
-	k.planner.sharing.free(k.set.T, k.now)
-	require.NotNil(t, k.planner.sharing.first)
+	shares := func(now clock.Instant) *int32 { return &k.shards[3].assignments(plan, []int32{0}, true, now)[0] }
+	was := shares(k.now)
+	k.planner.Free(k.set.T, k.now)
+	require.Same(t, was, shares(k.now), "it is computed once")
 	later := k.now.Add(k.set.T / 20)
-	k.shards[3].shares(plan, []int32{0}, true, later)
-	require.NotSame(t, was, &k.planner.sharing.first[0], "what holds may have changed")
-	k.planner.sharing.free(k.set.T, later.Add(k.set.T/20))
-	require.Nil(t, k.planner.sharing.first)
+	now := shares(later)
+	require.NotSame(t, was, now, "what holds may have changed")
+	k.planner.Free(k.set.T, later.Add(k.set.T/20))
+	require.NotSame(t, now, shares(later))
 }
 
-// On one partition only those roles are shared out that are to be.
+// On one partition only those roles are assigned that are to be.
 func TestOnePartitionSharesOutWhatIsVacant(t *testing.T) {
 	k, s := vacantRooms(4)
 	plan, _ := k.plan(true, k.now)
-	first := s.shares(plan, []int32{1}, false, k.now)
-	require.Equal(t, []bool{true, false, true, true}, []bool{first[0] == uncovered, first[1] == uncovered, first[2] == uncovered, first[3] == uncovered})
-	again := s.shares(plan, []int32{1, 2}, false, k.now)
-	require.NotEqual(t, uncovered, again[2])
+	first := s.assignments(plan, []int32{1}, false, k.now)
+	require.Equal(t, []bool{true, false, true, true}, []bool{first[0] == roster.Uncovered, first[1] == roster.Uncovered, first[2] == roster.Uncovered, first[3] == roster.Uncovered})
+	again := s.assignments(plan, []int32{1, 2}, false, k.now)
+	require.NotEqual(t, roster.Uncovered, again[2])
 	k.desired.Roles = 3
-	require.Len(t, s.shares(plan, []int32{0}, false, k.now), 3, "R has changed")
+	require.Len(t, s.assignments(plan, []int32{0}, false, k.now), 3, "R has changed")
 }
 
 // Roles that were moved lately are looked for on all partitions; a process is behind when it is in
@@ -136,16 +138,16 @@ func TestOnePartitionSharesOutWhatIsVacant(t *testing.T) {
 func TestPartitionsAreLookedAtTogether(t *testing.T) {
 	k := newRooms(3, 6, nil)
 	require.False(t, tenured(k.shards, k.now))
-	old, young := &hold{cause: rebalanced, since: k.now.Mono.Add(-minTenure)}, &hold{cause: rebalanced, since: k.now.Mono}
-	k.shards[1].holds.set(0, old)
-	k.shards[2].holds.set(0, &hold{cause: claimed})
+	old, young := &hold{cause: vacancy.Rebalanced, since: k.now.Mono.Add(-balance.MinTenure)}, &hold{cause: vacancy.Rebalanced, since: k.now.Mono}
+	k.shards[1].own.Set(0, old)
+	k.shards[2].own.Set(0, &hold{cause: vacancy.Claimed})
 	require.False(t, tenured(k.shards, k.now))
-	k.shards[2].holds.set(1, young)
+	k.shards[2].own.Set(1, young)
 	require.True(t, tenured(k.shards, k.now))
 
 	for i, s := range k.shards {
 		require.False(t, allBehind(k.shards, k.now, k.set.T), "%d of 3 are behind", i)
-		s.main.link.behindUntil = clock.Never
+		s.main.lags(k.now)
 	}
 	require.True(t, allBehind(k.shards, k.now, k.set.T))
 }
@@ -155,15 +157,15 @@ func TestPartitionsAreLookedAtTogether(t *testing.T) {
 func TestLevelRolesAreLookedAtAgainWhenSomethingHasChanged(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	m := &k.mover
-	look := func(replanned bool) bool { return !m.needless(replanned, k.placed()) }
-	level := func() { m.weigh(nil, func() bool { return false }, k.now) }
+	look := func(replanned bool) bool { return !m.Needless(replanned, k.placed()) }
+	level := func() { m.Weigh(nil, func() bool { return false }, k.now) }
 	require.True(t, look(false), "it has never looked")
 	level()
 	require.False(t, look(false))
 	for name, change := range map[string]func(){
 		"a role has another holder": func() { k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Roles: []int32{1}})) },
 		"a handover is called off": func() {
-			h := newHandover(term.Rebalanced, k.now, "b", true)
+			h := handover.NewHandover(term.Rebalanced, k.now, "b", true)
 			s.begin(h, 0)
 			require.False(t, look(false), "this process is the one that hands it over")
 			s.callOff(h)
@@ -181,21 +183,6 @@ func TestLevelRolesAreLookedAtAgainWhenSomethingHasChanged(t *testing.T) {
 	require.False(t, look(false), "a Beat changes no holder")
 }
 
-// A change while this process does not look, since it is behind or waits, is not forgotten.
-func TestAChangeBetweenTwoLooksCounts(t *testing.T) {
-	m := &mover{}
-	m.needless(false, placed{holders: 1})
-	m.weigh(nil, func() bool { return false }, at(0))
-	require.False(t, m.needless(false, placed{holders: 3}))
-	m.weigh(nil, func() bool { return false }, at(0))
-	require.True(t, m.needless(false, placed{holders: 3}))
-	m.resolve(func(move) fate { return fate{} }, time.Hour, at(0))
-	require.True(t, m.needless(false, placed{holders: 3}), "no handover has ended")
-	m.await(move{role: 1, to: "b"})
-	m.resolve(func(move) fate { return fate{} }, 0, at(time.Hour))
-	require.False(t, m.needless(false, placed{holders: 3}), "b is in cooldown now")
-}
-
 // A record that names a role which no member can have, on one of many partitions, costs no memory
 // for the roles of the others that lie below it.
 func TestARoleBeyondAllOthersIsNoHoldersRole(t *testing.T) {
@@ -207,5 +194,5 @@ func TestARoleBeyondAllOthersIsNoHoldersRole(t *testing.T) {
 	out := k.holders(plan, k.now)
 	require.LessOrEqual(t, len(out), lease.MaxRoles)
 	require.Equal(t, int32(plan.Find("b")), out[0])
-	require.Len(t, k.shards[1].shares(plan, []int32{0}, false, k.now), 2)
+	require.Len(t, k.shards[1].assignments(plan, []int32{0}, false, k.now), 2)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
@@ -14,82 +15,82 @@ import (
 // error if that failed). now must be read after the entry has arrived. Late entries of a former
 // incarnation are ignored.
 func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
-	log := n.channels[e.Partition]
-	p := log.shard
-	p.vacancies.addUp(now)
+	c := n.channels[e.Partition]
+	s := c.shard
+	s.vacancyStats.addUp(now)
 	switch {
 	case e.Reset:
-		if log.begun && !log.announcements.back {
+		if c.begun && !c.announcements.GoesBack() {
 			n.counts.LogResets++
 		}
-		log.id = e.ID
-		lost := p.lease.Begin(log.index, e, now)
-		again := log.announcements.back
-		n.reset(log, lost, e.End, now)
-		log.announcements.back, log.announcements.again = e.Whole, again // a whole log has nothing farther back
-	case e.ID != log.id:
+		c.id = e.ID
+		lost := s.lease.Begin(c.index, e, now)
+		farther := c.announcements.GoesBack()
+		n.reset(c, lost, e.End, now)
+		c.announcements.BeganBack(farther, e.Whole)
+	case e.ID != c.id:
 		return
 	case e.Alive:
-		p.lease.Answered(log.index, now)
-		p.vacancies.heardLog(log, now)
+		s.lease.Answered(c.index, now)
+		s.vacancyStats.heardLog(c, now)
 	default:
 		n.counts.Records++
 		n.counts.read = now
-		p.vacancies.heardLog(log, now)
-		p.nomination.heard()
-		n.consume(log, e, r, bad, now)
+		s.vacancyStats.heardLog(c, now)
+		s.nomination.Heard()
+		n.consume(c, e, r, bad, now)
 	}
-	if p.lease.Exhausted() {
+	if s.lease.Exhausted() {
 		n.tell(n.reports.exhausted(e))
 	}
-	p.step(now)
+	s.step(now)
 	n.conclude(now)
 }
 
 // conclude ends waits for what was read or acknowledged.
 func (n *Node) conclude(now clock.Instant) {
-	if len(n.mover.under) > 0 {
+	if n.mover.Waits() {
 		n.resolveMoves(now)
 	}
 	n.finish(now)
 }
 
 // consume folds a record into the lease and acts on the result.
-func (n *Node) consume(log *channel, e Entry, r *lease.Record, bad error, now clock.Instant) {
-	p := log.shard
-	late := p.vacancies.overtaking(r, p.localRoles(), now)
-	ev, anew := p.lease.Read(log.index, e.Offset, r, bad, now)
-	p.vacancies.overtook(late, p.localRoles(), now)
+func (n *Node) consume(c *channel, e Entry, r *lease.Record, bad error, now clock.Instant) {
+	s := c.shard
+	late := s.vacancyStats.overtaking(r, s.localRoles(), now)
+	ev, anew := s.lease.Read(c.index, e.Offset, r, bad, now)
+	s.vacancyStats.overtook(late, s.localRoles(), now)
 	if bad != nil {
 		n.counts.skipped(bad)
 		n.tell(n.reports.skipped(bad, e))
 	}
 	if ev.Rewound {
-		n.rewound(log, ev, anew, e, now)
+		n.rewound(c, ev, anew, e, now)
 		return
 	}
 	if ev.Own {
-		if len(p.logs) == 1 {
-			p.vacancies.proved(ev.Stamp.Raw)
+		if len(s.logs) == 1 {
+			s.vacancyStats.proved(ev.Stamp.Raw)
 		}
-		log.back(r, ev.Stamp, now)
+		c.back(r, ev.Stamp, now)
 	}
-	log.doubt(ev, e, r, now)
-	log.follow(ev, anew, r, now)
+	c.doubt(ev, e, r, now)
+	c.follow(ev, anew, r, now)
 	if bad != nil {
 		return
 	}
-	n.listen(log, e.Offset, r, now)
+	n.listen(c, e.Offset, r, now)
 	if r.Kind == lease.Beat && !ev.Own {
-		p.beat(now, n.set.Every/4) // in unison: one wake-up for all
+		s.beat(now, n.set.Every/4) // in unison: one wake-up for all
 	}
 }
 
 // rewound handles a log that went back or contradicts what this process has read.
-func (n *Node) rewound(log *channel, ev lease.Event, lost bool, e Entry, now clock.Instant) {
-	log.sayRewound(ev, e, now)
+func (n *Node) rewound(c *channel, ev lease.Event, lost bool, e Entry, now clock.Instant) {
+	c.sayRewound(ev, e, now)
 	n.ready.Verify = true
-	n.reset(log, lost, e.Offset+1, now)
+	n.reset(c, lost, e.Offset+1, now)
 }
 
 func (c *channel) sayRewound(ev lease.Event, e Entry, now clock.Instant) {
@@ -103,40 +104,38 @@ func (c *channel) doubt(ev lease.Event, e Entry, r *lease.Record, now clock.Inst
 	if ev.Differs {
 		c.counts.Contradictions++
 		c.tell(c.reports.contradicted(c.index, e.Offset, r, c.nameOf(r.Session.Process), now))
-		c.announcements.contradicts = r.Session.Process
+		c.announcements.ContradictedBy(r.Session.Process)
 	}
 	if ev.Doubts {
 		if !c.set.Observer {
-			c.announcements.speak(c.turn(uint64(e.Offset), now), now)
+			c.announcements.Speak(c.turn(uint64(e.Offset), now), now)
 		}
 	}
 	if ev.Confirmed {
-		c.counts.Diverged = c.nameOf(c.announcements.contradicts)
-		c.tell(c.reports.confirm(c.index, e.Offset, c.announcements.contradicts, c.counts.Diverged, now))
-		c.shard.review(now)
+		process := c.announcements.Contradictor()
+		c.counts.Diverged = c.nameOf(process)
+		c.tell(c.reports.confirm(c.index, e.Offset, process, c.counts.Diverged, now))
+		c.shard.reconsiderVacant(now)
 	}
 }
 
 // nameOf returns the name of a member; empty if it is unknown.
 func (k *common) nameOf(process string) string {
-	if m := k.members.by[process]; m != nil {
-		return m.name
-	}
-	return ""
+	return k.members.NameOf(process)
 }
 
 // reset forgets the state of a log that is read again and ends at end. If lost is true, it also
 // ends all terms of the log's roles.
-func (n *Node) reset(log *channel, lost bool, end int64, now clock.Instant) {
-	p := log.shard
+func (n *Node) reset(c *channel, lost bool, end int64, now clock.Instant) {
+	s := c.shard
 	if lost {
-		p.end(p.holds.roles(), term.LogReset)
-		p.forget()
+		s.end(s.own.Roles(), term.LogReset)
+		s.forget()
 	}
-	log.restart(end, now)
-	p.begun = true
-	p.vacancies.recount(p.localRoles(), now)
-	n.planner.forget()
+	c.restart(end, now)
+	s.begun = true
+	s.vacancyStats.recount(s.localRoles(), now)
+	n.planner.Forget()
 }
 
 // follow acts on what a record did to the lease.
@@ -146,22 +145,22 @@ func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.I
 		s.learned(anew, now)
 	}
 	if ev.Evidence {
-		if id := s.lease.As(r.Session); s.claims.revived(id) { // others were told that its roles are vacant
+		if id := s.lease.As(r.Session); s.claims.Revived(id) { // others were told that its roles are vacant
 			roles := s.lease.RolesOf(id)
 			s.watch(roles)
-			s.vacancies.recountOf(roles, s.localRoles(), true, now)
+			s.vacancyStats.recountOf(roles, s.localRoles(), true, now)
 		}
 		s.unheard.heard(r.Session, c.log.Offset() >= c.end)
 	}
 	c.outlived(ev.Outlived, r, now)
 	if len(ev.Changed) > 0 {
 		s.watch(ev.Changed)
-		s.vacancies.recountOf(ev.Changed, s.localRoles(), false, now)
-		s.claims.designate(ev.Changed, r, s.set.Process)
+		s.vacancyStats.recountOf(ev.Changed, s.localRoles(), false, now)
+		s.claims.Designate(ev.Changed, r, s.set.Process)
 	}
 	s.sync(now)
 	if anew {
-		s.review(now)
+		s.reconsiderVacant(now)
 	}
 }
 
@@ -171,7 +170,7 @@ func (s *shard) watch(roles []int32) {
 		return
 	}
 	if g, held := s.lease.Holder(roles[0]); held {
-		s.claims.given(g.FreeAt)
+		s.claims.Given(g.FreeAt)
 	}
 }
 
@@ -190,113 +189,113 @@ func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Insta
 // so it has lost touch with some logs, or they have stopped.
 func (c *channel) suspect(process string, heard, now clock.Instant) {
 	switch {
-	case c.link.doubtful(heard):
-	case len(c.shard.logs) > 1 && c.members.heardSince(process, now.Add(-clock.Recent(c.set.T))):
-	case c.members.suspect(process):
-		c.planner.forget()
+	case c.link.Doubtful(heard):
+	case len(c.shard.logs) > 1 && c.members.HeardSince(process, now.Add(-clock.Recent(c.set.T))):
+	case c.members.Suspect(process):
+		c.planner.Forget()
 	}
 }
 
-// learned reviews everything after the fold has become known.
+// learned reconsiders everything after the fold has become known.
 func (s *shard) learned(anew bool, now clock.Instant) {
-	s.vacancies.recount(s.localRoles(), now)
+	s.vacancyStats.recount(s.localRoles(), now)
 	if !anew {
 		return
 	}
-	s.claims.init()
-	s.main.pacing.thinkAt = 0
-	s.main.announcements.back = false
+	s.claims.Init()
+	s.main.pacing.Think(0)
+	s.main.announcements.MayGoBackAgain()
 	s.standings.learned()
 }
 
 // listen acts on what a record says about its sender, independently of the lease.
-func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
-	id, live := r.Session.Process, o >= p.end
-	if p.announcements.heard(snapshotEvery(p.log.Roles())) && r.Kind != lease.Snapshot {
-		p.offerSnapshot(func() time.Duration { return 4 * n.turn(uint64(o), now) }, now) // no process waits for it
+func (n *Node) listen(c *channel, o int64, r *lease.Record, now clock.Instant) {
+	id, live := r.Session.Process, o >= c.end
+	if c.announcements.Heard(announce.SnapshotEvery(c.log.Roles())) && r.Kind != lease.Snapshot {
+		c.offerSnapshot(func() time.Duration { return 4 * n.turn(uint64(o), now) }, now) // no process waits for it
 	}
 	if r.Kind == lease.Hello && r.Hello.Leaving {
-		n.announcer.parted(now)
+		n.announcer.Parted(now)
 		if id == n.set.Process {
-			n.announcer.ownBye()
+			n.announcer.OwnBye()
 		}
 	}
 	if id == n.set.Process {
 		switch {
 		case r.Kind != lease.Ping:
 		case r.To == lease.Everyone || r.Request != nil:
-			n.requests.back(p.index, o, r)
+			n.requests.Back(c.index, o, r)
 		default:
-			p.pinged(o, r.To, now)
+			c.shard.handovers.Pinged(c.index, o, r.To, now)
 		}
 		if r.Kind == lease.Snapshot {
-			p.announcements.told(now)
+			c.announcements.Told(now)
 		}
 		return
 	}
 	if live {
-		n.members.alive(id, now)
+		n.members.Alive(id, now)
 	}
 	switch r.Kind {
 	case lease.Hello:
-		n.greeted(p, o, r, live, now)
+		n.greeted(c, o, r, live, now)
 	case lease.Ping:
 		switch {
 		case r.To == lease.Everyone:
 			if live {
-				n.announcer.called(n.set.Process, o, n.members.size(), now)
+				n.announcer.Called(n.set.Process, o, n.members.Size(), now)
 			}
 		case r.To != n.set.Process || !live: // it was sent before this process started, to a former one
 		case r.Request != nil:
-			n.requested(p.index, o, r, now)
+			n.requested(c.index, o, r, now)
 		default:
-			p.pong(o, r, now)
+			c.pong(o, r, now)
 		}
 	case lease.Pong:
-		if r.To == n.set.Process && !n.requests.replied(p.index, r, now) {
-			p.ponged(r.Ping, r.Session.Process, now)
+		if r.To == n.set.Process && !n.requests.Replied(c.index, r, now) {
+			c.shard.handovers.Ponged(c.index, r.Ping, r.Session.Process, now)
 		}
 	case lease.Snapshot:
-		p.announcements.told(now)
+		c.announcements.Told(now)
 	case lease.Beat, lease.Claim, lease.Release:
 	}
 }
 
 // greeted handles another process's Hello. A newcomer learns at once which members exist and who
 // holds what.
-func (n *Node) greeted(p *channel, o int64, r *lease.Record, live bool, now clock.Instant) {
-	unknown, changed := n.members.announced(r.Session.Process, r.Name, r.Hello, live, now)
+func (n *Node) greeted(c *channel, o int64, r *lease.Record, live bool, now clock.Instant) {
+	unknown, changed := n.members.Announced(r.Session.Process, r.Name, r.Hello, live, now)
 	if changed {
-		n.planner.forget()
+		n.planner.Forget()
 		n.orphan(r.Session.Process, now)
 	}
 	if r.Longest == lease.Unsaid && live && !r.Hello.Leaving {
-		p.offerSnapshot(func() time.Duration { return n.turn(uint64(o), now) }, now)
+		c.offerSnapshot(func() time.Duration { return n.turn(uint64(o), now) }, now)
 	}
 	if !live {
 		return
 	}
 	if !unknown {
 		if !changed {
-			n.announcer.with(n.members.size(), now)
+			n.announcer.With(n.members.Size(), now)
 		}
 		return
 	}
 	n.showUp(now)
 	if !n.set.Nominated {
-		n.announcer.soon(n.members.size(), now)
-		n.timing.newcomer(now)
+		n.announcer.Soon(n.members.Size(), now)
+		n.startup.Newcomer(now)
 	}
 }
 
-// orphan shares out at once what was left to a process that has said that it will not lead.
+// orphan assigns at once what was left to a process that has said that it will not lead.
 func (n *Node) orphan(id string, now clock.Instant) {
-	if n.members.mayTake(id) {
+	if n.members.MayTake(id) {
 		return
 	}
 	for _, s := range n.shards {
-		if roles := s.claims.leftTo(id); len(roles) > 0 {
-			s.claims.drop(roles)
+		if roles := s.claims.LeftTo(id); len(roles) > 0 {
+			s.claims.Drop(roles)
 			s.vacate(roles, now)
 			s.dueAt = min(s.dueAt, now.Mono)
 		}
@@ -309,11 +308,11 @@ func (n *Node) showUp(now clock.Instant) {
 	if len(n.shards) > fewHolders {
 		return
 	}
-	for _, p := range n.shards {
+	for _, s := range n.shards {
 		switch {
-		case p.lease.Sessions() > fewHolders:
+		case s.lease.Sessions() > fewHolders:
 		default:
-			p.beat(now, n.set.Every)
+			s.beat(now, n.set.Every)
 		}
 	}
 }

@@ -4,11 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/announce"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
+	"github.com/stretchr/testify/require"
 )
 
 // reasons returns why which terms have ended, as the application is told.
@@ -26,10 +27,10 @@ func (k *rooms) reasons() map[term.Reason][]int {
 func TestWhyATermEnds(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Roles: []int32{1}}))
-	require.Equal(t, []int32{0}, s.holds.roles())
+	require.Equal(t, []int32{0}, s.own.Roles())
 	k.now = k.now.Add(s.lease.FreeAt(0).Sub(k.now.Raw))
 	s.step(k.now)
-	require.Empty(t, s.holds.roles())
+	require.Empty(t, s.own.Roles())
 	require.Equal(t, map[term.Reason][]int{term.Superseded: {1}, term.Lapsed: {0}}, k.reasons())
 }
 
@@ -38,13 +39,13 @@ func TestWhyATermEnds(t *testing.T) {
 func TestATermBegins(t *testing.T) {
 	for name, c := range map[string]struct {
 		r    lease.Record
-		want cause
+		want vacancy.Cause
 	}{
-		"its holder left":                {lease.Record{}, claimed},
-		"it was handed over to b":        {lease.Record{To: "b"}, claimed},
-		"it was handed over":             {lease.Record{To: "a"}, claimed},
-		"it was handed over for balance": {lease.Record{To: "a", Moved: true}, rebalanced},
-		"by a Transfer":                  {lease.Record{To: "a", Pinned: true}, transferred},
+		"its holder left":                {lease.Record{}, vacancy.Claimed},
+		"it was handed over to b":        {lease.Record{To: "b"}, vacancy.Claimed},
+		"it was handed over":             {lease.Record{To: "a"}, vacancy.Claimed},
+		"it was handed over for balance": {lease.Record{To: "a", Moved: true}, vacancy.Rebalanced},
+		"by a Transfer":                  {lease.Record{To: "a", Pinned: true}, vacancy.Transferred},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newRooms(1, 1, nil)
@@ -57,15 +58,15 @@ func TestATermBegins(t *testing.T) {
 			s.send([]int32{0}, k.now)
 			s.main.beatAt = 0 // the Claim was long in coming back
 			k.echo()
-			require.Equal(t, []int32{0}, s.holds.roles())
-			h := s.holds.at(0)
+			require.Equal(t, []int32{0}, s.own.Roles())
+			h := s.own.At(0)
 			require.Equal(t, c.want, h.cause)
 			require.Equal(t, k.now.Mono, h.since)
 			require.False(t, s.wanted, "it is looked at whether it is to be given up again")
 			require.Equal(t, k.now.Mono.Add(k.set.Every), s.main.beatAt)
 			_, leads := s.lease.Leads(0, k.now)
 			require.True(t, leads)
-			require.Empty(t, s.claims.vacant)
+			require.True(t, s.claims.IsEmpty())
 		})
 	}
 }
@@ -76,16 +77,16 @@ func TestAHolderIsBack(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	k.begin()
 	s := k.shards[0]
-	s.main.announcements.caughtUp = true
+	s.main.announcements.CatchUp(true, 0, k.now)
 	k.joined("b", 2)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
 	k.now = k.now.Add(s.lease.FreeAt(0).Sub(k.now.Raw))
-	s.silence(k.now)
-	require.Equal(t, 2, s.vacancies.count)
-	turns := s.claims.turns
+	s.noticeSilent(k.now)
+	require.Equal(t, 2, s.vacancyStats.count)
+	turns := s.claims.Silences()
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Beat}))
-	require.Zero(t, s.vacancies.count)
-	require.Greater(t, s.claims.turns, turns, "others are told")
+	require.Zero(t, s.vacancyStats.count)
+	require.Greater(t, s.claims.Silences(), turns, "others are told")
 }
 
 // When the holders become known, what was planned before is planned again.
@@ -95,11 +96,13 @@ func TestWhatIsLearnedIsPlannedAnew(t *testing.T) {
 	s := c.shard
 	s.lease.Begin(0, Entry{Reset: true, Offset: 5, End: 6}, k.now)
 	c.restart(6, k.now)
-	s.begun, c.announcements.back, c.pacing.thinkAt = true, true, clock.Never
+	s.begun = true
+	c.announcements.GoBack()
+	c.pacing.Think(clock.Never)
 	k.ends[0] = 5
-	s.claims.add(k.now.Mono.Add(time.Hour), []int32{1})
+	s.claims.Add(k.now.Mono.Add(time.Hour), []int32{1})
 	require.False(t, s.lease.Known())
-	known := lease.New(lease.Rules{Process: "b", Name: "b", T: time.Second, History: History})
+	known := lease.New(lease.Rules{Process: "b", Name: "b", T: time.Second, History: announce.History})
 	known.Begin(0, true, k.now)
 	claim := lease.Record{Kind: lease.Claim, Session: session("z"), T: time.Second, Longest: lease.Unsaid, Read: -1, Seq: 1, Fresh: true, Roles: []int32{0}}
 	known.Read(4, &claim, k.now)
@@ -107,9 +110,9 @@ func TestWhatIsLearnedIsPlannedAnew(t *testing.T) {
 	ev := k.read(0, r)
 	require.True(t, ev.Known)
 	require.True(t, s.lease.Known())
-	require.Zero(t, c.pacing.thinkAt)
-	require.False(t, c.announcements.back, "it may look back again when it has to")
-	require.NotEqual(t, k.now.Mono.Add(time.Hour), listing(&s.claims)[toClaim][1])
+	require.Zero(t, c.pacing.ThinksAt())
+	require.False(t, c.announcements.GoesBack(), "it may look back again when it has to")
+	require.NotEqual(t, k.now.Mono.Add(time.Hour), listing(&s.claims)[vacancy.ToClaim][1])
 	_, held := s.lease.Holder(0)
 	require.True(t, held)
 	require.True(t, s.unheard.of[session("z")], "nobody has heard it since reading began")

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/ranges"
 	"github.com/goneli/neli/internal/term"
@@ -16,7 +18,7 @@ const maxRanges = 20
 
 // keeps returns the bound below which this process keeps its roles.
 func (s *shard) keeps(now clock.Instant) (below int32) {
-	if !s.desired.Willing(now) || !s.nomination.nominated && !s.nomination.retained {
+	if !s.desired.Willing(now) || !s.nomination.Keeps() {
 		return 0
 	}
 	return s.localRoles()
@@ -25,14 +27,14 @@ func (s *shard) keeps(now clock.Instant) (below int32) {
 // giveUp begins to give up unwanted roles, and names their successors.
 func (s *shard) giveUp(now clock.Instant) {
 	below := s.keeps(now)
-	if s.holds.len() == 0 {
+	if s.own.Len() == 0 {
 		return
 	}
 	if !s.wanted || s.unwanted || s.below != below {
 		s.wanted, s.below = true, below
 		s.unwanted = !s.giveUpFrom(below, now)
 	}
-	if now.Mono >= s.nameAt() && s.hands.unnamed() {
+	if now.Mono >= s.nameAt() && s.handovers.Unnamed() {
 		s.nameSuccessors(now)
 	}
 }
@@ -45,27 +47,23 @@ func (s *shard) giveUp(now clock.Instant) {
 // find nothing else within its reach. A small group does not wait, nor does a process that nobody
 // drives.
 func (k *common) nameAt() clock.Mono {
-	if !k.desired.Closing || !k.desired.Contend || k.members.size()+len(k.members.left) <= fewHolders {
+	if !k.desired.Closing || !k.desired.Contend || k.members.Size()+k.members.Departed() <= fewHolders {
 		return 0
 	}
-	quiet := max(2*k.timing.roundTrip(), clock.Behind(k.set.T))
-	return k.announcer.crowdedUntil(min(clock.Stalled(k.set.T), k.set.AnswerWait*3/4), quiet)
+	quiet := max(2*k.trip.Takes(), clock.Behind(k.set.T))
+	return k.announcer.CrowdedUntil(min(clock.Stalled(k.set.T), k.set.AnswerWait*3/4), quiet)
 }
-
-// stepRoles is how many roles a step begins to give up, and how many it releases. With a million
-// roles, one step for all of them would delay beats; the next step follows at once.
-const stepRoles = 1 << 15
 
 // giveUpFrom begins to give up roles from a number on, at most stepRoles. It reports whether these
 // were all.
 func (s *shard) giveUpFrom(below int32, now clock.Instant) (all bool) {
 	var roles []int32
-	for role := range s.holds.from(below) {
-		if len(roles) == stepRoles {
+	for local := range s.own.From(below) {
+		if len(roles) == handover.StepRoles {
 			break
 		}
-		if s.hands.of(role) == nil {
-			roles = append(roles, role)
+		if s.handovers.Of(local) == nil {
+			roles = append(roles, local)
 		}
 	}
 	if len(roles) == 0 {
@@ -73,125 +71,131 @@ func (s *shard) giveUpFrom(below int32, now clock.Instant) (all bool) {
 	}
 	why := term.Roles
 	if below == 0 {
-		why = s.desired.Reason(s.role(roles[0]), now)
+		why = s.desired.Reason(s.Role(roles[0]), now)
 	}
-	s.begin(newHandover(why, now, "", s.set.Nominated || why == term.Roles), roles...)
-	return len(roles) < stepRoles
+	s.begin(handover.NewHandover(why, now, "", s.set.Nominated || why == term.Roles), roles...)
+	return len(roles) < handover.StepRoles
 }
 
 // begin begins a handover.
-func (s *shard) begin(h *handover, roles ...int32) {
-	s.hands.begin(h, roles...)
-	s.tell(h.begun(s.index))
+func (s *shard) begin(h *handover.Handover, roles ...int32) {
+	s.handovers.Begin(h, roles...)
+	s.sayBegun(h)
+}
+
+func (s *shard) sayBegun(h *handover.Handover) {
+	s.note(slog.LevelDebug, "handing over", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
 }
 
 // nameSuccessors shares the roles to be given up out among the other members.
 func (s *shard) nameSuccessors(now clock.Instant) {
-	roles := s.hands.name()
+	roles := s.handovers.Name()
 	open := make([]int32, len(roles))
-	for i, role := range roles {
-		open[i] = int32(s.role(role))
+	for i, local := range roles {
+		open[i] = int32(s.Role(local))
 	}
 	plan, me := s.plan(false, now)
 	first := slices.Repeat([]int32{placement.Nobody}, len(open))
 	if plan.Len() > 0 {
 		first = plan.Assign(open, s.holders(plan, now))
 	}
-	for i, role := range roles {
+	for i, local := range roles {
 		to := ""
 		if c := int(first[i]); c >= 0 && c != me {
 			to = plan.Candidate(c).ID
 		}
-		if h := s.hands.split(role, to); h != nil {
-			s.tell(h.begun(s.index))
+		if h := s.handovers.Split(local, to); h != nil {
+			s.sayBegun(h)
 		}
 	}
-	s.hands.tidy()
+	s.handovers.Tidy()
 }
 
 // callOff ends a handover of which the application was not told yet.
-func (s *shard) callOff(h *handover) {
-	s.hands.callOff(h)
-	s.note(slog.LevelDebug, "handover called off", "partition", s.index, "reason", h.why, "to", h.to)
+func (s *shard) callOff(h *handover.Handover) {
+	s.handovers.CallOff(h)
+	s.note(slog.LevelDebug, "handover called off", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
 }
 
 // advance takes the next step of each handover.
 func (s *shard) advance(now clock.Instant) {
-	if len(s.hands.all) == 0 {
+	if len(s.handovers.InProgress()) == 0 {
 		return
 	}
-	for _, h := range slices.Clone(s.hands.all) {
+	for _, h := range slices.Clone(s.handovers.InProgress()) {
 		s.advanceOne(h, now)
 	}
-	s.hands.tidy()
+	s.handovers.Tidy()
 }
 
-func (s *shard) advanceOne(h *handover, now clock.Instant) {
-	if h.roles.len() == 0 {
+func (s *shard) advanceOne(h *handover.Handover, now clock.Instant) {
+	if h.IsEmpty() {
 		return
 	}
-	if h.asked {
+	if h.IsAsked() {
 		defer func() {
-			if h.roles.len() == 0 {
-				s.counts.Drains.Add(s.set.Drain-h.deadline.Mono.Sub(now.Mono), 1)
+			if h.IsEmpty() {
+				s.counts.Drains.Add(s.set.Drain-h.Left(now), 1)
 			}
 		}()
 	}
 	on := s.conditions(h, now)
-	v := h.decide(now, on)
-	if v == callOff {
+	v := h.Decide(now, on)
+	if v == handover.CallOff {
 		s.callOff(h)
 		return
 	}
 	var untold []int32
-	for _, role := range h.fresh {
-		if h.roles.has(role) && !s.terms.Told(s.role(role)) {
-			untold = append(untold, role)
+	for _, local := range h.Unchecked() {
+		if !s.terms.Told(s.Role(local)) {
+			untold = append(untold, local)
 		}
 	}
-	h.fresh = nil
-	if now.Mono >= h.releaseAt(s.timing.roundTrip()) {
-		untold = append(untold, h.sorted(false)...)
+	if now.Mono >= h.ReleaseAt(s.trip.Takes()) {
+		untold = append(untold, h.Sorted(false)...)
 	}
-	s.giveBack(untold, h, h.why, now)
+	s.giveBack(untold, h, h.Reason(), now)
 	switch v {
-	case ask:
-		if !on.ready && !on.idle {
-			h.to = "" // its claim would only keep the others waiting
-		}
-		h.asked, h.deadline = true, now.Add(s.set.Drain)
-		s.terms.Revoke(s.units(h.sorted(true)), h.why, h.deadline)
-		s.hands.unite(h)
-	case overdue:
-		roles := h.sorted(true)
+	case handover.Ask:
+		deadline := now.Add(s.set.Drain)
+		h.AskBy(deadline, !on.Ready && !on.Idle)
+		s.terms.Revoke(s.Units(h.Sorted(true)), h.Reason(), deadline)
+		s.handovers.Unite(h)
+	case handover.Overdue:
+		roles := h.Sorted(true)
 		if len(roles) > 0 {
-			s.note(slog.LevelWarn, "released before the application had finished", "partition", s.index, "roles", ranges.Of(s.units(roles), maxRanges), "count", len(roles))
+			s.note(slog.LevelWarn, "released before the application had finished", "partition", s.Index, "roles", ranges.Of(s.Units(roles), maxRanges), "count", len(roles))
 		}
 		s.giveBack(roles, h, term.Overdue, now)
-	case stay:
+	case handover.Stay:
 		s.main.ping(h, now)
-	case callOff:
+	case handover.CallOff:
 	}
 }
 
-func (s *shard) conditions(h *handover, now clock.Instant) conditions {
-	below, top := s.keeps(now), h.roles.top()
-	on := conditions{
-		wanted: top < below,
-		idle:   !s.desired.Contend,
-		over:   now.Age(h.since) >= h.patience(s.set.AnswerWait, s.reach()),
+func (s *shard) conditions(h *handover.Handover, now clock.Instant) handover.Conditions {
+	ready, refused := s.successorState(h)
+	return handover.Conditions{
+		Wanted:  h.Top() < s.keeps(now),
+		Ready:   ready,
+		Refused: refused,
+		Idle:    !s.desired.Contend,
+		Over:    h.Waited(s.set.AnswerWait, s.reach(), now),
 	}
+}
+
+// successorState reports whether the successor is ready, or none is expected, and whether it is gone
+// or refuses.
+func (s *shard) successorState(h *handover.Handover) (ready, refused bool) {
 	switch {
-	case h.why == term.Roles:
-		on.ready = true
+	case h.Reason() == term.Roles:
+		return true, false
 	case s.set.Nominated:
-		on.ready = s.members.wantedBy(s.index, s.nomination.since)
-	case h.named:
-		takes := s.members.takes(h.to) && s.members.wanting(h.to, s.role(top)) && h.took < s.reach()
-		on.ready = h.to == "" || h.answered && takes
-		on.refused = !on.ready && !takes
+		return s.members.WantedBy(s.Index, s.nomination.NominatedAt()), false
 	}
-	return on
+	to := h.Successor()
+	takes := s.members.Takes(to) && s.members.Wanting(to, s.Role(h.Top())) && h.Answer() < s.reach()
+	return h.SuccessorState(takes)
 }
 
 // reach is within how long a member must answer to become a successor. A log whose records take T/4 is
@@ -205,7 +209,7 @@ func (s *shard) reach() time.Duration {
 }
 
 // giveBack ends leadership of roles, and then releases them.
-func (s *shard) giveBack(roles []int32, h *handover, why term.Reason, now clock.Instant) {
+func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, now clock.Instant) {
 	if len(roles) == 0 {
 		return
 	}
@@ -213,19 +217,19 @@ func (s *shard) giveBack(roles []int32, h *handover, why term.Reason, now clock.
 	roles = slices.Compact(roles)
 	s.end(roles, why)
 	s.lease.Forget(roles)
-	s.timing.parted = now.Mono
-	for _, log := range s.logs {
-		out := s.lease.ReleaseOn(log.index, roles, now)
-		if h != nil && s.members.takes(h.to) {
-			wait := answeredIn(h.took, now.Mono.Sub(h.pingAt.Add(h.took)), s.set.T)
-			s.timing.heirs = max(s.timing.heirs, wait)
+	s.closing.Released(now)
+	for _, c := range s.logs {
+		out := s.lease.ReleaseOn(c.index, roles, now)
+		if h != nil && s.members.Takes(h.Successor()) {
+			wait := vacancy.AnsweredIn(h.Answer(), h.AnsweredAgo(now), s.set.T)
+			s.closing.Inherit(wait)
 			for i := range out {
-				out[i].To, out[i].Wait, out[i].Pinned, out[i].Moved = h.to, wait, h.pinned, h.why == term.Rebalanced
+				h.Mark(&out[i], wait)
 			}
 		}
-		log.announcements.releasedHere = true
-		log.released(now)
-		log.append(now, out...)
+		c.announcements.Released()
+		c.released(now)
+		c.append(now, out...)
 	}
 }
 
@@ -234,17 +238,17 @@ func (s *shard) giveBack(roles []int32, h *handover, why term.Reason, now clock.
 func (n *Node) Drained(units []int, token int64, now clock.Instant) {
 	var done []int
 	for _, unit := range units {
-		p, role := n.local(unit)
-		if h := p.hands.of(role); h != nil && h.asked && p.holds.tokenOf(role) == token {
-			h.finish(role, now.Mono)
+		s, local := n.local(unit)
+		if h := s.handovers.Of(local); h != nil && h.IsAsked() && s.own.tokenOf(local) == token {
+			h.Finish(local, now.Mono)
 			done = append(done, unit)
-			p.dueAt = min(p.dueAt, h.releaseAt(n.timing.roundTrip()))
+			s.dueAt = min(s.dueAt, h.ReleaseAt(n.trip.Takes()))
 		}
 	}
 	n.terms.Done(done)
-	for _, p := range n.shards {
-		if now.Mono >= p.dueAt && len(p.hands.all) > 0 {
-			p.step(now)
+	for _, s := range n.shards {
+		if now.Mono >= s.dueAt && len(s.handovers.InProgress()) > 0 {
+			s.step(now)
 		}
 	}
 }

@@ -4,10 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
+	"github.com/stretchr/testify/require"
 )
 
 // only returns the records of a kind.
@@ -29,18 +30,18 @@ func TestAShardKeepsWhatItWantsAgain(t *testing.T) {
 			k.joined("b", 2)
 			k.desired.Unhealthy = true
 			s.step(k.now)
-			require.Equal(t, term.Unhealthy, s.hands.of(1).why)
+			require.Equal(t, term.Unhealthy, s.handovers.Of(1).Reason())
 			if asked {
 				k.now = k.now.Add(k.set.AnswerWait)
 				s.step(k.now)
 			}
 			k.desired.Unhealthy = false
 			s.step(k.now)
-			require.Equal(t, asked, s.hands.of(1) != nil)
-			require.Equal(t, []int32{0, 1}, s.holds.roles(), "it leads on meanwhile")
+			require.Equal(t, asked, s.handovers.Of(1) != nil)
+			require.Equal(t, []int32{0, 1}, s.own.Roles(), "it leads on meanwhile")
 			if !asked {
 				require.Equal(t, "handover called off", k.ready.Notes[len(k.ready.Notes)-1].Text)
-				require.Empty(t, s.hands.all)
+				require.Empty(t, s.handovers.InProgress())
 				require.Empty(t, k.terms.Collect(k.now), "the application hears nothing of it")
 			}
 		})
@@ -53,11 +54,11 @@ func TestAShardReleasesAtOnceWhatNobodyWasToldOf(t *testing.T) {
 	k.begin()
 	k.pass(2 * time.Second)
 	s := k.shards[0]
-	require.Equal(t, 2, s.holds.len())
+	require.Equal(t, 2, s.own.Len())
 	k.joined("b", 2)
 	k.desired.Closing = true
 	s.step(k.now)
-	require.Zero(t, s.holds.len())
+	require.Zero(t, s.own.Len())
 	out := only(lease.Release, k.out())
 	require.Len(t, out, 1)
 	require.Equal(t, "b", out[0].To, "it is likely to be there")
@@ -70,21 +71,21 @@ func TestAShardReleasesWhatIsOverdue(t *testing.T) {
 	k, s := leading(t, 3, func(s *Settings) { s.Drain = 400 * time.Millisecond })
 	k.desired.Closing = true
 	s.step(k.now)
-	h := s.hands.of(0)
-	require.True(t, h.asked, "there is nobody to wait for")
-	deadline := h.deadline
-	require.Equal(t, k.now.Add(k.set.Drain), deadline)
+	h := s.handovers.Of(0)
+	require.True(t, h.IsAsked(), "there is nobody to wait for")
+	deadline := k.now.Add(k.set.Drain)
+	require.Zero(t, h.Left(deadline))
 	require.Len(t, k.terms.Collect(k.now), 1)
-	h.finish(1, k.now.Mono)
+	h.Finish(1, k.now.Mono)
 	s.step(k.now)
-	require.Len(t, s.holds.roles(), 3, "others may be finished within a round trip")
-	k.now = k.now.Add(k.timing.roundTrip())
+	require.Len(t, s.own.Roles(), 3, "others may be finished within a round trip")
+	k.now = k.now.Add(k.trip.Takes())
 	s.step(k.now)
-	require.Equal(t, []int32{0, 2}, s.holds.roles())
+	require.Equal(t, []int32{0, 2}, s.own.Roles())
 	require.Zero(t, k.counts.Drains.Count)
 	k.now = deadline
 	s.step(k.now)
-	require.Zero(t, s.holds.len())
+	require.Zero(t, s.own.Len())
 	require.Equal(t, uint64(1), k.counts.Drains.Count)
 	require.InDelta(t, k.set.Drain.Seconds(), k.counts.Drains.Sum, 1e-9)
 	ends := map[term.Reason][]int{}
@@ -98,34 +99,36 @@ func TestAShardReleasesWhatIsOverdue(t *testing.T) {
 // Each of the shard's logs hears of a Release, which says in whose favour it is if that process
 // takes it, and why.
 func TestWhatAReleaseSays(t *testing.T) {
+	pinned := handover.NewHandover(term.Transferred, at(0), "b", true)
+	pinned.Pin()
 	for name, c := range map[string]struct {
-		h             *handover
+		h             *handover.Handover
 		to            string
 		pinned, moved bool
 	}{
 		"in nobody's favour":            {nil, "", false, false},
-		"because it leaves":             {&handover{why: term.Closing, to: "b"}, "b", false, false},
-		"for balance":                   {&handover{why: term.Rebalanced, to: "b"}, "b", false, true},
-		"by a Transfer":                 {&handover{why: term.Transferred, to: "b", pinned: true}, "b", true, false},
-		"to one that has gone":          {&handover{why: term.Closing, to: "c"}, "", false, false},
-		"to one that wants nothing":     {&handover{why: term.Closing, to: "d"}, "", false, false},
-		"to one that let a lease lapse": {&handover{why: term.Closing, to: "e"}, "", false, false},
+		"because it leaves":             {handover.NewHandover(term.Closing, at(0), "b", true), "b", false, false},
+		"for balance":                   {handover.NewHandover(term.Rebalanced, at(0), "b", true), "b", false, true},
+		"by a Transfer":                 {pinned, "b", true, false},
+		"to one that has gone":          {handover.NewHandover(term.Closing, at(0), "c", true), "", false, false},
+		"to one that wants nothing":     {handover.NewHandover(term.Closing, at(0), "d", true), "", false, false},
+		"to one that let a lease lapse": {handover.NewHandover(term.Closing, at(0), "e", true), "", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, s := leading(t, 2, nil)
 			k.joined("b", 2)
-			k.members.announced("d", "d", &lease.Announcement{Roles: 2, Wants: []int{}}, true, k.now)
+			k.members.Announced("d", "d", &lease.Announcement{Roles: 2, Wants: []int{}}, true, k.now)
 			k.joined("e", 2)
-			k.members.suspect("e")
+			k.members.Suspect("e")
 			s.giveBack([]int32{1, 1}, c.h, term.Closing, k.now)
-			require.Equal(t, []int32{0}, s.holds.roles())
+			require.Equal(t, []int32{0}, s.own.Roles())
 			out := k.out()
 			require.Len(t, out, 1)
 			require.Equal(t, c.to, out[0].To)
 			require.Equal(t, c.pinned, out[0].Pinned)
 			require.Equal(t, c.moved, out[0].Moved)
-			require.Equal(t, k.now.Mono, k.timing.parted)
-			require.True(t, s.main.announcements.releasedHere)
+			require.True(t, k.closing.Busy(k.now.Add(handover.CloseTail-1)))
+			require.True(t, s.main.announcements.OwesFarewell())
 			_, leads := s.lease.Leads(1, k.now)
 			require.False(t, leads, "from this moment on")
 			s.giveBack(nil, c.h, term.Closing, k.now)
@@ -139,7 +142,7 @@ func TestReleasesGoToAllSmallLogs(t *testing.T) {
 	k.begin()
 	k.pass(4 * time.Second)
 	s := k.shards[0]
-	require.Equal(t, 2, s.holds.len())
+	require.Equal(t, 2, s.own.Len())
 	k.out()
 	s.giveBack([]int32{0}, nil, term.Closing, k.now)
 	in := map[int]bool{}
@@ -150,7 +153,7 @@ func TestReleasesGoToAllSmallLogs(t *testing.T) {
 	require.Len(t, in, 3)
 	for _, c := range k.channels {
 		require.Equal(t, 1, c.releasing)
-		require.True(t, c.announcements.releasedHere)
+		require.True(t, c.announcements.OwesFarewell())
 	}
 }
 
@@ -173,21 +176,21 @@ func TestWhenSuccessorsAreNamed(t *testing.T) {
 				k.joined(string(rune('b'+i)), 1)
 			}
 			for i := range c.left {
-				k.members.leave(string(rune('A'+i)), k.now)
+				k.members.Leave(string(rune('A'+i)), k.now)
 			}
 			k.desired.Closing = true
 			if c.change != nil {
 				c.change(k)
 			}
-			k.announcer.close(k.now)
+			k.announcer.Close(k.now)
 			patience := min(k.set.T/4, k.set.AnswerWait*3/4)
 			require.Equal(t, c.waits, k.nameAt() == k.now.Mono.Add(patience))
 			s.step(k.now)
-			require.Equal(t, c.waits, s.hands.unnamed())
+			require.Equal(t, c.waits, s.handovers.Unnamed())
 			if c.waits {
 				require.LessOrEqual(t, s.dueAt, k.now.Mono.Add(patience), "it is woken")
 				s.step(k.now.Add(patience))
-				require.False(t, s.hands.unnamed())
+				require.False(t, s.handovers.Unnamed())
 			}
 		})
 	}
@@ -200,22 +203,22 @@ func TestASuccessorIsAskedWhereItCanAnswer(t *testing.T) {
 	k.pass(4 * time.Second)
 	s := k.shards[0]
 	k.joined("b", 1)
-	k.announcer.home = 1
-	k.channels[1].link.stalled = true
+	k.announcer.SetHome(1)
+	k.channels[1].stalls()
 	k.out()
-	h := newHandover(term.Transferred, k.now, "b", true)
+	h := handover.NewHandover(term.Transferred, k.now, "b", true)
 	s.begin(h, 0)
 	s.main.ping(h, k.now)
 	require.Len(t, k.ready.Append, 1)
 	require.Equal(t, 2, k.ready.Append[0].Partition, "the next one after its home, which stands still")
-	require.Equal(t, 2, h.on)
 	s.main.ping(h, k.now)
 	require.Len(t, k.ready.Append, 1)
 
-	for name, h := range map[string]*handover{
-		"nobody":                      newHandover(term.Closing, k.now, "", true),
-		"the application was told so": {to: "b", asked: true},
+	for name, h := range map[string]*handover.Handover{
+		"nobody":                      handover.NewHandover(term.Closing, k.now, "", true),
+		"the application was told so": handover.NewHandover(term.Closing, k.now, "b", true),
 	} {
+		h.AskBy(k.now, false)
 		s.main.ping(h, k.now)
 		require.Len(t, k.ready.Append, 1, name)
 	}
@@ -226,13 +229,14 @@ func TestASuccessorIsAskedWhereItCanAnswer(t *testing.T) {
 func TestANomineeWaitsForTheNextOne(t *testing.T) {
 	k, s := leading(t, 1, nil)
 	k.set.Nominated = true
-	h := newHandover(term.Unassigned, k.now, "", true)
+	h := handover.NewHandover(term.Unassigned, k.now, "", true)
 	s.begin(h, 0)
-	require.True(t, s.conditions(h, k.now).ready, "it is alone")
-	k.members.announced("b", "b", &lease.Announcement{Roles: 1, Wants: []int{}}, true, k.now)
-	require.False(t, s.conditions(h, k.now).ready)
-	k.members.announced("b", "b", &lease.Announcement{Roles: 1, Wants: []int{0}}, true, k.now)
-	require.True(t, s.conditions(h, k.now).ready)
-	s.nomination.since = k.now.Add(time.Millisecond)
-	require.False(t, s.conditions(h, k.now.Add(time.Second)).ready, "it said so before, and may have crashed since")
+	require.True(t, s.conditions(h, k.now).Ready, "it is alone")
+	k.members.Announced("b", "b", &lease.Announcement{Roles: 1, Wants: []int{}}, true, k.now)
+	require.False(t, s.conditions(h, k.now).Ready)
+	k.members.Announced("b", "b", &lease.Announcement{Roles: 1, Wants: []int{0}}, true, k.now)
+	require.True(t, s.conditions(h, k.now).Ready)
+	s.nomination = nominate.NewNomination(false)
+	s.nomination.Nominate(true, false, true, k.now.Add(time.Millisecond))
+	require.False(t, s.conditions(h, k.now.Add(time.Second)).Ready, "it said so before, and may have crashed since")
 }

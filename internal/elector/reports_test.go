@@ -106,8 +106,8 @@ func TestVacancyStatsAreExact(t *testing.T) {
 		k := newRooms(1, 12, nil)
 		k.begin()
 		k.counts = counts{}
-		v, c := &k.shards[0].vacancies, &k.counts.Counters
-		v.vacancyStats = vacancyStats{}
+		v, c := &k.shards[0].vacancyStats, &k.counts.Counters
+		v.spans = spans{}
 		naive, below, now := map[int32]time.Duration{}, int32(8), time.Second
 		leaderless, lasted, won := 0.0, 0.0, uint64(0)
 		roles := rapid.SliceOfNDistinct(rapid.Int32Range(0, 11), 0, 6, func(r int32) int32 { return r })
@@ -160,7 +160,7 @@ func TestVacancyStatsAreExact(t *testing.T) {
 					t.Fatalf("%d vacant, %d won after %v s, %v s; should be %d, %d after %v s, %v s", v.count, c.Vacancies.Count, c.Vacancies.Sum, c.Leaderless,
 						len(naive), won, lasted, leaderless)
 				}
-				if used := len(v.spans) - len(v.unused); used > len(naive) {
+				if used := len(v.list) - len(v.unused); used > len(naive) {
 					t.Fatalf("%d spans for %d vacant roles", used, len(naive))
 				}
 			},
@@ -170,7 +170,7 @@ func TestVacancyStatsAreExact(t *testing.T) {
 
 // What a newer version may hold is not counted as vacant for that time.
 func TestANewerVersionMayHoldWhatIsVacant(t *testing.T) {
-	v, c := &vacancyStats{}, &Counters{}
+	v, c := &spans{}, &Counters{}
 	v.account(0, false, c, at(0))
 	number := v.open(at(0).Raw, at(0).Raw)
 	v.vacated(0, 2, number)

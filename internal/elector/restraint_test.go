@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
 )
@@ -43,7 +44,7 @@ func TestNothingPilesUpWhileTheLogStandsStill(t *testing.T) {
 	from := w.now
 	a.cut, b.cut = true, true
 	w.pass(8 * time.Second)
-	require.False(t, a.members.suspected("b"), "the silence of a log that stood still says nothing of b")
+	require.False(t, a.members.Suspected("b"), "the silence of a log that stood still says nothing of b")
 	w.pass(7 * time.Second)
 	require.Empty(t, a.leads(2))
 	require.Len(t, a.since(from, lease.Beat), 1, "Beats")
@@ -73,8 +74,8 @@ func TestOwnShareFirstAfterAnOutage(t *testing.T) {
 	require.NotEmpty(t, claims)
 	first := claims[0]
 	require.Len(t, first.Roles, 2, "its share only")
-	for i, role := range first.Roles {
-		require.Equal(t, before[i], int(role))
+	for i, local := range first.Roles {
+		require.Equal(t, before[i], int(local))
 	}
 	back := probe.at + 2*time.Millisecond
 	require.GreaterOrEqual(t, first.at-back, 249*time.Millisecond, "after nearly T/20, as the dice said")
@@ -270,56 +271,18 @@ func TestWhoHasASuccessorLeavesNoSnapshot(t *testing.T) {
 	}
 }
 
-// An answer to a Ping that came before the Ping says nothing of now.
-func TestAnAnswerToAnEarlierPingDoesNotCount(t *testing.T) {
-	h := &handover{to: "b", pinged: true, on: 2, ping: -1}
-	s := &shard{hands: handovers{all: []*handover{h}}}
-	one, two := &channel{index: 1, shard: s}, &channel{index: 2, shard: s}
-	two.ponged(4, "b", at(0))
-	require.False(t, h.answered, "the Ping was not read back yet")
-	one.pinged(7, "b", at(0))
-	two.ponged(7, "b", at(0))
-	require.False(t, h.answered, "in another log")
-	two.pinged(7, "b", at(0))
-	two.ponged(4, "b", at(0))
-	require.False(t, h.answered, "to an earlier one")
-	two.ponged(7, "c", at(0))
-	require.False(t, h.answered, "another's")
-	two.ponged(7, "b", at(0))
-	require.True(t, h.answered)
-}
-
-// Where sharing out takes long it is rare, but not at once: who dies together is found to be
-// silent within less than the pause.
-func TestSharingOutIsMoreAndMoreSeldom(t *testing.T) {
-	const whole = 800 * time.Millisecond
-	var s sharings
-	now := clock.Mono(time.Hour)
-	share := func() time.Duration {
-		pause := s.pause(now, whole)
-		s.add(now, pause)
-		require.Equal(t, now.Add(pause), s.next)
-		return pause
-	}
-	for i, eighths := range []time.Duration{1, 2, 4, 8, 8} {
-		require.Equal(t, eighths*whole/8, share(), "pause %d of a row", i+1)
-		now = s.next
-	}
-	now = now.Add(whole)
-	require.Equal(t, whole, share(), "soon after the pause")
-	now = s.next.Add(whole + 1)
-	require.Equal(t, whole/8, share(), "a new row")
-
+// With many roles it takes long.
+func TestManyRolesAreSharedOutSeldom(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 100_000, nil)
 	w.pass(8 * time.Second)
 	p := a.shards[0]
 	a.do(func(now clock.Instant) {
-		p.share([]int32{1}, now)
-		p.share([]int32{2}, now)
-		last := p.claims.vacant[len(p.claims.vacant)-1]
-		require.Equal(t, toShare, last.what)
-		require.Equal(t, now.Mono.Add(1250*time.Microsecond), last.at, "an eighth of 100,000 roles × 2 members × 50 ns")
+		p.assign([]int32{1}, now)
+		p.assign([]int32{2}, now)
+		what, when, _ := p.claims.Planned(2)
+		require.Equal(t, vacancy.ToAssign, what)
+		require.Equal(t, now.Mono.Add(1250*time.Microsecond), when, "an eighth of 100,000 roles × 2 members × 50 ns")
 	})
 }
 

@@ -4,11 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/link"
+	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
+	"github.com/stretchr/testify/require"
 )
 
 // rooms is what shards and channels of a process need, without the Node that runs them. The
@@ -29,10 +31,10 @@ func newRooms(logs, roles int, change func(*Settings)) *rooms {
 		change(k.set)
 	}
 	k.terms = term.New(func(now, v clock.Instant) bool { return lease.Young(now, v, k.set.T) }, func() clock.Instant { return k.now })
-	k.members, k.timing = newMembers(), newTiming(k.set.T)
+	k.members, k.trip, k.startup = roster.NewMembers(), link.NewRoundTrip(k.set.T), vacancy.NewStartup(k.set.T)
 	k.desired = Desired{Roles: roles, Contend: true}
 	lines := k.openShards(logs, k.now)
-	k.members.open(len(k.shards))
+	k.members.Open(len(k.shards))
 	k.terms.Open(lines, len(k.shards))
 	return k
 }
@@ -77,8 +79,8 @@ func (k *rooms) from(process string, log int, r lease.Record) lease.Record {
 
 // joined lets a member announce itself that wants all of so many roles.
 func (k *rooms) joined(process string, roles int) {
-	k.members.announced(process, process, &lease.Announcement{Roles: roles}, true, k.now)
-	k.planner.forget()
+	k.members.Announced(process, process, &lease.Announcement{Roles: roles}, true, k.now)
+	k.planner.Forget()
 }
 
 // out returns what is to be appended.
@@ -128,8 +130,16 @@ func leading(t *testing.T, roles int, change func(*Settings)) (*rooms, *shard) {
 	k.begin()
 	k.pass(2 * time.Second)
 	s := k.shards[0]
-	require.Equal(t, roles, s.holds.len())
+	require.Equal(t, roles, s.own.Len())
 	for len(k.terms.Collect(k.now)) > 0 {
 	}
 	return k, s
 }
+
+// works lets all own records have come back at a time, stalls lets none come back, and lags makes
+// this process read what is old.
+func (c *channel) works(now clock.Instant) { c.link.Back(1<<50, now, now, c.set.T) }
+func (c *channel) stalls()                 { c.link.Failed(0) }
+func (c *channel) lags(now clock.Instant)  { c.link.Back(0, now.Add(-c.set.T/5), now, c.set.T) }
+
+func after(d time.Duration) func() time.Duration { return func() time.Duration { return d } }

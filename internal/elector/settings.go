@@ -2,10 +2,10 @@ package elector
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -26,7 +26,7 @@ type Settings struct {
 	Majority   bool          // the logs are small logs: a role's leader holds it on a majority of them
 	TokenBase  int64         // added to the tokens that the application gets
 	Priority   int
-	Preference func(Member, int) int
+	Preference func(roster.Member, int) int
 	Rebalance  bool
 	Requests   bool                              // the application decides on requests; else all are refused
 	Random     func(time.Duration) time.Duration // in [0, d)
@@ -96,9 +96,6 @@ type Log interface {
 	// Close ends reading and writing. All reports are made before it returns.
 	Close()
 }
-
-// ErrDenied is the error of a log that accepts no records from this process.
-var ErrDenied = errors.New("this process may not write")
 
 // Address is where a record goes.
 type Address struct {

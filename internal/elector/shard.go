@@ -4,57 +4,57 @@ import (
 	"iter"
 	"time"
 
+	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/nominate"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/quorum"
 	"github.com/goneli/neli/internal/term"
 )
-
-// History is K, about the largest number of records between two Snapshots: a reader that begins 2K records
-// before a log's end finds one.
-const History = 1000
 
 // shard is the roles that have the same logs: the roles of a partition with its one log, or all
 // roles with several small logs. It has what this process holds of them, gives up and means to
 // claim. Its roles are numbered within it.
 type shard struct {
 	*common
-	numbering
+	byrole.Numbering
 	standings          // who holds what, and its logs
 	main      *channel // the channel that delays Claims
 	begun     bool     // reading has begun; nothing is said or claimed before
 
-	holds      holds        // roles that this process leads or gives up
-	hands      handovers    // orderly ends of terms
-	claims     claims       // vacancies, and own Claims
-	nomination nomination   // the nominator's decision
-	vacancies  vacancyCount // for counters
+	own          own                 // roles that this process leads or gives up
+	handovers    handover.Handovers  // orderly ends of terms
+	claims       vacancy.Claims      // vacancies, and own Claims
+	nomination   nominate.Nomination // the nominator's decision
+	vacancyStats vacancyStats        // for counters
 
-	dueAt    clock.Mono // when time alone has an effect
-	untoldAt clock.Mono // when roles of which the application was not told are looked for again
-	sweepAt  clock.Mono // when all vacant roles are reviewed
-	wanted   bool       // no further role is to be given up below `below`
-	below    int32      // the bound for which wanted is true
-	unwanted bool       // the last step left roles to be given up by the next one
+	dueAt     clock.Mono // when time alone has an effect
+	untoldAt  clock.Mono // when roles of which the application was not told are looked for again
+	recheckAt clock.Mono // when all vacant roles are checked again
+	wanted    bool       // no further role is to be given up below `below`
+	below     int32      // the bound for which wanted is true
+	unwanted  bool       // the last step left roles to be given up by the next one
 }
 
-// holdings says which process holds which roles, and makes the records for their logs: the only
+// leases says which process holds which roles, and makes the records for their logs: the only
 // log of these roles, or several small logs of which a majority decides. All differences between
-// the two are behind it (holdings.go), so that the Node has one path for both.
+// the two are behind it (leases.go), so that the Node has one path for both.
 //
 // Logs are given by their numbers in Node.channels; an Out has the log's place among those of the
 // partition.
-type holdings interface {
+type leases interface {
 	Known() bool
 	Session() lease.Session
-	Leads(role int32, now clock.Instant) (token int64, ok bool)
-	Mine(role int32) (token int64, ok bool)
-	Holder(role int32) (lease.Grantee, bool)
+	Leads(local int32, now clock.Instant) (token int64, ok bool)
+	Mine(local int32) (token int64, ok bool)
+	Holder(local int32) (lease.Grantee, bool)
 	Holders() iter.Seq[lease.HolderState]
-	Each(of func(lease.HolderState) int32, set func(role, value int32))
+	Each(of func(lease.HolderState) int32, set func(local, value int32))
 	Sessions() int
 	Roles() int32
-	FreeAt(role int32) clock.Raw
+	FreeAt(local int32) clock.Raw
 	Claiming() (n int, oldest clock.Instant)
 	Forget(roles []int32)
 
@@ -63,11 +63,11 @@ type holdings interface {
 	// RolesOf returns the roles that a session of Holders holds, ascending.
 	RolesOf(lease.Session) []int32
 	// Held reports whether a role has a holder whose lease may still be valid by some clock.
-	Held(role int32, now clock.Instant) bool
+	Held(local int32, now clock.Instant) bool
 	// Free returns the roles below a number that have no holder and may be claimed.
 	Free(below int32, now clock.Instant) []int32
 	// Vacant reports whether a role from Changed may be claimed.
-	Vacant(role int32, now clock.Instant) bool
+	Vacant(local int32, now clock.Instant) bool
 	// Owing reports whether a Release has not come back yet.
 	Owing(now clock.Instant) bool
 	// NewerUntil is until when a member of a newer version may hold roles without a known
@@ -81,7 +81,7 @@ type holdings interface {
 	// a token.
 	Earlier(log int, read, token int64) bool
 	// Grant returns the holder of a role in short; ok is false if only Holder can tell.
-	Grant(role int32) (token int64, holder int32, ok bool)
+	Grant(local int32) (token int64, holder int32, ok bool)
 	// Version changes whenever a role of a slice (surveyRoles) gets another holder or token; 0:
 	// unknown.
 	Version(slice int) uint64
@@ -106,9 +106,9 @@ type holdings interface {
 	Exhausted() bool
 	// Term returns the token of this process's term of a role, lapsed or not, and the line of V
 	// in the term table that the term follows.
-	Term(role int32) (token int64, line int, ok bool)
+	Term(local int32) (token int64, line int, ok bool)
 	// Outdone reports whether records, and not the clock, have ended a term.
-	Outdone(role int32) bool
+	Outdone(local int32) bool
 	// InUse yields the lines of V that terms follow, and V is the value of one.
 	InUse() iter.Seq[int]
 	V(line int) clock.Instant
@@ -137,7 +137,7 @@ type holdings interface {
 	// Changed will report it.
 	FreshAt() clock.Raw
 	// Waits reports whether no Claim is made while another one is undecided, and GiveUp forgets
-	// those sent before a time. Other holdings delay Claims for each log separately, if it
+	// those sent before a time. Other leases delay Claims for each log separately, if it
 	// answers slowly or not at all.
 	Waits() bool
 	GiveUp(sent clock.Instant)
@@ -150,50 +150,50 @@ type holdings interface {
 	Reading() time.Duration
 }
 
-func newShard(k *common, n numbering, l holdings) *shard {
-	s := &shard{common: k, numbering: n, standings: standings{lease: l}}
-	s.holds = holds{numbering: n, lease: l, table: k.terms, tokenBase: k.set.TokenBase}
-	s.nomination.nominated = !k.set.Nominated && !k.set.Observer
-	s.claims.init()
-	s.vacancies = vacancyCount{of: &s.standings, counters: &k.counts.Counters}
+func newShard(k *common, n byrole.Numbering, l leases) *shard {
+	s := &shard{common: k, Numbering: n, standings: standings{lease: l}}
+	s.own = own{numbering: n, lease: l, table: k.terms, tokenBase: k.set.TokenBase}
+	s.nomination = nominate.NewNomination(!k.set.Nominated && !k.set.Observer)
+	s.claims.Init()
+	s.vacancyStats = vacancyStats{of: &s.standings, counters: &k.counts.Counters}
 	return s
 }
 
 // forget forgets the state of the roles.
 func (s *shard) forget() {
-	s.hands = handovers{}
-	s.claims.init()
-	s.main.pacing.thinkAt = 0
+	s.handovers = handover.Handovers{}
+	s.claims.Init()
+	s.main.pacing.Think(0)
 }
 
 // due is when the shard next has something to do if nothing is read, by the monotonic clock.
 func (s *shard) due(now clock.Instant) clock.Mono {
 	next := s.lease.Due(now)
 	mono := func(t clock.Mono) { next = min(next, t) }
-	if s.unwanted && s.holds.len() > 0 {
+	if s.unwanted && s.own.Len() > 0 {
 		mono(now.Mono)
 	}
-	mono(s.hands.due(s.nameAt(), s.set.AnswerWait, s.reach(), s.timing.roundTrip()))
+	mono(s.handovers.Due(s.nameAt(), s.set.AnswerWait, s.reach(), s.trip.Takes()))
 	if at, ok := s.claimDue(now); ok {
 		mono(at)
 	}
-	mono(now.MonoOf(s.claims.silentAt))
-	for _, log := range s.logs {
-		if !log.begun {
+	mono(now.MonoOf(s.claims.NextSilent()))
+	for _, c := range s.logs {
+		if !c.begun {
 			continue
 		}
-		if s.lease.Keeps(log.index, s.holds.len() > 0) && s.set.Alive(now) && !log.link.beating(now, s.set.T) {
-			mono(log.beatAt)
+		if s.lease.Keeps(c.index, s.own.Len() > 0) && s.set.Alive(now) && !c.link.Beating(now, s.set.T) {
+			mono(c.beatAt)
 		}
-		if s.lease.Owes(log.index) && log.releasing == 0 {
-			mono(log.releaseAt)
+		if s.lease.Owes(c.index) && c.releasing == 0 {
+			mono(c.releaseAt)
 		}
-		log.talkDue(now, mono)
+		c.talkDue(now, mono)
 	}
 	return next
 }
 
-// appendAll appends what the holdings have made.
+// appendAll appends what the leases have made.
 func (s *shard) appendAll(out []quorum.Out, now clock.Instant) {
 	logs := s.logs
 	for _, o := range out {
@@ -204,20 +204,20 @@ func (s *shard) appendAll(out []quorum.Out, now clock.Instant) {
 	}
 }
 
-// sweep reviews all vacant roles from time to time. Every way in which a role becomes vacant leads
-// to a claim by some process; sweep covers a claim that was lost.
-func (s *shard) sweep(now clock.Instant) {
-	if now.Mono < s.sweepAt {
+// recheckVacant checks all vacant roles again from time to time. Every way in which a role becomes vacant leads
+// to a claim by some process; recheckVacant covers a claim that was lost.
+func (s *shard) recheckVacant(now clock.Instant) {
+	if now.Mono < s.recheckAt {
 		return
 	}
-	s.sweepAt = now.Mono.Add(max(s.set.T, sweepEvery))
+	s.recheckAt = now.Mono.Add(max(s.set.T, recheckEvery))
 	s.free(now)
-	under, _ := s.lease.Claiming()
-	if !s.begun || under > 0 || len(s.claims.vacant) > 0 {
+	inFlight, _ := s.lease.Claiming()
+	if !s.begun || inFlight > 0 || !s.claims.IsEmpty() {
 		return
 	}
-	if len(s.claims.silent) > 0 || len(s.lease.Free(s.localRoles(), now)) > 0 {
-		s.review(now)
+	if s.claims.AnySilent() || len(s.lease.Free(s.localRoles(), now)) > 0 {
+		s.reconsiderVacant(now)
 	}
 }
 
@@ -225,13 +225,13 @@ func (s *shard) sweep(now clock.Instant) {
 // now and then, not whenever the last vacancy ends: while roles change hands one batch after the
 // other, the memory would be allocated for each of them.
 func (s *shard) free(now clock.Instant) {
-	s.claims.free()
-	s.vacancies.free()
-	s.planner.sharing.free(s.set.T, now)
+	s.claims.Free()
+	s.vacancyStats.free()
+	s.planner.Free(s.set.T, now)
 }
 
-// sweepEvery is the least time between two reviews of all vacant roles.
-const sweepEvery = 5 * time.Second
+// recheckEvery is the least time between two checks of all vacant roles.
+const recheckEvery = 5 * time.Second
 
 // step makes all decisions of one shard. The order matters: what is over ends before anything else
 // is decided, and roles are given up before any are claimed.
@@ -240,31 +240,30 @@ func (s *shard) step(now clock.Instant) {
 		s.dueAt = clock.Never
 		return
 	}
-	if s.timing.settling && now.Mono >= s.timing.settleAt {
-		s.timing.settling = false
-		s.reviewAll(now) // by now the other members are known
+	if s.startup.Over(now) {
+		s.reconsiderAllVacant(now) // by now the other members are known
 	}
 	logs := s.logs
-	for _, log := range logs {
-		if log.begun {
-			log.catchUp(now)
+	for _, c := range logs {
+		if c.begun {
+			c.catchUp(now)
 		}
 	}
 	s.lapse(now)
 	s.giveUp(now)
 	s.advance(now)
-	for _, log := range logs {
-		log.repeat(now)
+	for _, c := range logs {
+		c.repeat(now)
 	}
 	s.beat(now, 0)
-	s.silence(now)
+	s.noticeSilent(now)
 	s.claim(now)
 	s.sync(now)
-	for _, log := range logs {
-		if log.begun {
-			log.greet(now)
-			log.lookBack(now)
-			log.answer(now)
+	for _, c := range logs {
+		if c.begun {
+			c.greet(now)
+			c.lookBack(now)
+			c.answer(now)
 		}
 	}
 	s.dueAt = s.due(now)
@@ -272,20 +271,20 @@ func (s *shard) step(now clock.Instant) {
 
 // lapse ends what no longer leads, because of the clock or because the application was told so.
 func (s *shard) lapse(now clock.Instant) {
-	s.giveBack(s.holds.takeOver(), nil, term.Lapsed, now)
+	s.giveBack(s.own.takeOver(), nil, term.Lapsed, now)
 	s.giveBackUntold(now)
 	below := int32(0)
 	if s.willing(now) {
 		below = s.localRoles()
 	}
-	out, lapsed := s.lease.Tick(below, s.timing.roundTrip(), now)
+	out, lapsed := s.lease.Tick(below, s.trip.Takes(), now)
 	if lapsed {
-		s.end(s.holds.roles(), s.lapsed(now))
+		s.end(s.own.Roles(), s.lapsed(now))
 	}
 	s.sync(now)
 	s.appendAll(out, now)
 	if lapsed {
-		s.review(now) // Claims in flight died with the session: plan again.
+		s.reconsiderVacant(now) // Claims in flight died with the session: plan again.
 	}
 }
 
@@ -300,13 +299,13 @@ func (k *common) lapsed(now clock.Instant) term.Reason {
 // beat appends a Beat to each log with a held role if one is due there within early. It sends none
 // to a log that returns nothing, where Beats would pile up.
 func (s *shard) beat(now clock.Instant, early time.Duration) {
-	for _, log := range s.logs {
-		if !s.lease.Keeps(log.index, s.holds.len() > 0) || now.Mono < log.beatAt.Add(-early) ||
-			log.link.beating(now, s.set.T) || !s.set.Alive(now) {
+	for _, c := range s.logs {
+		if !s.lease.Keeps(c.index, s.own.Len() > 0) || now.Mono < c.beatAt.Add(-early) ||
+			c.link.Beating(now, s.set.T) || !s.set.Alive(now) {
 			continue
 		}
-		if r, ok := s.lease.Beat(log.index, now); ok {
-			log.append(now, r)
+		if r, ok := s.lease.Beat(c.index, now); ok {
+			c.append(now, r)
 		}
 	}
 }
@@ -318,7 +317,7 @@ func (k *common) local(role int) (*shard, int32) {
 
 // localRoles is how many of the first R roles are in the shard.
 func (s *shard) localRoles() int32 {
-	return s.count(s.desired.Roles)
+	return s.Count(s.desired.Roles)
 }
 
 // sync compares roles that may have changed with the roles held here. It ends terms before it
@@ -326,23 +325,23 @@ func (s *shard) localRoles() int32 {
 // is led throughout. It is called after each record, so no log was lost and won again in between:
 // until a term is shifted, its former line says no more than its new one.
 func (s *shard) sync(now clock.Instant) {
-	d := s.holds.compare(s.lease.Changed(), s.claims.isListed, now)
+	d := s.own.compare(s.lease.Changed(), s.claims.IsListed, now)
 	s.end(d.superseded, term.Superseded)
 	if len(d.lapsed) > 0 {
 		s.end(d.lapsed, s.lapsed(now))
 	}
-	s.holds.renew()
-	s.holds.shift(d.shifted)
+	s.own.renew()
+	s.own.shift(d.shifted)
 	for _, w := range d.gained {
 		s.gain(w, now)
 	}
-	s.claims.drop(d.taken)
+	s.claims.Drop(d.taken)
 	s.vacate(d.free, now)
 }
 
 // gain begins the terms of roles won by one Claim.
 func (s *shard) gain(w won, now clock.Instant) {
-	s.holds.gain(w, func(role int32) cause { return s.claims.causeOf(role, s.set.Process) }, now)
+	s.own.gain(w, func(local int32) vacancy.Cause { return s.claims.CauseOf(local, s.set.Process) }, now)
 	s.wanted = false
 	if s.main.beatAt < now.Mono {
 		s.main.beatAt = now.Mono.Add(s.set.Every)
@@ -351,17 +350,17 @@ func (s *shard) gain(w won, now clock.Instant) {
 
 // end ends the terms of roles that are no longer held.
 func (s *shard) end(roles []int32, why term.Reason) {
-	for _, role := range roles {
-		s.hands.drop(role)
+	for _, local := range roles {
+		s.handovers.Drop(local)
 	}
-	s.holds.end(roles, why)
+	s.own.end(roles, why)
 }
 
 // End ends all terms: the log has failed permanently, or this process has closed. Nothing is read from
 // now on, so nobody knows for how long roles that are vacant now stay vacant: they do not count.
 func (n *Node) End(why term.Reason) {
-	for _, p := range n.shards {
-		p.end(p.holds.roles(), why)
-		p.vacancies.vacancyStats = vacancyStats{}
+	for _, s := range n.shards {
+		s.end(s.own.Roles(), why)
+		s.vacancyStats.spans = spans{}
 	}
 }

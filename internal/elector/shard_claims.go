@@ -7,43 +7,45 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 )
 
 // willing reports whether this process would lead roles of the shard now.
 func (s *shard) willing(now clock.Instant) bool {
-	return !s.set.Observer && s.nomination.nominated && s.able(now)
+	return !s.set.Observer && s.nomination.MayClaim() && s.able(now)
 }
 
 // claim claims all roles that are due, together.
 func (s *shard) claim(now clock.Instant) {
 	if !s.willing(now) {
-		s.main.link.claims()
+		s.main.link.Claims()
 		return
 	}
 	c := &s.claims
-	if len(c.vacant) == 0 && now.Raw >= s.lease.FreshAt() {
+	if c.IsEmpty() && now.Raw >= s.lease.FreshAt() {
 		s.placeFresh(now)
 	}
 	s.overdue(now)
 	switch at, ok := s.claimDue(now); {
 	case !ok:
-		s.main.link.claims()
+		s.main.link.Claims()
 		return
 	case now.Mono < at:
 		return
 	}
-	if !s.main.link.check(now, s.set.T) {
-		s.nomination.claimed(now) // this process would claim
+	if !s.main.link.Check(now, s.set.T) {
+		s.nomination.Claimed(now) // this process would claim
 		s.main.probe(now)
-		if s.main.link.withhold(now, s.set.T) {
-			s.note(slog.LevelWarn, "own records take too long to come back: claiming nothing", "partition", s.index,
-				"roundTrip", s.main.link.took.Round(time.Millisecond), "limit", clock.Stalled(s.set.T), "heartbeatTimeout", s.set.T)
+		if s.main.link.Withhold(now, s.set.T) {
+			s.note(slog.LevelWarn, "own records take too long to come back: claiming nothing", "partition", s.Index,
+				"roundTrip", s.main.link.LastTook().Round(time.Millisecond), "limit", clock.Stalled(s.set.T), "heartbeatTimeout", s.set.T)
 		}
 		return
 	}
-	s.main.link.claims()
-	due := c.take(now, s.localRoles())
+	s.main.link.Claims()
+	due := c.Take(now, s.localRoles())
 	if len(due) == 0 {
 		return
 	}
@@ -56,16 +58,16 @@ func (s *shard) send(roles []int32, now clock.Instant) {
 	fresh := !s.lease.Known()
 	out := s.lease.Contest(roles, now)
 	if len(out) > 0 {
-		s.nomination.claimed(now)
+		s.nomination.Claimed(now)
 	}
 	s.appendAll(out, now)
 	if fresh && len(out) > 0 {
 		return // the rest follows when the Claim has come back
 	}
 	// Never: this process may claim nothing before it knows which fold is wrong; all vacancies
-	// are reviewed then.
+	// are reconsidered then.
 	if later, at := s.lease.Later(roles, now); at != clock.Never {
-		s.claims.add(now.MonoOf(at), later)
+		s.claims.Add(now.MonoOf(at), later)
 	}
 }
 
@@ -81,17 +83,17 @@ func (s *shard) placeFresh(now clock.Instant) {
 		all[i] = int32(i)
 	}
 	if s.set.Nominated {
-		s.claims.add(now.Mono, all)
+		s.claims.Add(now.Mono, all)
 		return
 	}
 	plan, me := s.plan(true, now)
-	shares := s.shares(plan, all, true, now)
-	rank := plan.Rank(me, int(shares[s.role(0)]), s.role(0))
-	share := slices.DeleteFunc(slices.Clone(all), func(role int32) bool { return int(shares[s.role(role)]) != me })
-	if len(share) == 0 {
-		share = all[:1]
+	assigned := s.assignments(plan, all, true, now)
+	rank := plan.Rank(me, int(assigned[s.Role(0)]), s.Role(0))
+	ours := slices.DeleteFunc(slices.Clone(all), func(local int32) bool { return int(assigned[s.Role(local)]) != me })
+	if len(ours) == 0 {
+		ours = all[:1]
 	}
-	s.claims.add(now.Mono.Add(2*s.timing.roundTrip()*time.Duration(rank)+s.set.Random(s.timing.roundTrip()+1)), share)
+	s.claims.Add(now.Mono.Add(2*s.trip.Takes()*time.Duration(rank)+s.set.Random(s.trip.Takes()+1)), ours)
 }
 
 // claimDue is when a role may be claimed, by the monotonic clock.
@@ -103,14 +105,14 @@ func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
 	switch fresh := s.lease.FreshAt(); {
 	case s.lease.Waits():
 		return 0, false
-	case len(c.vacant) > 0:
-		at = c.next(s.main.pacing.thinkAt)
+	case !c.IsEmpty():
+		at = c.Next(s.main.pacing.ThinksAt())
 	case fresh != clock.Never && s.localRoles() > 0:
 		at = now.MonoOf(fresh)
 	default:
 		return 0, false
 	}
-	return max(at, s.main.pacing.notBefore, s.timing.settled(s.desired.Roles, s.set.Nominated), s.main.link.probedUntil(s.main.announcements.helloAt, now, s.set.T)), true
+	return max(at, s.main.pacing.ClaimsAt(), s.startup.End(s.desired.Roles, s.set.Nominated), s.main.link.ProbedUntil(s.main.announcements.NextHello(), now, s.set.T)), true
 }
 
 // giveUpClaims forgets Claims that have not come back for as long as a lease lasts: the log has
@@ -119,29 +121,29 @@ func (s *shard) giveUpClaims(now clock.Instant) {
 	_, oldest := s.lease.Claiming()
 	limit := max(2*s.set.T, 10*time.Second)
 	if !s.desired.Willing(now) {
-		limit = closeTail // nothing is lost
+		limit = handover.CloseTail // nothing is lost
 	}
 	if !s.lease.Waits() || now.Mono.Sub(oldest.Mono) < limit {
 		return
 	}
 	if s.reports.claims.due(now) { // one line is enough if all partitions stand still
-		s.note(slog.LevelWarn, "claim did not come back: given up", "partition", s.index, "after", limit)
+		s.note(slog.LevelWarn, "claim did not come back: given up", "partition", s.Index, "after", limit)
 	}
 	s.lease.GiveUp(now.Add(-limit))
-	s.main.pacing.late(s.set, now)
-	s.review(now)
+	s.main.pacing.Late(s.set.T, s.set.Random, now)
+	s.reconsiderVacant(now)
 	s.ready.Verify = true
 }
 
 // vacate handles roles whose holder has released them, or was silent until its lease was over.
 func (s *shard) vacate(roles []int32, now clock.Instant) {
 	limit := s.localRoles()
-	roles = slices.DeleteFunc(roles, func(role int32) bool { return role >= limit })
+	roles = slices.DeleteFunc(roles, func(local int32) bool { return local >= limit })
 	if len(roles) == 0 {
 		return
 	}
 	if !caughtUp(s.logs) { // most of them have holders by the end of the log
-		s.claims.deferred = true
+		s.claims.Postpone()
 		return
 	}
 	if !s.willing(now) {
@@ -149,118 +151,69 @@ func (s *shard) vacate(roles []int32, now clock.Instant) {
 		return
 	}
 	if s.set.Nominated {
-		s.claims.add(now.Mono, roles)
+		s.claims.Add(now.Mono, roles)
 		return
 	}
 	s.place(roles, now)
 }
 
 // place decides when this process will claim roles: at once those released in its favour, later
-// those released in favour of another process. The rest is shared out.
+// those released in favour of another process. The rest is assigned.
 func (s *shard) place(roles []int32, now clock.Instant) {
-	ours, theirs, open := s.claims.bySuccessor(roles, s.set.Process, s.members.mayTake)
+	ours, theirs, open := s.claims.BySuccessor(roles, s.set.Process, s.members.MayTake)
 	if len(ours) > 0 {
-		s.timing.given(now)
-		s.claims.add(now.Mono, ours)
+		s.startup.Given(now)
+		s.claims.Add(now.Mono, ours)
 	}
 	if len(theirs) > 0 {
-		// They are shared out only if the other process has not claimed them: usually none is
-		// left by then, and sharing out many roles takes long.
-		least := headStart(2 * s.timing.roundTrip())
-		waits := s.claims.waits(theirs, clock.Patience(s.set.T))
+		// They are assigned only if the other process has not claimed them: usually none is
+		// left by then, and assigning many roles takes long.
+		least := vacancy.HeadStart(2 * s.trip.Takes())
+		waits := s.claims.Waits(theirs, clock.Patience(s.set.T))
 		for _, wait := range slices.Sorted(maps.Keys(waits)) { // in one order, so that a seed can be repeated
-			s.claims.list(&vacancy{at: now.Mono.Add(max(least, wait) + s.lease.Reading()), roles: waits[wait], what: toShare})
+			s.claims.AddFor(vacancy.ToAssign, now.Mono.Add(max(least, wait)+s.lease.Reading()), waits[wait])
 		}
 	}
 	if len(open) > 0 {
-		s.share(open, now)
+		s.assign(open, now)
 	}
 }
 
-// sharingOut is how long members take to share out and claim some of all roles, if they do it at the
-// same time on one machine: for each of them, about a seventh of a microsecond for each role. It is
-// at most T/2 for all roles, and a tenth of that for a tenth of them: where many members have
-// machines of their own, what a few have led when they crashed must not wait as long as a start.
-func sharingOut(roles, all, members int, t time.Duration) time.Duration {
-	return min(clock.Patience(t)*time.Duration(roles)/time.Duration(max(1, all)), time.Duration(roles*members)*150*time.Nanosecond)
-}
-
-// sharings is how often vacant roles were shared out recently.
-type sharings struct {
-	next clock.Mono    // no sharing out before then
-	last time.Duration // the pause until then
-	made int           // in a row
-}
-
-// row is the number of recent sharings out in a row, each soon after the one before.
-func (s *sharings) row(now clock.Mono) int {
-	if now.Sub(s.next) > s.last {
-		return 0
-	}
-	return s.made
-}
-
-// pause is the pause after a sharing out made now: an eighth of whole after the first one of a
-// row, and twice as long after each further one. Processes that die together are found silent
-// within much less than whole, and their roles need not wait for it. If that goes on, sharings out
-// soon become as rare as whole makes them.
-func (s *sharings) pause(now clock.Mono, whole time.Duration) time.Duration {
-	return whole >> max(0, 3-s.row(now))
-}
-
-// least is the least time from a sharing out made now to the next one. After an outage a hundred
-// holders are found silent, or release, one after the other, and each sharing out counts all held
-// roles. With few roles the pause is far below a round trip. A process that is behind would share
-// out roles that others have claimed already, and reads on first.
-func (s *sharings) least(behind bool, roles, members int, t time.Duration, now clock.Instant) time.Duration {
-	if behind {
-		return clock.Patience(t)
-	}
-	return s.pause(now.Mono, min(clock.Pause(t), time.Duration(roles*(members+1))*50*time.Nanosecond))
-}
-
-// add notes a sharing out.
-func (s *sharings) add(now clock.Mono, pause time.Duration) {
-	*s = sharings{next: now.Add(pause), last: pause, made: s.row(now) + 1}
-}
-
-// share decides when this process will claim roles without a successor: at once those that are its
+// assign decides when this process will claim roles without a successor: at once those that are its
 // own share. The others are reconsidered after the time that their processes have for it: usually
 // none is left then, and ranking takes long for many roles. If two processes disagree, both claim,
 // and the log decides.
-func (s *shard) share(roles []int32, now clock.Instant) {
-	if next := s.claims.sharings.next; now.Mono < next {
-		s.claims.list(&vacancy{at: next, roles: roles, what: toShare})
+func (s *shard) assign(roles []int32, now clock.Instant) {
+	if next := s.claims.AssignAt(); now.Mono < next {
+		s.claims.AddFor(vacancy.ToAssign, next, roles)
 		return
 	}
-	pause := s.claims.sharings.least(s.main.link.behind(now, s.set.T), s.desired.Roles, s.members.size(), s.set.T, now)
-	s.claims.sharings.add(now.Mono, pause)
+	pause := s.claims.Assigned(s.main.link.Behind(now, s.set.T), s.desired.Roles, s.members.Size(), s.set.T, now)
 	plan, me := s.plan(true, now)
-	shares := s.shares(plan, roles, false, now)
-	recovering := s.main.link.recovered != 0 && now.Mono.Sub(s.main.link.recovered) < s.set.T
+	assigned := s.assignments(plan, roles, false, now)
 	late := s.main.othersRead(now)
-	late = max(late, sharingOut(len(roles), s.desired.Roles, plan.Len(), s.set.T)) // others share out as slowly
-	if recovering || s.main.link.stalled {
+	late = max(late, vacancy.AssignTime(len(roles), s.desired.Roles, plan.Len(), s.set.T)) // others assign as slowly
+	if s.main.link.Recovering(now, s.set.T) || s.main.link.IsStalled() {
 		// Those processes may still be recovering, as all are.
 		late = clock.Patience(s.set.T) + s.set.Random(clock.Stalled(s.set.T))
 	}
 	ours := make([]int32, 0, len(roles)/max(1, plan.Len()))
 	others := make([]int32, 0, len(roles))
-	for _, role := range roles {
-		if int(shares[s.role(role)]) == me {
-			ours = append(ours, role)
+	for _, local := range roles {
+		if int(assigned[s.Role(local)]) == me {
+			ours = append(ours, local)
 		} else {
-			others = append(others, role)
+			others = append(others, local)
 		}
 	}
-	jitter := s.set.Random(s.timing.roundTrip() + 1)
+	jitter := s.set.Random(s.trip.Takes() + 1)
 	at := now.Mono
-	if len(ours) > stepRoles {
-		// Sharing out was enough for one step: the next one, which follows at once, claims.
+	if len(ours) > handover.StepRoles {
+		// Assigning was enough for one step: the next one, which follows at once, claims.
 		at = at.Add(1)
 	}
-	s.claims.add(at, ours)
-	s.claims.list(&vacancy{at: now.Mono.Add(late + s.timing.claimTurn(s.lease.Reading()) + pause + jitter), roles: others, what: toRank})
+	s.claims.Add(at, ours)
+	s.claims.AddFor(vacancy.ToRank, now.Mono.Add(late+s.trip.ClaimTurn(s.lease.Reading())+pause+jitter), others)
 }
 
 // overdue reconsiders roles that others should have claimed by now. It waits while an own Claim is
@@ -270,53 +223,45 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 // limited to T/2, because where round trips are always long it would never end.
 func (s *shard) overdue(now clock.Instant) {
 	c := &s.claims
-	if s.lease.Waits() || now.Mono < s.main.pacing.thinkAt {
+	if s.lease.Waits() || now.Mono < s.main.pacing.ThinksAt() {
 		return
 	}
-	if s.main.link.behind(now, s.set.T) && !c.overdue(now.Mono.Add(-clock.Patience(s.set.T))) {
-		s.main.pacing.thinkAt = now.Mono.Add(clock.Behind(s.set.T))
+	if s.main.link.Behind(now, s.set.T) && !c.Overdue(now.Mono.Add(-clock.Patience(s.set.T))) {
+		s.main.pacing.Think(now.Mono.Add(clock.Behind(s.set.T)))
 		return
 	}
 	limit := s.localRoles() // R may be smaller by now
-	if roles := s.claims.due(toRank, now, limit); len(roles) > 0 {
+	if roles := s.claims.Due(vacancy.ToRank, now, limit); len(roles) > 0 {
 		plan, me := s.plan(true, now)
-		c.rank(roles, ranking{plan, me, s.shares(plan, roles, false, now), s.numbering}, s.timing.claimTurn(s.lease.Reading()), now)
+		c.Rank(roles, vacancy.Ranking{Plan: plan, Me: me, First: s.assignments(plan, roles, false, now), RoleOf: s.Numbering}, s.trip.ClaimTurn(s.lease.Reading()), now)
 	}
-	if roles := s.claims.due(toShare, now, limit); len(roles) > 0 {
-		for _, role := range roles {
-			s.claims.successors.remove(role)
-		}
-		s.share(roles, now)
+	if roles := s.claims.Due(vacancy.ToAssign, now, limit); len(roles) > 0 {
+		s.claims.ForgetSuccessors(roles)
+		s.assign(roles, now)
 	}
 }
 
-// review considers all roles without a holder. It drops what was shared out before, so the next
-// sharing out need not wait: a process that is behind would otherwise put its own share off by T/2,
-// again and again while its round trips vary.
-func (s *shard) review(now clock.Instant) {
-	s.claims.clear()
-	s.claims.sharings.next = min(s.claims.sharings.next, now.Mono)
-	s.claims.deferred = false
-	clear(s.claims.silent)
-	s.claims.silentAt = 0 // look now
-	s.silence(now)
+// reconsiderVacant considers all roles without a holder.
+func (s *shard) reconsiderVacant(now clock.Instant) {
+	s.claims.StartOver(now)
+	s.noticeSilent(now)
 	if !s.willing(now) {
 		return
 	}
 	s.vacate(s.lease.Free(s.localRoles(), now), now)
 }
 
-func (k *common) reviewAll(now clock.Instant) {
-	for _, p := range k.shards {
-		p.review(now)
+func (k *common) reconsiderAllVacant(now clock.Instant) {
+	for _, s := range k.shards {
+		s.reconsiderVacant(now)
 	}
 }
 
-// silence handles holders that were silent until their leases were over. After an outage the roles
-// of all are shared out together, since each sharing out takes long for many roles.
-func (s *shard) silence(now clock.Instant) {
+// noticeSilent handles holders that were silent until their leases were over. After an outage the roles
+// of all are assigned together, since each assigning takes long for many roles.
+func (s *shard) noticeSilent(now clock.Instant) {
 	over := map[lease.Session]bool{}
-	found := s.claims.findSilent(s.lease.Holders(), s.lease.Lapses, now)
+	found := s.claims.FindSilent(s.lease.Holders(), s.lease.Lapses, now)
 	for _, h := range found {
 		over[h.Session] = true
 		s.main.suspect(h.Session.Process, h.Heard, now)
@@ -325,8 +270,8 @@ func (s *shard) silence(now clock.Instant) {
 		return
 	}
 	roles := s.heldBy(over)
-	s.vacancies.addUp(now)
-	s.vacancies.fellSilent(found, s.localRoles(), now)
+	s.vacancyStats.addUp(now)
+	s.vacancyStats.fellSilent(found, s.localRoles(), now)
 	if !s.lease.Reminds() {
 		s.vacate(roles, now)
 	}

@@ -5,19 +5,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/nominate"
+	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
 )
 
 // listing returns which roles are listed for what, and for when.
-func listing(c *claims) map[upcoming]map[int32]clock.Mono {
-	out := map[upcoming]map[int32]clock.Mono{toClaim: {}, toShare: {}, toRank: {}}
-	for role, n := range c.listed {
-		if n != 0 {
-			v := c.numbered[n]
-			out[v.what][int32(role)] = v.at
+func listing(c *vacancy.Claims) map[vacancy.Upcoming]map[int32]clock.Mono {
+	out := map[vacancy.Upcoming]map[int32]clock.Mono{vacancy.ToClaim: {}, vacancy.ToAssign: {}, vacancy.ToRank: {}}
+	for local := range int32(1 << 20) {
+		if what, at, listed := c.Planned(local); listed {
+			out[what][local] = at
 		}
 	}
 	return out
@@ -35,7 +37,7 @@ func vacantRooms(roles int) (*rooms, *shard) {
 		all[i] = int32(i)
 	}
 	k.read(0, k.from("z", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: all}))
-	s.main.link.good = k.now.Mono
+	s.main.works(k.now)
 	r := k.from("z", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: all}}})
 	ev, _ := s.lease.Read(0, k.ends[0], &r, nil, k.now)
 	k.ends[0]++
@@ -43,7 +45,7 @@ func vacantRooms(roles int) (*rooms, *shard) {
 		panic("they are not vacant")
 	}
 	s.lease.Changed()
-	s.claims.init()
+	s.claims.Init()
 	return k, s
 }
 
@@ -53,38 +55,42 @@ func TestAShardClaimsItsOwnShareFirst(t *testing.T) {
 	k, s := vacantRooms(9)
 	s.place([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.now)
 	l := listing(&s.claims)
-	require.Len(t, l[toClaim], 3)
-	require.Len(t, l[toRank], 6)
-	for _, at := range l[toClaim] {
+	require.Len(t, l[vacancy.ToClaim], 3)
+	require.Len(t, l[vacancy.ToRank], 6)
+	for _, at := range l[vacancy.ToClaim] {
 		require.Equal(t, k.now.Mono, at)
 	}
-	for _, at := range l[toRank] {
-		require.GreaterOrEqual(t, at, k.now.Mono.Add(2*k.timing.roundTrip()))
+	for _, at := range l[vacancy.ToRank] {
+		require.GreaterOrEqual(t, at, k.now.Mono.Add(2*k.trip.Takes()))
 		require.Less(t, at, k.now.Mono.Add(clock.Patience(k.set.T)))
 	}
-	k.members.forget("b")
-	k.members.forget("c")
-	k.planner.forget()
+	k.members.Forget("b")
+	k.members.Forget("c")
+	k.planner.Forget()
 	k.now = k.now.Add(time.Second)
-	s.claims.clear()
+	s.claims.Clear()
 	s.place([]int32{0, 1}, k.now)
-	require.Len(t, listing(&s.claims)[toClaim], 2, "nobody else is there")
+	require.Len(t, listing(&s.claims)[vacancy.ToClaim], 2, "nobody else is there")
 }
 
 // While this process recovers from a stall all others may, and have longer.
 func TestAShardLeavesOthersTimeToRecover(t *testing.T) {
-	for name, link := range map[string]link{"just recovered": {recovered: at(-500 * time.Millisecond).Mono}, "stalled": {stalled: true}} {
+	for name, recovered := range map[string]bool{"just recovered": true, "stalled": false} {
 		k, s := vacantRooms(9)
-		s.main.link = link
-		s.share([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.now)
-		for _, at := range listing(&s.claims)[toRank] {
+		s.main.stalls()
+		if recovered {
+			s.main.works(at(-500 * time.Millisecond))
+		}
+		s.assign([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.now)
+		for _, at := range listing(&s.claims)[vacancy.ToRank] {
 			require.GreaterOrEqual(t, at, k.now.Mono.Add(clock.Patience(k.set.T)), name)
 		}
 	}
 	k, s := vacantRooms(9)
-	s.main.link.recovered = at(-2 * time.Second).Mono
-	s.share([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.now)
-	for _, at := range listing(&s.claims)[toRank] {
+	s.main.stalls()
+	s.main.works(at(-2 * time.Second))
+	s.assign([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.now)
+	for _, at := range listing(&s.claims)[vacancy.ToRank] {
 		require.Less(t, at, k.now.Mono.Add(clock.Patience(k.set.T)), "that was long ago")
 	}
 }
@@ -97,10 +103,10 @@ func TestAShardLeavesOthersTimeToRead(t *testing.T) {
 		k, s := vacantRooms(9)
 		s.main.caughtUpAt, s.main.history = k.now, tc.took
 		for _, passed := range []time.Duration{0, 300 * time.Millisecond} {
-			s.claims.init()
+			s.claims.Init()
 			now := k.now.Add(passed)
-			s.share([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, now)
-			l := listing(&s.claims)[toRank]
+			s.assign([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, now)
+			l := listing(&s.claims)[vacancy.ToRank]
 			require.Len(t, l, 6)
 			for _, at := range l {
 				require.GreaterOrEqual(t, at, k.now.Mono.Add(tc.want), "a history of %v", tc.took)
@@ -110,7 +116,7 @@ func TestAShardLeavesOthersTimeToRead(t *testing.T) {
 	}
 }
 
-// Sharing out a million roles takes a tenth of a second, and others do it at the same time: a process
+// Assigning a million roles takes a tenth of a second, and others do it at the same time: a process
 // that ranks what they have not claimed before they can takes their shares, and gives them back for
 // half a minute.
 func TestAShardLeavesOthersTimeToShareOut(t *testing.T) {
@@ -123,22 +129,15 @@ func TestAShardLeavesOthersTimeToShareOut(t *testing.T) {
 		for i := range all {
 			all[i] = int32(i)
 		}
-		s.share(all, k.now)
-		l := listing(&s.claims)[toRank]
+		s.assign(all, k.now)
+		l := listing(&s.claims)[vacancy.ToRank]
 		require.Greater(t, len(l), c.roles/2)
 		for _, at := range l {
 			if at < k.now.Mono.Add(400*time.Millisecond) {
-				require.Fail(t, "others have not shared out by then", "%d members, %d roles", c.members, c.roles)
+				require.Fail(t, "others have not assigned by then", "%d members, %d roles", c.members, c.roles)
 			}
 		}
 	}
-}
-
-func TestSharingOutAPart(t *testing.T) {
-	const lease = 10 * time.Second
-	require.Equal(t, 300*time.Millisecond, sharingOut(100_000, 100_000, 20, lease))
-	require.Equal(t, lease/2, sharingOut(100_000, 100_000, 1000, lease))
-	require.Equal(t, lease/20, sharingOut(10_000, 100_000, 1000, lease), "a tenth of all")
 }
 
 // Of those who rank before this process each has a turn.
@@ -146,16 +145,16 @@ func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 	k, s := vacantRooms(9)
 	plan, me := k.plan(true, k.now)
 	all := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8}
-	shares := s.shares(plan, all, false, k.now)
-	s.claims.rank(all, ranking{plan, me, shares, s.numbering}, k.timing.claimTurn(0), k.now)
-	l := listing(&s.claims)[toClaim]
-	turn, third := k.timing.claimTurn(0), 0
-	for _, role := range all {
-		switch plan.Rank(me, int(shares[role]), int(role)) {
+	assigned := s.assignments(plan, all, false, k.now)
+	s.claims.Rank(all, vacancy.Ranking{Plan: plan, Me: me, First: assigned, RoleOf: s.Numbering}, k.trip.ClaimTurn(0), k.now)
+	l := listing(&s.claims)[vacancy.ToClaim]
+	turn, third := k.trip.ClaimTurn(0), 0
+	for _, local := range all {
+		switch plan.Rank(me, int(assigned[local]), int(local)) {
 		case 0, 1: // the first one has had its turn
-			require.Equal(t, k.now.Mono, l[role], "role %d", role)
+			require.Equal(t, k.now.Mono, l[local], "role %d", local)
 		default:
-			require.Equal(t, k.now.Mono.Add(turn), l[role], "role %d", role)
+			require.Equal(t, k.now.Mono.Add(turn), l[local], "role %d", local)
 			third++
 		}
 	}
@@ -173,52 +172,54 @@ func TestAShardReconsidersWhatNobodyClaimed(t *testing.T) {
 	}{
 		"in time":                             {func(*rooms, *shard) {}, 0, true},
 		"too early":                           {func(*rooms, *shard) {}, -1, false},
-		"a moment after an own Claim is back": {func(k *rooms, s *shard) { s.main.pacing.thinkAt = k.now.Mono + 1 }, 0, false},
-		"it is behind":                        {func(k *rooms, s *shard) { s.main.link.behindUntil = clock.Never }, 0, false},
-		"it is behind, but not less than T/2": {func(k *rooms, s *shard) { s.main.link.behindUntil = clock.Never }, 500 * time.Millisecond, true},
+		"a moment after an own Claim is back": {func(k *rooms, s *shard) { s.main.pacing.Think(k.now.Mono + 1) }, 0, false},
+		"it is behind":                        {func(k *rooms, s *shard) { s.main.lags(k.now) }, 0, false},
+		"it is behind, but not less than T/2": {func(k *rooms, s *shard) { s.main.lags(k.now) }, 500 * time.Millisecond, true},
 		"a Claim of its own is undecided": {func(k *rooms, s *shard) {
 			s.lease.Contest([]int32{1}, k.now)
 		}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, s := vacantRooms(3)
-			s.claims.list(&vacancy{at: k.now.Mono, roles: []int32{2}, what: toRank})
+			s.claims.AddFor(vacancy.ToRank, k.now.Mono, []int32{2})
 			k.now = k.now.Add(c.after)
 			c.change(k, s)
 			s.overdue(k.now)
-			require.Equal(t, c.ranks, len(listing(&s.claims)[toClaim]) == 1)
-			require.Equal(t, !c.ranks, len(listing(&s.claims)[toRank]) == 1)
+			require.Equal(t, c.ranks, len(listing(&s.claims)[vacancy.ToClaim]) == 1)
+			require.Equal(t, !c.ranks, len(listing(&s.claims)[vacancy.ToRank]) == 1)
 		})
 	}
 }
 
-// A successor that has not claimed in time is forgotten: the role is shared out like any other.
+// A successor that has not claimed in time is forgotten: the role is assigned like any other.
 func TestAShardForgetsASuccessorThatDidNotClaim(t *testing.T) {
 	k, s := vacantRooms(2)
-	s.claims.designate([]int32{0, 1}, &lease.Record{Kind: lease.Release, To: "b"}, "a")
+	s.claims.Designate([]int32{0, 1}, &lease.Record{Kind: lease.Release, To: "b"}, "a")
 	s.place([]int32{0, 1}, k.now)
-	require.Len(t, listing(&s.claims)[toShare], 2)
-	k.now = k.now.Add(headStart(2*k.timing.roundTrip()) - 1)
+	require.Len(t, listing(&s.claims)[vacancy.ToAssign], 2)
+	k.now = k.now.Add(vacancy.HeadStart(2*k.trip.Takes()) - 1)
 	s.overdue(k.now)
-	require.Len(t, listing(&s.claims)[toShare], 2, "it has time")
+	require.Len(t, listing(&s.claims)[vacancy.ToAssign], 2, "it has time")
 	k.now = k.now.Add(1)
 	k.desired.Roles = 1
 	s.overdue(k.now)
 	l := listing(&s.claims)
-	require.Empty(t, l[toShare])
-	require.Equal(t, 1, len(l[toClaim])+len(l[toRank]), "role 1 is not wanted any more")
-	require.Nil(t, s.claims.successors.at(0))
+	require.Empty(t, l[vacancy.ToAssign])
+	require.Equal(t, 1, len(l[vacancy.ToClaim])+len(l[vacancy.ToRank]), "role 1 is not wanted any more")
+	for local := range s.claims.Promises() {
+		require.NotZero(t, local, "it is forgotten")
+	}
 }
 
-// Roles that become vacant one after the other are shared out together, after a pause.
+// Roles that become vacant one after the other are assigned together, after a pause.
 func TestAShardSharesOutWithPauses(t *testing.T) {
 	k, s := vacantRooms(3)
-	s.claims.sharings.add(k.now.Mono, 30*time.Millisecond)
-	s.share([]int32{0, 1}, k.now)
-	require.Equal(t, map[int32]clock.Mono{0: k.now.Mono.Add(30 * time.Millisecond), 1: k.now.Mono.Add(30 * time.Millisecond)}, listing(&s.claims)[toShare])
+	require.Equal(t, 30*time.Millisecond, s.claims.Assigned(true, 3, 3, 60*time.Millisecond, k.now))
+	s.assign([]int32{0, 1}, k.now)
+	require.Equal(t, map[int32]clock.Mono{0: k.now.Mono.Add(30 * time.Millisecond), 1: k.now.Mono.Add(30 * time.Millisecond)}, listing(&s.claims)[vacancy.ToAssign])
 	k.now = k.now.Add(30 * time.Millisecond)
 	s.overdue(k.now)
-	require.Empty(t, listing(&s.claims)[toShare])
+	require.Empty(t, listing(&s.claims)[vacancy.ToAssign])
 }
 
 // A process that knows nothing claims its share when no lease can be left, later if others come
@@ -228,38 +229,39 @@ func TestAShardThatKnowsNothing(t *testing.T) {
 	k.begin()
 	s := k.shards[0]
 	s.placeFresh(k.now)
-	require.Len(t, listing(&s.claims)[toClaim], 6, "it is alone")
+	require.Len(t, listing(&s.claims)[vacancy.ToClaim], 6, "it is alone")
 	rank := 0
 	for name := 'b'; rank == 0; name += 2 {
-		clear(k.members.by)
+		k.members = roster.NewMembers()
+		k.members.Open(1)
 		k.joined(string(name), 6)
 		k.joined(string(name+1), 6)
 		plan, me := k.plan(true, k.now)
-		rank = plan.Rank(me, int(s.shares(plan, []int32{0, 1, 2, 3, 4, 5}, true, k.now)[0]), 0)
+		rank = plan.Rank(me, int(s.assignments(plan, []int32{0, 1, 2, 3, 4, 5}, true, k.now)[0]), 0)
 	}
-	s.claims.clear()
+	s.claims.Clear()
 	s.placeFresh(k.now)
-	l := listing(&s.claims)[toClaim]
+	l := listing(&s.claims)[vacancy.ToClaim]
 	require.Len(t, l, 2)
 	for _, at := range l {
-		require.Equal(t, k.now.Mono.Add(2*k.timing.roundTrip()*time.Duration(rank)), at, "others come first for role 0")
+		require.Equal(t, k.now.Mono.Add(2*k.trip.Takes()*time.Duration(rank)), at, "others come first for role 0")
 	}
 
 	k.desired.Roles = 1
-	for id := 'D'; len(k.members.by) < 12; id++ {
+	for id := 'D'; k.members.Size() < 13; id++ {
 		k.joined(string(id), 1)
 	}
-	s.claims.clear()
+	s.claims.Clear()
 	s.placeFresh(k.now)
-	require.Len(t, listing(&s.claims)[toClaim], 1, "though it is another's share")
+	require.Len(t, listing(&s.claims)[vacancy.ToClaim], 1, "though it is another's share")
 	k.desired.Roles = 0
-	s.claims.clear()
+	s.claims.Clear()
 	s.placeFresh(k.now)
-	require.Empty(t, s.claims.vacant)
+	require.True(t, s.claims.IsEmpty())
 
 	k.desired.Roles, k.set.Nominated = 6, true
 	s.placeFresh(k.now)
-	l = listing(&s.claims)[toClaim]
+	l = listing(&s.claims)[vacancy.ToClaim]
 	require.Len(t, l, 6, "the nominator has chosen it")
 	require.Equal(t, k.now.Mono, l[3])
 }
@@ -275,7 +277,7 @@ func TestAShardPassesOverWhatItMayNotClaim(t *testing.T) {
 		"one that would lead":             {func(*rooms) {}, true, true},
 		"one that has stepped down":       {func(k *rooms) { k.desired.Away = clock.Never }, false, false},
 		"one whose application has hung":  {func(k *rooms) { k.alive = false }, false, false},
-		"one that is not nominated":       {func(k *rooms) { k.shards[0].nomination.nominated = false }, true, false},
+		"one that is not nominated":       {func(k *rooms) { k.shards[0].nomination = nominate.NewNomination(false) }, true, false},
 		"one that is nominated":           {func(k *rooms) { k.set.Nominated = true }, true, true},
 		"one that wants none of them now": {func(k *rooms) { k.desired.Roles = 1 }, true, false},
 	} {
@@ -285,9 +287,9 @@ func TestAShardPassesOverWhatItMayNotClaim(t *testing.T) {
 			c.change(k)
 			s.vacate([]int32{1, 2}, k.now)
 			require.Equal(t, c.eager, k.eager)
-			require.Equal(t, c.plans, len(s.claims.vacant) > 0)
+			require.Equal(t, c.plans, !s.claims.IsEmpty())
 			if k.set.Nominated {
-				require.Equal(t, map[int32]clock.Mono{1: k.now.Mono, 2: k.now.Mono}, listing(&s.claims)[toClaim], "it shares with nobody")
+				require.Equal(t, map[int32]clock.Mono{1: k.now.Mono, 2: k.now.Mono}, listing(&s.claims)[vacancy.ToClaim], "it shares with nobody")
 			}
 		})
 	}
@@ -301,27 +303,28 @@ func TestAShardNoticesASilentHolder(t *testing.T) {
 			k := newRooms(1, 2, nil)
 			k.begin()
 			s := k.shards[0]
-			s.main.announcements.caughtUp = true
+			s.main.announcements.CatchUp(true, 0, k.now)
 			k.joined("b", 2)
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-			s.silence(k.now)
-			k.now = k.now.Add(k.now.MonoOf(s.claims.silentAt).Sub(k.now.Mono) - 1)
-			s.silence(k.now)
-			require.Empty(t, s.claims.vacant)
-			require.False(t, k.members.suspected("b"))
+			s.noticeSilent(k.now)
+			k.now = k.now.Add(k.now.MonoOf(s.claims.NextSilent()).Sub(k.now.Mono) - 1)
+			s.noticeSilent(k.now)
+			require.True(t, s.claims.IsEmpty())
+			require.False(t, k.members.Suspected("b"))
 			k.now = k.now.Add(1)
 			if stood {
-				s.main.link.recovered = k.now.Mono
+				s.main.stalls()
+				s.main.works(k.now)
 			}
-			s.silence(k.now)
-			require.Equal(t, !stood, k.members.suspected("b"))
-			require.Equal(t, 2, s.vacancies.count)
-			require.NotEmpty(t, s.claims.vacant, "they may be claimed in any case")
-			s.claims.clear()
-			s.silence(k.now)
-			require.Empty(t, s.claims.vacant, "it is noticed once")
-			s.review(k.now)
-			require.NotEmpty(t, s.claims.vacant, "unless all is looked at again")
+			s.noticeSilent(k.now)
+			require.Equal(t, !stood, k.members.Suspected("b"))
+			require.Equal(t, 2, s.vacancyStats.count)
+			require.False(t, s.claims.IsEmpty(), "they may be claimed in any case")
+			s.claims.Clear()
+			s.noticeSilent(k.now)
+			require.True(t, s.claims.IsEmpty(), "it is noticed once")
+			s.reconsiderVacant(k.now)
+			require.False(t, s.claims.IsEmpty(), "unless all is looked at again")
 		})
 	}
 }
@@ -331,16 +334,18 @@ func TestAShardNotesThatItHasClaimed(t *testing.T) {
 	k, s := vacantRooms(2)
 	s.send([]int32{0}, k.now)
 	require.Equal(t, []lease.Kind{lease.Claim}, kinds(k.out()))
-	first := k.now.Mono
-	require.Equal(t, first, s.nomination.tried)
+	first := k.now
+	require.False(t, s.nomination.Unheard(0, first.Add(nominate.GiveWayAfter-1)))
+	require.True(t, s.nomination.Unheard(0, first.Add(nominate.GiveWayAfter)))
 	k.now = k.now.Add(time.Second)
 	s.send([]int32{1}, k.now)
-	require.Equal(t, first, s.nomination.tried)
+	require.False(t, s.nomination.Unheard(0, first.Add(nominate.GiveWayAfter-1)))
+	require.True(t, s.nomination.Unheard(0, first.Add(nominate.GiveWayAfter)))
 }
 
-// With a million roles, sharing them out and claiming them takes too long for one step.
+// With a million roles, assigning them and claiming them takes too long for one step.
 func TestManyRolesAreClaimedInTheStepAfterSharingOut(t *testing.T) {
-	for _, roles := range []int{stepRoles, stepRoles + 1} {
+	for _, roles := range []int{handover.StepRoles, handover.StepRoles + 1} {
 		k := newRooms(1, roles, nil)
 		k.begin()
 		s := k.shards[0]
@@ -348,9 +353,9 @@ func TestManyRolesAreClaimedInTheStepAfterSharingOut(t *testing.T) {
 		for i := range all {
 			all[i] = int32(i)
 		}
-		s.share(all, k.now)
-		require.Equal(t, roles <= stepRoles, s.claims.next(0) <= k.now.Mono, "%d roles", roles)
-		require.LessOrEqual(t, s.claims.next(0), k.now.Mono+1)
-		require.Len(t, s.claims.take(k.now.Add(time.Millisecond), s.localRoles()), roles)
+		s.assign(all, k.now)
+		require.Equal(t, roles <= handover.StepRoles, s.claims.Next(0) <= k.now.Mono, "%d roles", roles)
+		require.LessOrEqual(t, s.claims.Next(0), k.now.Mono+1)
+		require.Len(t, s.claims.Take(k.now.Add(time.Millisecond), s.localRoles()), roles)
 	}
 }

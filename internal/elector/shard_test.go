@@ -4,11 +4,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/nominate"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
+	"github.com/stretchr/testify/require"
 )
 
 func TestAShardDecidesNothingBeforeReadingBegins(t *testing.T) {
@@ -31,24 +33,24 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 	require.LessOrEqual(t, s.dueAt, k.now.MonoOf(s.lease.FreshAt()), "it is woken when there are none any more")
 	for name, hinder := range map[string]func(){
 		"an observer":                        func() { k.set.Observer = true },
-		"one that is not nominated":          func() { s.nomination.nominated = false },
+		"one that is not nominated":          func() { s.nomination = nominate.NewNomination(false) },
 		"one whose application has hung":     func() { k.alive = false },
 		"one that has stepped down":          func() { k.desired.Away = clock.Never },
 		"one that is closing":                func() { k.desired.Closing = true },
-		"one whose log is not known to work": func() { s.main.link = link{stalled: true} },
+		"one whose log is not known to work": func() { s.main.stalls() },
 	} {
-		link := s.main.link
+		works := s.main.link
 		t.Run(name, func(t *testing.T) {
 			hinder()
 			k.now = at(3 * time.Second)
 			s.claim(k.now)
 			require.NotContains(t, kinds(k.out()), lease.Claim)
 		})
-		k.set.Observer, s.nomination.nominated, k.alive, s.main.link, k.now = false, true, true, link, at(0)
+		k.set.Observer, s.nomination, k.alive, s.main.link, k.now = false, nominate.NewNomination(true), true, works, at(0)
 		k.desired.Away, k.desired.Closing = 0, false
 	}
 	k.now = at(3 * time.Second)
-	s.main.link.good = k.now.Mono // a probe has come back
+	s.main.works(k.now) // a probe has come back
 	s.claim(k.now)
 	claims := k.out()
 	require.Equal(t, []lease.Kind{lease.Claim}, kinds(claims))
@@ -56,7 +58,7 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 	s.claim(k.now.Add(20 * time.Millisecond))
 	require.Empty(t, k.out(), "what became of it is not known")
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-	s.claims.add(k.now.Mono, []int32{2})
+	s.claims.Add(k.now.Mono, []int32{2})
 	_, ok := s.claimDue(k.now)
 	require.False(t, ok, "it is not woken for others meanwhile")
 }
@@ -70,20 +72,20 @@ func TestAShardComesSecondAfterTheSuccessor(t *testing.T) {
 		s := k.shards[0]
 		k.joined("b", 0)
 		k.joined("c", 1)
-		k.members.leave("gone", k.now)
+		k.members.Leave("gone", k.now)
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-		s.main.link.good = k.now.Mono
+		s.main.works(k.now)
 		r := k.from("b", 0, lease.Record{Kind: lease.Release, To: to, Ended: []lease.Grant{{Token: 0, Roles: []int32{0}}}})
 		require.Equal(t, []int32{0}, k.read(0, r).Changed)
-		require.Len(t, s.claims.vacant, 1)
-		v := s.claims.vacant[0]
+		what, when, listed := s.claims.Planned(0)
+		require.True(t, listed)
 		if to == "c" {
-			require.Equal(t, toShare, v.what, "c takes it")
-			require.GreaterOrEqual(t, v.at, k.now.Mono.Add(headStart(2*k.timing.roundTrip())))
+			require.Equal(t, vacancy.ToAssign, what, "c takes it")
+			require.GreaterOrEqual(t, when, k.now.Mono.Add(vacancy.HeadStart(2*k.trip.Takes())))
 			continue
 		}
-		require.Equal(t, toClaim, v.what, "released for %s", to)
-		require.Equal(t, k.now.Mono, v.at)
+		require.Equal(t, vacancy.ToClaim, what, "released for %s", to)
+		require.Equal(t, k.now.Mono, when)
 	}
 }
 
@@ -93,7 +95,7 @@ func claiming() (*rooms, *shard) {
 	k.begin()
 	s := k.shards[0]
 	k.now = at(3 * time.Second)
-	s.main.link.good = k.now.Mono
+	s.main.works(k.now)
 	s.claim(k.now)
 	return k, s
 }
@@ -104,12 +106,11 @@ func TestAShardClaimsAgainLater(t *testing.T) {
 	claim := k.out()
 	require.Len(t, claim, 1)
 	s.main.unclaim(&claim[0], k.now)
-	require.Equal(t, 1, s.main.pacing.tries)
 	due, ok := s.claimDue(k.now)
 	require.True(t, ok)
-	require.Equal(t, k.now.Mono.Add(backoff(1, k.set)), due)
+	require.Equal(t, k.now.Mono.Add(vacancy.Backoff(1, k.set.T, k.set.Random)), due)
 	require.False(t, s.lease.Waits(), "it is decided")
-	require.True(t, s.claims.isListed(0) && s.claims.isListed(1))
+	require.True(t, s.claims.IsListed(0) && s.claims.IsListed(1))
 }
 
 func TestAShardGivesUpAClaimThatIsLost(t *testing.T) {
@@ -118,9 +119,9 @@ func TestAShardGivesUpAClaimThatIsLost(t *testing.T) {
 	s.giveUpClaims(k.now.Add(10*time.Second - 1))
 	require.True(t, s.lease.Waits(), "for ten leases it is awaited")
 	k.desired.Away = clock.Never
-	s.giveUpClaims(k.now.Add(closeTail - 1))
+	s.giveUpClaims(k.now.Add(handover.CloseTail - 1))
 	require.True(t, s.lease.Waits())
-	s.giveUpClaims(k.now.Add(closeTail))
+	s.giveUpClaims(k.now.Add(handover.CloseTail))
 	require.False(t, s.lease.Waits(), "one that wants nothing does not wait as long")
 	require.True(t, k.ready.Verify, "the log may not be the same any more")
 	require.Len(t, k.ready.Notes, 1)
@@ -130,9 +131,10 @@ func TestWhatAShardKeeps(t *testing.T) {
 	k := newRooms(2, 5, func(s *Settings) { s.Nominated = true })
 	s := k.shards[1] // of roles 1 and 3
 	require.Zero(t, s.keeps(k.now), "it is not nominated")
-	s.nomination.retained = true
+	s.nomination = nominate.NewNomination(true)
+	s.nomination.Nominate(false, true, true, k.now)
 	require.Equal(t, int32(2), s.keeps(k.now), "a lost session ends no lease")
-	s.nomination = nomination{nominated: true}
+	s.nomination = nominate.NewNomination(true)
 	require.Equal(t, int32(2), s.keeps(k.now))
 	k.alive = false
 	require.Equal(t, int32(2), s.keeps(k.now), "what is held lapses, if its application has hung")
@@ -149,21 +151,21 @@ func TestAShardGivesUpWhatIsBeyondR(t *testing.T) {
 	k, s := leading(t, 4, func(s *Settings) { s.Drain = 400 * time.Millisecond })
 	k.desired.Roles, s.wanted = 2, false
 	s.step(k.now)
-	require.Nil(t, s.hands.of(1))
-	require.Equal(t, term.Roles, s.hands.of(2).why)
-	require.Same(t, s.hands.of(2), s.hands.of(3), "together")
-	require.True(t, s.hands.of(2).named, "nobody is to have them")
+	require.Nil(t, s.handovers.Of(1))
+	require.Equal(t, term.Roles, s.handovers.Of(2).Reason())
+	require.Same(t, s.handovers.Of(2), s.handovers.Of(3), "together")
+	require.False(t, s.handovers.Unnamed(), "nobody is to have them")
 	k.desired.Roles, s.wanted = 3, false
 	s.step(k.now)
-	require.NotNil(t, s.hands.of(2), "the application was asked already")
+	require.NotNil(t, s.handovers.Of(2), "the application was asked already")
 	changes := k.terms.Collect(k.now)
 	require.Len(t, changes, 1)
 	require.Equal(t, term.Revoked, changes[0].Kind)
 	require.Equal(t, []int{2, 3}, changes[0].Units)
 	k.pass(k.set.Drain - 20*time.Millisecond)
-	require.Len(t, s.holds.roles(), 4, "the application has its time")
+	require.Len(t, s.own.Roles(), 4, "the application has its time")
 	k.pass(20 * time.Millisecond)
-	require.Equal(t, []int32{0, 1}, s.holds.roles())
+	require.Equal(t, []int32{0, 1}, s.own.Roles())
 	require.False(t, s.lease.Held(2, k.now), "others know at once")
 	require.Equal(t, "released before the application had finished", k.ready.Notes[len(k.ready.Notes)-1].Text)
 }
@@ -178,28 +180,28 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 			k.desired.Away = clock.Never
 			s.wanted = false
 			s.step(k.now)
-			h := s.hands.of(0)
-			require.Equal(t, "b", h.to)
+			h := s.handovers.Of(0)
+			require.Equal(t, "b", h.Successor())
 			pings := k.out()
 			require.Equal(t, []lease.Kind{lease.Ping}, kinds(pings))
 			require.Equal(t, "b", pings[0].To)
-			require.False(t, h.asked, "this process leads meanwhile")
+			require.False(t, h.IsAsked(), "this process leads meanwhile")
 			s.step(k.now)
 			require.Empty(t, k.out(), "it is asked once")
 			if answers {
 				k.now = k.now.Add(100 * time.Millisecond) // this process's own distance does not count
-				s.main.pinged(77, "b", k.now)
+				s.handovers.Pinged(0, 77, "b", k.now)
 				k.now = k.now.Add(30 * time.Millisecond)
-				s.main.ponged(77, "b", k.now)
+				s.handovers.Ponged(0, 77, "b", k.now)
 				k.now = k.now.Add(time.Millisecond)
-				s.main.ponged(78, "b", k.now) // nor does a second answer
+				s.handovers.Ponged(0, 78, "b", k.now) // nor does a second answer
 			} else {
 				k.now = k.now.Add(k.set.AnswerWait)
 			}
 			s.step(k.now)
-			require.True(t, h.asked)
-			for _, role := range []int32{0, 1} {
-				h.finish(role, k.now.Mono)
+			require.True(t, h.IsAsked())
+			for _, local := range []int32{0, 1} {
+				h.Finish(local, k.now.Mono)
 			}
 			s.step(k.now)
 			var releases []lease.Record
@@ -212,10 +214,10 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 			require.Equal(t, answers, releases[0].To == "b")
 			wait := map[bool]time.Duration{true: 130 * time.Millisecond}[answers]
 			require.Equal(t, wait, releases[0].Wait, "by the answer's time")
-			k.timing.freeAt = k.now.Mono
-			require.Equal(t, k.now.Mono.Add(max(wait, headStart(2*k.timing.roundTrip()))), (&Node{common: k.common}).succeedBy(),
+			k.closing.Free(k.now)
+			require.Equal(t, k.now.Mono.Add(max(wait, vacancy.HeadStart(2*k.trip.Takes()))), k.closing.SucceedBy(vacancy.HeadStart(2*k.trip.Takes())),
 				"nor is a Snapshot written before that")
-			require.Zero(t, s.holds.len())
+			require.Zero(t, s.own.Len())
 			require.Equal(t, uint64(1), k.counts.Drains.Count)
 		})
 	}
@@ -224,27 +226,29 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 // While somebody takes part who does not want a role, it is handed to nobody.
 func TestAShardKnowsWhoIsReady(t *testing.T) {
 	k, s := leading(t, 2, nil)
-	h := newHandover(term.Transferred, k.now, "b", true)
+	h := handover.NewHandover(term.Transferred, k.now, "b", true)
 	s.begin(h, 0)
 	on := s.conditions(h, k.now)
-	require.True(t, on.wanted)
-	require.True(t, on.refused, "nobody knows b")
+	require.True(t, on.Wanted)
+	require.True(t, on.Refused, "nobody knows b")
 	k.joined("b", 0)
-	require.True(t, s.conditions(h, k.now).refused, "it wants no roles")
+	require.True(t, s.conditions(h, k.now).Refused, "it wants no roles")
 	k.joined("b", 1)
 	on = s.conditions(h, k.now)
-	require.False(t, on.refused || on.ready, "it has not answered")
-	h.answered = true
-	require.True(t, s.conditions(h, k.now).ready)
-	k.members.suspect("b")
+	require.False(t, on.Refused || on.Ready, "it has not answered")
+	h.Pinging(0)
+	s.handovers.Pinged(0, 7, "b", k.now)
+	s.handovers.Ponged(0, 7, "b", k.now)
+	require.True(t, s.conditions(h, k.now).Ready)
+	k.members.Suspect("b")
 	on = s.conditions(h, k.now)
-	require.True(t, on.refused && !on.ready, "it has died since")
+	require.True(t, on.Refused && !on.Ready, "it has died since")
 	k.desired.Contend = false
-	require.True(t, s.conditions(h, k.now).idle)
-	require.False(t, s.conditions(h, k.now.Add(k.set.AnswerWait-1)).over)
-	require.True(t, s.conditions(h, k.now.Add(k.set.AnswerWait)).over)
-	require.False(t, s.conditions(h, k.now).wanted)
-	require.True(t, s.conditions(newHandover(term.Roles, k.now, "", true), k.now).ready, "there is nobody to wait for")
+	require.True(t, s.conditions(h, k.now).Idle)
+	require.False(t, s.conditions(h, k.now.Add(k.set.AnswerWait-1)).Over)
+	require.True(t, s.conditions(h, k.now.Add(k.set.AnswerWait)).Over)
+	require.False(t, s.conditions(h, k.now).Wanted)
+	require.True(t, s.conditions(handover.NewHandover(term.Roles, k.now, "", true), k.now).Ready, "there is nobody to wait for")
 }
 
 // A session that has lapsed ends its terms before anything else is said, and claims anew.
@@ -253,7 +257,7 @@ func TestAShardThatLapsedLeadsNothing(t *testing.T) {
 	before := s.lease.Session()
 	k.now = k.now.Add(1100 * time.Millisecond)
 	s.step(k.now)
-	require.Zero(t, s.holds.len())
+	require.Zero(t, s.own.Len())
 	require.Equal(t, lease.Release, kinds(k.out())[0])
 	require.NotEqual(t, before, s.lease.Session())
 	changes := k.terms.Collect(k.now)
@@ -273,44 +277,52 @@ func TestAShardReviewsVacanciesNowAndThen(t *testing.T) {
 	k.begin()
 	s := k.shards[0]
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{1}}))
-	s.claims.clear()
-	s.sweep(k.now)
-	require.NotEmpty(t, s.claims.vacant, "role 0 is vacant, and nobody has thought of it")
-	s.claims.clear()
-	s.sweep(k.now.Add(sweepEvery - 1))
-	require.Empty(t, s.claims.vacant)
-	s.sweep(k.now.Add(sweepEvery))
-	require.NotEmpty(t, s.claims.vacant)
-	s.claims.clear()
+	s.claims.Clear()
+	s.recheckVacant(k.now)
+	require.False(t, s.claims.IsEmpty(), "role 0 is vacant, and nobody has thought of it")
+	s.claims.Clear()
+	s.recheckVacant(k.now.Add(recheckEvery - 1))
+	require.True(t, s.claims.IsEmpty())
+	s.recheckVacant(k.now.Add(recheckEvery))
+	require.False(t, s.claims.IsEmpty())
+	s.claims.Clear()
 	s.begun = false
-	s.sweep(k.now.Add(time.Hour))
-	require.Empty(t, s.claims.vacant, "nothing is read yet")
+	s.recheckVacant(k.now.Add(time.Hour))
+	require.True(t, s.claims.IsEmpty(), "nothing is read yet")
 }
 
 func TestAShardForgetsWithItsLog(t *testing.T) {
 	k, s := leading(t, 2, nil)
-	s.begin(newHandover(term.Closing, k.now, "b", true), 0)
-	s.claims.add(k.now.Mono, []int32{1})
-	s.claims.turns, s.main.pacing.thinkAt = 5, 7
+	s.begin(handover.NewHandover(term.Closing, k.now, "b", true), 0)
+	s.claims.Add(k.now.Mono, []int32{1})
+	s.claims.SaidSilent(session("c"))
+	require.True(t, s.claims.Revived(session("c")))
+	s.main.pacing.Think(7)
 	s.forget()
-	require.Nil(t, s.hands.of(0))
-	require.Empty(t, s.claims.vacant)
-	require.Zero(t, s.main.pacing.thinkAt)
-	require.Equal(t, uint64(5), s.claims.turns, "what others were told is not forgotten")
+	require.Nil(t, s.handovers.Of(0))
+	require.True(t, s.claims.IsEmpty())
+	require.Zero(t, s.main.pacing.ThinksAt())
+	require.Equal(t, uint64(1), s.claims.Silences(), "what others were told is not forgotten")
 }
 
 // With a million roles, a step that gave up or released all of them would delay beats.
 func TestAShardGivesUpManyRolesStepByStep(t *testing.T) {
-	const roles = 3*stepRoles - 5
+	const roles = 3*handover.StepRoles - 5
 	k, s := leading(t, roles, nil)
 	k.desired.Closing, s.wanted = true, false
 	for i := 1; i <= 3; i++ {
 		s.step(k.now)
-		require.Equal(t, min(i*stepRoles, roles), s.hands.by.len())
+		givenUp := 0
+		for local := range int32(roles) {
+			if s.handovers.Of(local) != nil {
+				givenUp++
+			}
+		}
+		require.Equal(t, min(i*handover.StepRoles, roles), givenUp)
 		require.Equal(t, i < 3, s.dueAt <= k.now.Mono, "step %d: the next one follows at once", i)
 		k.now = k.now.Add(time.Millisecond)
 	}
 	k.terms.Collect(k.now)
 	k.pass(k.set.Drain + 100*time.Millisecond)
-	require.Zero(t, s.holds.len(), "in the end all are released")
+	require.Zero(t, s.own.Len(), "in the end all are released")
 }

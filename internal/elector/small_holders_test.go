@@ -98,7 +98,7 @@ func TestAHolderOnSmallLogsThatWasOutlivedIsSuspected(t *testing.T) {
 				s.claimed(log, id, "b", []int32{0})
 				s.hello(log, id, "b")
 			}
-			require.True(t, s.members.takes("b"))
+			require.True(t, s.members.Takes("b"))
 			for range 9 { // c's clock is faster, and b's lease is over by it
 				for _, a := range s.pass(100*time.Millisecond, ids...) {
 					s.record(a.Partition, a.ID, a.Record) // the logs work
@@ -109,7 +109,7 @@ func TestAHolderOnSmallLogsThatWasOutlivedIsSuspected(t *testing.T) {
 			}
 			s.claimed(0, ids[0], "c", []int32{0})
 			s.claimed(1, ids[1], "c", []int32{0})
-			require.Equal(t, heard, s.members.takes("b"))
+			require.Equal(t, heard, s.members.Takes("b"))
 		})
 	}
 }
@@ -139,5 +139,5 @@ func TestAHolderThatReleasesWhileALogIsDownIsNotSuspected(t *testing.T) {
 	}
 	say(0, lease.Record{Kind: lease.Release, Roles: []int32{0}})
 	s.claimed(0, ids[0], "c", []int32{0})
-	require.True(t, s.members.takes("b"))
+	require.True(t, s.members.Takes("b"))
 }

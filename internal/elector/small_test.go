@@ -253,7 +253,7 @@ func TestNothingIsWrittenToALogBeforeItsIncarnationIsKnown(t *testing.T) {
 	s.Tick(s.now)
 	require.Empty(t, s.taken(), "it would be refused")
 	require.Equal(t, lookEvery, s.Ready(s.now).WakeIn, "there is nothing to do")
-	log := (s.announcer.home + 1) % 3
+	log := (s.announcer.HomeLog() + 1) % 3
 	s.reset(log, "x0")
 	out := append(s.taken(), s.pass(20*time.Millisecond, "")...)
 	require.Len(t, out, 1)
@@ -282,7 +282,7 @@ func TestADoubtEndsOnALogInWhichNobodyWrites(t *testing.T) {
 	s.Set(Desired{Roles: 1, Contend: true, Unhealthy: true}, s.now)
 	follow(3 * time.Second)
 	for log, id := range ids {
-		if log == s.announcer.home {
+		if log == s.announcer.HomeLog() {
 			continue // its Hellos come back there
 		}
 		s.record(log, id, lease.Record{Kind: lease.Beat, Session: lease.Session{Process: "x", N: 1}, Read: s.ends[log] - 1, Seq: 1,
@@ -363,7 +363,7 @@ func BenchmarkRecordOnASmallLog(b *testing.B) {
 					s.claimed(log, id, "b", part)
 				}
 			}
-			s.shards[0].claims.add(s.now.Mono.Add(time.Hour), all)
+			s.shards[0].claims.Add(s.now.Mono.Add(time.Hour), all)
 			s.taken()
 			who := 0
 			for b.Loop() {
@@ -401,8 +401,8 @@ func TestSmallLogsWakeForWhatWasFinished(t *testing.T) {
 	s.pass(60*time.Millisecond, ids...) // it is clear by now who is to lead next: nobody
 	s.Drained([]int{0}, revoked[0].ID, s.now)
 	s.Tick(s.now) // anything else that happens meanwhile
-	require.Equal(t, s.now.Mono.Add(s.timing.roundTrip()), s.shards[0].dueAt)
-	s.now = s.now.Add(s.timing.roundTrip())
+	require.Equal(t, s.now.Mono.Add(s.trip.Takes()), s.shards[0].dueAt)
+	s.now = s.now.Add(s.trip.Takes())
 	s.Tick(s.now)
 	released := 0
 	for _, a := range s.taken() {
@@ -456,5 +456,5 @@ func TestSmallLogsAreClaimedWithoutAProbe(t *testing.T) {
 	require.NotEqual(t, clock.Raw(clock.Never), free)
 	said := s.pass(free.Sub(s.now.Raw), ids...)
 	require.Empty(t, said, "nothing is said before the lease is over")
-	require.Len(t, claimsOf(s.pass(3*s.timing.roundTrip(), ids...)), len(ids), "the role is claimed in all logs at once")
+	require.Len(t, claimsOf(s.pass(3*s.trip.Takes(), ids...)), len(ids), "the role is claimed in all logs at once")
 }

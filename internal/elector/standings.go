@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
 )
 
@@ -40,8 +41,8 @@ func (n *Node) Holder(role int, now clock.Instant) (lease.Grantee, bool) {
 	if len(n.shards) == 0 {
 		return lease.Grantee{}, false
 	}
-	p, u := n.local(role)
-	token, g := p.standing(u, now)
+	s, local := n.local(role)
+	token, g := s.standing(local, now)
 	return g, token >= 0
 }
 
@@ -55,9 +56,9 @@ type Share struct {
 // the number of holders, not of roles.
 func (n *Node) Shares(now clock.Instant) []Share {
 	held := map[string]int{}
-	for _, p := range n.shards {
-		for h := range p.lease.Holders() {
-			if now.Raw < h.FreeAt && !p.old(h.Last) {
+	for _, s := range n.shards {
+		for h := range s.lease.Holders() {
+			if now.Raw < h.FreeAt && !s.old(h.Last) {
 				held[h.Session.Process] += h.Held
 			}
 		}
@@ -67,8 +68,8 @@ func (n *Node) Shares(now clock.Instant) []Share {
 		s := Share{Process: process, Roles: roles}
 		if process == n.set.Process {
 			s.Name = n.set.Name
-		} else if m := n.members.by[process]; m != nil {
-			s.Name = m.name
+		} else {
+			s.Name = n.members.NameOf(process)
 		}
 		out = append(out, s)
 	}
@@ -80,16 +81,11 @@ func (n *Node) Shares(now clock.Instant) []Share {
 
 // Members returns the processes that have written something since this process started, and this
 // one unless it is an observer.
-func (n *Node) Members(now clock.Instant) []Member {
-	n.members.expire(now, n.planner.forget)
-	var out []Member
-	for id, m := range n.members.by {
-		if m.present {
-			out = append(out, Member{Name: m.name, Process: id, Nominated: m.nominated, Priority: m.priority, Roles: m.roles, Heard: m.heard})
-		}
-	}
+func (n *Node) Members(now clock.Instant) []roster.Member {
+	n.members.Expire(now, n.planner.Forget)
+	out := n.members.All()
 	if !n.set.Observer {
-		out = append(out, Member{Name: n.set.Name, Process: n.set.Process, Self: true, Priority: n.set.Priority, Roles: n.desired.Roles,
+		out = append(out, roster.Member{Name: n.set.Name, Process: n.set.Process, Self: true, Priority: n.set.Priority, Roles: n.desired.Roles,
 			Nominated: n.mayClaim(now), Heard: now})
 	}
 	return out
@@ -112,11 +108,11 @@ type shown struct {
 // last call. That follows from counters and states that are kept where these things change, so
 // nobody who changes one of them can forget to announce it.
 func (n *Node) changed(now clock.Instant) bool {
-	is := shown{len(n.shards), n.desired.Roles, n.members.turns, n.mayClaim(now), n.Busy(now)}
+	is := shown{len(n.shards), n.desired.Roles, n.members.Changes(), n.mayClaim(now), n.Busy(now)}
 	changed := is != n.shown
 	n.shown = is
 	for _, s := range n.shards {
-		if is := s.basis(s.claims.turns, now); is != s.shown {
+		if is := s.basis(s.claims.Silences(), now); is != s.shown {
 			s.shown, changed = is, true
 		}
 	}
@@ -125,7 +121,7 @@ func (n *Node) changed(now clock.Instant) bool {
 
 // standings is what this process knows of the holders of a shard's roles.
 type standings struct {
-	lease   holdings   // who holds what
+	lease   leases     // who holds what
 	logs    []*channel // that say so
 	unheard unheard    // holders that were not heard since reading began
 	shown   basis      // of the standings when they were last announced
@@ -133,18 +129,18 @@ type standings struct {
 
 // standing returns what is known of a role at time now. Silence is measured as by a process that
 // would claim.
-func (s *standings) standing(role int32, now clock.Instant) (token int64, g lease.Grantee) {
+func (s *standings) standing(local int32, now clock.Instant) (token int64, g lease.Grantee) {
 	if !s.lease.Known() {
 		return unknownToken, g
 	}
-	g, held := s.lease.Holder(role)
+	g, held := s.lease.Holder(local)
 	if held && now.Raw < g.FreeAt {
 		if s.old(g.Last) {
 			return unknownToken, g // it was in the log before this process started; nobody knows for how long
 		}
 		return s.lease.Tenure(g), g
 	}
-	if now.Raw < s.lease.FreeAt(role) || !caughtUp(s.logs) { // a member of a newer version may hold it, or a later record may show a holder
+	if now.Raw < s.lease.FreeAt(local) || !caughtUp(s.logs) { // a member of a newer version may hold it, or a later record may show a holder
 		return unknownToken, g
 	}
 	return vacantToken, g
@@ -167,9 +163,9 @@ func (s *standings) heldBy(sessions map[lease.Session]bool) (roles []int32) {
 				return 1
 			}
 			return 0
-		}, func(role, yes int32) {
+		}, func(local, yes int32) {
 			if yes == 1 {
-				roles = append(roles, role)
+				roles = append(roles, local)
 			}
 		})
 	}

@@ -5,26 +5,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
 )
 
 // knownStandings is the standings of one log in which b holds role 0 with a lease of a second; the log
 // ended at end when reading began.
 func knownStandings(t *testing.T, end int64) (*standings, *kept) {
-	l := &oneLog{Lease: lease.New(lease.Rules{Process: "a", Name: "a", T: time.Second, History: History}), t: time.Second}
+	l := &oneLog{Lease: lease.New(lease.Rules{Process: "a", Name: "a", T: time.Second, History: announce.History}), t: time.Second}
 	k := &kept{l, at(0), make([]int64, 1)}
 	k.Begin(0, Entry{Reset: true, Whole: true, End: end}, k.now)
 	require.True(t, k.read(0, k.from(0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}})).Known)
-	return &standings{lease: l, logs: []*channel{{end: end, announcements: announcements{caughtUp: true}}}}, k
+	return &standings{lease: l, logs: []*channel{caught(&channel{end: end}, k.now)}}, k
+}
+
+// caught lets the records be read that were in a log when reading began.
+func caught(c *channel, now clock.Instant) *channel {
+	c.announcements.CatchUp(true, 0, now)
+	return c
 }
 
 func TestWhatIsKnownOfARole(t *testing.T) {
 	s, k := knownStandings(t, 0)
-	standing := func(role int32, now clock.Instant) int64 {
-		token, _ := s.standing(role, now)
+	standing := func(local int32, now clock.Instant) int64 {
+		token, _ := s.standing(local, now)
 		return token
 	}
 	require.Equal(t, int64(0), standing(0, k.now), "its holder's token")
@@ -35,10 +41,10 @@ func TestWhatIsKnownOfARole(t *testing.T) {
 	require.Equal(t, int64(0), standing(0, free.Add(-1)))
 	require.Equal(t, vacantToken, standing(0, free), "its lease is over by any clock")
 
-	s.logs[0].announcements.caughtUp = false
+	s.logs[0].announcements.Reset(k.now)
 	require.Equal(t, unknownToken, standing(1, k.now), "a later record may show a holder")
 	require.Equal(t, int64(0), standing(0, k.now), "a holder is known all the same")
-	s.logs[0].announcements.caughtUp = true
+	caught(s.logs[0], k.now)
 
 	k.Read(0, k.ends[0], nil, lease.ErrNewer, k.now)
 	require.Equal(t, unknownToken, standing(1, k.now), "a newer version may hold it")
@@ -92,9 +98,9 @@ func TestTheBasisOfStandings(t *testing.T) {
 	s, k := knownStandings(t, 0)
 	shown := s.basis(3, k.now)
 	require.NotEqual(t, shown, s.basis(4, k.now), "a holder was found silent")
-	s.logs[0].announcements.caughtUp = false
+	s.logs[0].announcements.Reset(k.now)
 	require.NotEqual(t, shown, s.basis(3, k.now))
-	s.logs[0].announcements.caughtUp = true
+	caught(s.logs[0], k.now)
 	require.Equal(t, shown, s.basis(3, k.now))
 	k.Read(0, k.ends[0], nil, lease.ErrNewer, k.now)
 	require.NotEqual(t, shown, s.basis(3, k.now), "vacant roles may be held by a newer version")

@@ -77,31 +77,25 @@ func (n *Node) Stats(now clock.Instant) Stats {
 
 // stats is Stats with a headcount that was taken before.
 func (n *Node) stats(c *headcount, now clock.Instant) Stats {
-	s := Stats{Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Read: n.counts.read,
+	out := Stats{Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Read: n.counts.read,
 		Held: c.of[Held], Vacant: c.of[Vacant], Unknown: c.of[Unknown]}
-	for _, p := range n.shards {
-		p.vacancies.addUp(now)
-		s.Silence = max(s.Silence, p.vacancies.silentFor(n.set.Every, now))
-		s.CutOff = max(s.CutOff, p.vacancies.cutOff(now))
-		if since := p.main.link.withheld; since != 0 {
-			s.Withheld = max(s.Withheld, now.Mono.Sub(since))
-		}
-		if v := p.holds.evidence(now); v != (clock.Instant{}) && (s.Evidence == (clock.Instant{}) || now.Age(v) > now.Age(s.Evidence)) {
-			s.Evidence = v
+	for _, s := range n.shards {
+		s.vacancyStats.addUp(now)
+		out.Silence = max(out.Silence, s.vacancyStats.silentFor(n.set.Every, now))
+		out.CutOff = max(out.CutOff, s.vacancyStats.cutOff(now))
+		out.Withheld = max(out.Withheld, s.main.link.WithheldFor(now))
+		if v := s.own.evidence(now); v != (clock.Instant{}) && (out.Evidence == (clock.Instant{}) || now.Age(v) > now.Age(out.Evidence)) {
+			out.Evidence = v
 		}
 	}
 	if len(n.shards) == 0 {
-		s.Unknown = n.desired.Roles
+		out.Unknown = n.desired.Roles
 	}
-	for _, m := range n.members.by {
-		if m.present {
-			s.Members++
-		}
-	}
+	out.Members = n.members.Present()
 	if !n.set.Observer {
-		s.Members++
+		out.Members++
 	}
-	s.Counters = n.counts.Counters
-	s.RequestsAccepted, s.RequestsRefused = n.requests.inbox.accepted, n.requests.inbox.refused
-	return s
+	out.Counters = n.counts.Counters
+	out.RequestsAccepted, out.RequestsRefused = n.requests.Decided()
+	return out
 }

@@ -28,12 +28,12 @@ func (a *actor) same(t *testing.T, msg ...any) {
 	vacant := 0
 	for _, p := range a.shards {
 		count := 0
-		for _, number := range p.vacancies.in {
+		for _, number := range p.vacancyStats.in {
 			if number != 0 {
 				count++
 			}
 		}
-		require.Equal(t, count, p.vacancies.count, msg...)
+		require.Equal(t, count, p.vacancyStats.count, msg...)
 		vacant += count
 	}
 	require.Equal(t, want[Vacant], vacant, msg...)
@@ -42,9 +42,9 @@ func (a *actor) same(t *testing.T, msg ...any) {
 }
 
 func (a *actor) holding() (roles []int) {
-	for _, p := range a.shards {
-		for role := range p.holds.all() {
-			roles = append(roles, p.role(role))
+	for _, s := range a.shards {
+		for local := range s.own.All() {
+			roles = append(roles, s.Role(local))
 		}
 	}
 	return roles
@@ -121,39 +121,39 @@ func TestAShardCountsVacancies(t *testing.T) {
 	s.lease.Begin(0, Entry{Reset: true, Whole: true, End: 2}, k.now)
 	s.main.restart(2, k.now)
 	s.begun = true
-	s.vacancies.addUp(k.now)
+	s.vacancyStats.addUp(k.now)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-	s.vacancies.recountOf([]int32{2}, s.localRoles(), false, k.now)
-	require.Zero(t, s.vacancies.count, "a later record may show who holds roles 2 and 4")
-	s.main.announcements.caughtUp = true
-	s.vacancies.follow(s.localRoles(), k.now)
-	require.Equal(t, 1, s.vacancies.count)
+	s.vacancyStats.recountOf([]int32{2}, s.localRoles(), false, k.now)
+	require.Zero(t, s.vacancyStats.count, "a later record may show who holds roles 2 and 4")
+	caught(s.main, k.now)
+	s.vacancyStats.follow(s.localRoles(), k.now)
+	require.Equal(t, 1, s.vacancyStats.count)
 
 	addUp := func(d time.Duration) {
 		for range d / (500 * time.Millisecond) {
 			k.now = k.now.Add(500 * time.Millisecond)
-			s.vacancies.addUp(k.now)
+			s.vacancyStats.addUp(k.now)
 		}
 	}
 	addUp(3 * time.Second)
 	require.InDelta(t, 3, k.counts.Leaderless, 1e-9)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}}))
-	require.Equal(t, 3, s.vacancies.count)
+	require.Equal(t, 3, s.vacancyStats.count)
 	addUp(time.Second)
 	require.InDelta(t, 6, k.counts.Leaderless, 1e-9, "three roles for a second")
 	k.read(0, k.from("c", 0, lease.Record{Kind: lease.Claim, Roles: []int32{0, 2}}))
-	require.Equal(t, 1, s.vacancies.count)
+	require.Equal(t, 1, s.vacancyStats.count)
 	require.Equal(t, uint64(2), k.counts.Vacancies.Count)
 	require.InDelta(t, 1+4, k.counts.Vacancies.Sum, 1e-9, "one for a second, one from the beginning")
 
 	k.desired.Roles = 2 // of which only role 0 is here
-	s.vacancies.follow(s.localRoles(), k.now)
-	require.Zero(t, s.vacancies.count, "nobody wants the rest")
-	s.vacancies.fellSilent(slices.Collect(s.lease.Holders()), s.localRoles(), k.now)
-	require.Equal(t, 1, s.vacancies.count, "c held 0 and 2")
+	s.vacancyStats.follow(s.localRoles(), k.now)
+	require.Zero(t, s.vacancyStats.count, "nobody wants the rest")
+	s.vacancyStats.fellSilent(slices.Collect(s.lease.Holders()), s.localRoles(), k.now)
+	require.Equal(t, 1, s.vacancyStats.count, "c held 0 and 2")
 	s.lease.Begin(0, Entry{Reset: true, Offset: 9, End: 9}, k.now)
-	s.vacancies.recount(s.localRoles(), k.now)
-	require.Zero(t, s.vacancies.count, "nothing is known any more")
+	s.vacancyStats.recount(s.localRoles(), k.now)
+	require.Zero(t, s.vacancyStats.count, "nothing is known any more")
 	addUp(time.Hour)
 	require.InDelta(t, 6, k.counts.Leaderless, 1e-9)
 }
@@ -161,10 +161,10 @@ func TestAShardCountsVacancies(t *testing.T) {
 // The time since the last look is counted as it was until then, however often one looks.
 func TestLeaderlessTimeDoesNotDependOnLooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var once, often vacancyStats
+		var once, often spans
 		var c, d Counters
 		end, now := time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms"))*time.Millisecond, time.Duration(0)
-		for _, v := range []*vacancyStats{&once, &often} {
+		for _, v := range []*spans{&once, &often} {
 			v.vacated(1, 4, v.open(at(0).Raw, at(0).Raw))
 			v.account(0, false, &Counters{}, at(0))
 		}
@@ -185,17 +185,17 @@ func TestLeaderlessTimeDoesNotDependOnLooks(t *testing.T) {
 func TestVacanciesThatEndTogetherAreCountedTogether(t *testing.T) {
 	k := newRooms(1, 5, nil)
 	k.begin()
-	v := &k.shards[0].vacancies
-	v.vacancyStats = vacancyStats{}
+	v := &k.shards[0].vacancyStats
+	v.spans = spans{}
 	for role, since := range []time.Duration{2, 2, 7, 2} {
 		if role != 1 {
 			v.open(at(since*time.Second).Raw, at(since*time.Second).Raw)
 		}
-		v.vacated(int32(role), 5, int32(len(v.spans)))
+		v.vacated(int32(role), 5, int32(len(v.list)))
 	}
 	e := endedSpans{v: v, now: at(10 * time.Second)}
-	for role := range int32(4) {
-		e.add(v.occupied(role))
+	for local := range int32(4) {
+		e.add(v.occupied(local))
 	}
 	e.count()
 	e.count()
@@ -214,8 +214,8 @@ func crowded(roles int) (*Node, *world, int64) {
 	read(&lease.Record{Kind: lease.Claim, Session: lease.Session{Process: "p0", N: 1}, Read: -1, T: time.Minute, Fresh: true, Roles: []int32{0}})
 	for i := int32(1); i < 100; i++ {
 		var mine []int32
-		for role := i; int(role) < roles; role += 100 {
-			mine = append(mine, role)
+		for local := i; int(local) < roles; local += 100 {
+			mine = append(mine, local)
 		}
 		read(&lease.Record{Kind: lease.Claim, Session: lease.Session{Process: string(rune('a' + i)), N: 1}, Read: o - 1, T: time.Minute, Roles: mine})
 	}

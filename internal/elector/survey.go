@@ -58,10 +58,10 @@ type recent struct {
 	known *known
 }
 
-func (l *lookup) role(role int32) *known {
-	token, holder, short := l.shard.lease.Grant(role)
+func (l *lookup) role(local int32) *known {
+	token, holder, short := l.shard.lease.Grant(local)
 	if !short {
-		key, g := l.shard.standing(role, l.now)
+		key, g := l.shard.standing(local, l.now)
 		return &known{key, g}
 	}
 	for len(l.recent) <= int(holder)+1 {
@@ -73,7 +73,7 @@ func (l *lookup) role(role int32) *known {
 	}
 	k := l.of[token]
 	if k == nil {
-		key, g := l.shard.standing(role, l.now)
+		key, g := l.shard.standing(local, l.now)
 		k = &known{key, g}
 		if l.of == nil {
 			l.of = map[int64]*known{}
@@ -94,7 +94,7 @@ type grouped struct {
 	last  int           // its Standing
 }
 
-func (g *grouped) add(s *shard, role int32, k *known) {
+func (g *grouped) add(s *shard, local int32, k *known) {
 	if g.shard != s {
 		g.shard, g.at, g.last = s, map[int64]int{}, -1
 	}
@@ -107,15 +107,15 @@ func (g *grouped) add(s *shard, role int32, k *known) {
 		}
 		g.key, g.last = k.key, i
 	}
-	g.out[g.last].Roles = append(g.out[g.last].Roles, s.role(role))
+	g.out[g.last].Roles = append(g.out[g.last].Roles, s.Role(local))
 }
 
-func newStanding(p *shard, key int64, g lease.Grantee) Standing {
-	s := Standing{Partition: p.index, Status: statusOf(key)}
-	if s.Status == Held {
-		s.Holder = g
+func newStanding(s *shard, key int64, g lease.Grantee) Standing {
+	out := Standing{Partition: s.Index, Status: statusOf(key)}
+	if out.Status == Held {
+		out.Holder = g
 	}
-	return s
+	return out
 }
 
 func statusOf(key int64) Status {
@@ -136,7 +136,7 @@ type survey struct {
 
 // survey looks at the next roles, and reports whether there are more.
 func (n *Node) survey(v *survey, now clock.Instant) (more bool) {
-	return n.look(&v.cursor, now, func(s *shard, role int32, k *known) { v.add(s, role, k) })
+	return n.look(&v.cursor, now, func(s *shard, local int32, k *known) { v.add(s, local, k) })
 }
 
 // look calls tell for the next roles, and reports whether there are more. If partitions have few
@@ -148,8 +148,8 @@ func (k *common) look(c *cursor, now clock.Instant, tell func(*shard, int32, *kn
 			return false
 		}
 		l := lookup{shard: s, now: now}
-		for role := from; role < to; role++ {
-			tell(s, role, l.role(role))
+		for local := from; local < to; local++ {
+			tell(s, local, l.role(local))
 		}
 		looked += to - from
 	}

@@ -15,13 +15,13 @@ import (
 
 // looked counts the roles that are asked about.
 type looked struct {
-	holdings
+	leases
 	roles int
 }
 
-func (l *looked) Grant(role int32) (token int64, holder int32, ok bool) {
+func (l *looked) Grant(local int32) (token int64, holder int32, ok bool) {
 	l.roles++
-	return l.holdings.Grant(role)
+	return l.leases.Grant(local)
 }
 
 // asked is an Elector of which others ask, with how many roles were looked at in each hold of
@@ -37,7 +37,7 @@ type asked struct {
 
 func askable(roles int) *asked {
 	n, w, next := crowded(roles)
-	a := &asked{n: n, w: w, next: next, of: &looked{holdings: n.shards[0].lease}}
+	a := &asked{n: n, w: w, next: next, of: &looked{leases: n.shards[0].lease}}
 	n.shards[0].lease = a.of
 	a.Elector = &Elector{node: n, now: func() clock.Instant { // it is read once in each hold
 		a.holds, a.of.roles = append(a.holds, a.of.roles), 0

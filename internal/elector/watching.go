@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
 )
 
@@ -55,12 +56,12 @@ func (n *Node) picture(p, last *picture, now clock.Instant) (more bool) {
 			of, view = s, s.view(now)
 		}
 		is, i := sighting{s.lease.Version(int(from / surveyRoles)), view}, int(from/surveyRoles)
-		old := last.part(s.index, i, to-from)
+		old := last.part(s.Index, i, to-from)
 		if old != nil && old.is == is && is.version != 0 {
-			p.put(s.index, old)
+			p.put(s.Index, old)
 			continue
 		}
-		p.put(s.index, s.pictured(from, to, is, now))
+		p.put(s.Index, s.pictured(from, to, is, now))
 		looked += to - from
 	}
 	return true
@@ -93,16 +94,16 @@ func (s *shard) pictured(from, to int32, is sighting, now clock.Instant) *pictur
 	p := &pictured{shard: s, from: from, is: is, keys: make([]int64, to-from), of: map[int64]*known{}}
 	l := lookup{shard: s, now: now}
 	var last *known
-	for u := from; u < to; u++ {
-		k := l.role(u)
-		p.keys[u-from] = k.key
+	for local := from; local < to; local++ {
+		k := l.role(local)
+		p.keys[local-from] = k.key
 		if k == last {
 			continue
 		}
 		last = k
 		p.of[k.key] = k
 		if k.key == vacantToken {
-			s.claims.saidSilent(k.grantee.Session)
+			s.claims.SaidSilent(k.grantee.Session)
 		}
 	}
 	return p
@@ -150,7 +151,7 @@ func (w *Watcher) compare(p *picture) []Standing {
 
 func (w *Watcher) look(p *picture, part *pictured) {
 	for i, key := range part.keys {
-		role := part.shard.role(part.from + int32(i))
+		role := part.shard.Role(part.from + int32(i))
 		if role >= len(w.told) || key == w.told[role] {
 			continue
 		}
@@ -239,11 +240,11 @@ func (s *shard) view(now clock.Instant) uint64 {
 		if s.old(h.Last) {
 			bits |= 2
 		}
-		view += hash(h.Session.Process, bits)
+		view += roster.Hash(h.Session.Process, bits)
 	}
 	for i, yes := range []bool{s.lease.Known(), caughtUp(s.logs), now.Raw >= s.lease.FreeAt(s.lease.Roles())} {
 		if yes {
-			view += hash("", uint64(i))
+			view += roster.Hash("", uint64(i))
 		}
 	}
 	return view

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
@@ -62,7 +63,7 @@ type actor struct {
 	unasked bool          // its application asks for no news
 	tick    int           // the wake-up that counts
 	alive   bool
-	ends    []Outcome
+	ends    []request.Outcome
 	last    Ready
 	backs   int // how often it asked for reading to begin farther back
 }

@@ -1,0 +1,2 @@
+// Package byrole numbers the roles of a shard and maps them to values.
+package byrole

@@ -1,0 +1,2 @@
+// Package announce says when this process writes Hellos and Snapshots.
+package announce

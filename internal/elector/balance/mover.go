@@ -1,0 +1,255 @@
+package balance
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/request"
+	"github.com/goneli/neli/internal/placement"
+)
+
+// Errors of Transfer. Package neli has public errors for these.
+var (
+	ErrNotLeader      = errors.New("neli: this process does not lead the role")
+	ErrLeadsAlready   = errors.New("neli: the member leads the role already")
+	ErrNotTransferred = errors.New("neli: another member claimed first")
+)
+
+const (
+	// MinTenure is how long a role stays after it was moved for balance or preference. It
+	// limits the moves between members whose preferences contradict each other.
+	MinTenure = 30 * time.Second
+	// levelEvery is how often a holder checks whether it has more than its share, and
+	// movePause the pause before it hands over more.
+	levelEvery = time.Second
+	movePause  = 200 * time.Millisecond
+	// maxPutOff is how long a holder that is behind may postpone handing over.
+	maxPutOff = time.Minute
+	// MaxBatch is how many roles are handed over at a time.
+	MaxBatch = 10_000
+)
+
+// Mover decides which roles a holder hands over although it could keep them, and follows each
+// handover until its outcome is known. It knows no records: the caller passes in the plan and the
+// holders, and carries out the result.
+type Mover struct {
+	lookAt   clock.Mono
+	level    bool       // there was nothing to hand over at the last look
+	seen     Placed     // what that look was based on
+	patience clock.Mono // put off until then, since this process is behind; 0: not put off
+	uneven   clock.Mono // since when there are roles to hand over; 0: there are none
+	inFlight []Move     // handovers in progress
+	cool     cooldowns
+	willing  clock.Mono // since when this process is willing to lead; 0: it is not
+}
+
+// Move is a handover whose outcome is awaited.
+type Move struct {
+	Partition int
+	Role      int32 // one of its roles
+	Token     int64
+	To        string
+	Began     clock.Mono
+	ID        int // of a Transfer; 0: it is for balance
+}
+
+// Fate is the state of a move's role.
+type Fate struct {
+	Held bool   // by any process
+	Ours bool   // by this process, in the term being handed over
+	Kept bool   // and the handover was called off
+	By   string // the holder
+}
+
+// Placed is what a look for roles to hand over depends on, beside the plan and the time. It is
+// different whenever a role may have another holder, is kept after all, or may be handed over since
+// the application was told of its term.
+type Placed struct {
+	Holders   uint64
+	CalledOff uint64
+	Told      uint64
+}
+
+// untaken is a handover for balance that its addressee did not take.
+type untaken struct {
+	Move
+	Cooldown time.Duration
+}
+
+// Await makes the outcome of a handover that begins known to resolve.
+func (m *Mover) Await(v Move) { m.inFlight = append(m.inFlight, v) }
+
+// LooksAt is when to look for roles to hand over.
+func (m *Mover) LooksAt() clock.Mono { return m.lookAt }
+
+// Waits reports whether the outcome of a handover is awaited.
+func (m *Mover) Waits() bool { return len(m.inFlight) > 0 }
+
+// IsSteady reports whether this process has been willing to lead for so long that others hand roles
+// over to it.
+func (m *Mover) IsSteady(after time.Duration, now clock.Instant) bool {
+	return m.willing != 0 && now.Mono.Sub(m.willing) >= after
+}
+
+// Rests reports whether a process is in cooldown, and doubts whether the next handover to it is a
+// trial with one role.
+func (m *Mover) Rests(id string, now clock.Mono) bool { return m.cool.leaves(id, now) }
+
+func (m *Mover) Doubts(id string) bool { return m.cool.doubts(id) }
+
+// Contend notes whether this process is willing to lead.
+func (m *Mover) Contend(willing bool, now clock.Instant) {
+	switch {
+	case !willing:
+		m.willing = 0
+	case m.willing == 0:
+		m.willing = now.Mono
+	}
+}
+
+// Looks reports whether to look now for roles to hand over; may is false if this process never
+// does. The next look is after levelEvery, and not before the current handovers are decided.
+func (m *Mover) Looks(may bool, now clock.Instant) bool {
+	if balancing := slices.ContainsFunc(m.inFlight, func(v Move) bool { return v.ID == 0 }); balancing {
+		may = false
+	}
+	if now.Mono < m.lookAt {
+		return false
+	}
+	m.lookAt = now.Mono.Add(levelEvery)
+	return may
+}
+
+// PutOff reports whether handing over for balance is postponed because this process is behind in
+// all logs: answers would come too late, and there is enough to read. Where round trips are always
+// long it would be behind for ever, so the postponement is limited.
+func (m *Mover) PutOff(behind bool, now clock.Instant) bool {
+	if !behind {
+		m.patience = 0
+		return false
+	}
+	if m.patience == 0 {
+		m.patience = now.Mono.Add(maxPutOff)
+	}
+	return now.Mono < m.patience
+}
+
+// Needless reports whether there is nothing to hand over, because nothing has changed since there
+// was nothing.
+func (m *Mover) Needless(replanned bool, is Placed) bool {
+	m.level = m.level && !replanned && is == m.seen
+	m.seen = is
+	return m.level
+}
+
+// Weigh takes the moves of the plan, and returns those to begin now: all, once there were some at
+// two looks in a row. tenured reports whether there are roles that may be moved only later.
+func (m *Mover) Weigh(todo []placement.Move, tenured func() bool, now clock.Instant) []placement.Move {
+	switch {
+	case len(todo) == 0:
+		m.uneven = 0
+		m.level = !tenured()
+	case m.uneven == 0:
+		m.uneven = now.Mono
+	case now.Mono.Sub(m.uneven) >= 2*levelEvery:
+		return todo
+	}
+	return nil
+}
+
+// Resolve determines the outcome of the handovers in progress. It waits at most limit for each. A
+// member that did not take what was handed to it for balance is in cooldown from now on.
+func (m *Mover) Resolve(of func(Move) Fate, limit time.Duration, now clock.Instant) (ended []request.Outcome, failed []untaken) {
+	before := len(m.inFlight)
+	m.inFlight = slices.DeleteFunc(m.inFlight, func(v Move) bool {
+		over, err := of(v).verdict(v.To, now.Mono.Sub(v.Began) >= limit)
+		switch {
+		case !over:
+			return false
+		case v.ID != 0:
+			ended = append(ended, request.Outcome{ID: v.ID, Err: err})
+		case err != nil:
+			if m.cool == nil {
+				m.cool = cooldowns{}
+			}
+			failed = append(failed, untaken{v, m.cool.failed(v.To, err != request.ErrNoAnswer, now.Mono)})
+		default:
+			delete(m.cool, v.To)
+		}
+		m.level = false // a failure puts a member in cooldown
+		return true
+	})
+	if len(m.inFlight) == 0 && before > 0 {
+		m.lookAt = min(m.lookAt, now.Mono.Add(movePause))
+	}
+	return ended, failed
+}
+
+// verdict reports whether a handover to a process is over, and its error; late means that the time
+// for it has passed.
+func (f Fate) verdict(to string, late bool) (over bool, err error) {
+	switch {
+	case f.Ours && f.Kept:
+		return true, request.ErrNoAnswer
+	case f.Held && !f.Ours && f.By == to:
+		return true, nil
+	case (!f.Held || f.Ours) && !late:
+		return false, nil
+	}
+	return true, ErrNotTransferred
+}
+
+const (
+	// cooldown is how long a process gets nothing after it did not claim what it was given. It
+	// doubles with each further failure, up to maxCooldown. It is short at first: where many
+	// processes start on few cores, a process that answers too late is busy and will soon
+	// answer, and others lead more than their share meanwhile.
+	cooldown    = 5 * time.Second
+	maxCooldown = time.Minute
+	// maxRestraint is maxCooldown for a process that answered and did not claim. That has ended a
+	// term, which silence does not.
+	maxRestraint = time.Hour
+)
+
+// cooldowns are the processes that did not claim what they were given.
+type cooldowns map[string]failure
+
+// failure is a process in cooldown until `until`; `long` doubles with each failure.
+type failure struct {
+	long  time.Duration
+	until clock.Mono
+}
+
+// leaves reports whether a process is in cooldown, so that it gets nothing.
+func (c cooldowns) leaves(id string, now clock.Mono) bool {
+	f, failed := c[id]
+	return failed && now < f.until
+}
+
+// doubts reports whether a process did not claim what it was last given. The next handover to it is a
+// trial with one role.
+func (c cooldowns) doubts(id string) bool {
+	_, failed := c[id]
+	return failed
+}
+
+// failed begins the cooldown of a process that did not claim what it was given, and returns how
+// long it lasts; ended reports whether a term was ended for that. An old failure does not count.
+func (c cooldowns) failed(id string, ended bool, now clock.Mono) time.Duration {
+	for other, f := range c {
+		if now >= f.until.Add(max(f.long, maxCooldown)) {
+			delete(c, other)
+		}
+	}
+	long, limit := cooldown, maxCooldown
+	if ended {
+		limit = maxRestraint
+	}
+	if f, before := c[id]; before {
+		long = max(f.long, min(2*f.long, limit))
+	}
+	c[id] = failure{long, now.Add(long)}
+	return long
+}

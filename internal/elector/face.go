@@ -1,0 +1,33 @@
+package elector
+
+import (
+	"github.com/goneli/neli/internal/elector/announce"
+	"github.com/goneli/neli/internal/elector/balance"
+	"github.com/goneli/neli/internal/elector/request"
+	"github.com/goneli/neli/internal/elector/roster"
+)
+
+// What package neli and its logs need of the packages below.
+type (
+	Member  = roster.Member
+	Request = request.Request
+)
+
+// History is about the largest number of records between two Snapshots.
+const History = announce.History
+
+// Errors that package neli has public errors for, and that of a Log.
+var (
+	ErrNotLeader      = balance.ErrNotLeader
+	ErrLeadsAlready   = balance.ErrLeadsAlready
+	ErrNotTransferred = balance.ErrNotTransferred
+	ErrNoMember       = roster.ErrNoMember
+	ErrNoAnswer       = request.ErrNoAnswer
+	ErrRefused        = request.ErrRefused
+	ErrNotDone        = request.ErrNotDone
+	ErrVacant         = request.ErrVacant
+	ErrDenied         = request.ErrDenied
+)
+
+// Harmless returns text from another process in a form that people can safely view.
+func Harmless(s string) string { return roster.Harmless(s) }

@@ -1,0 +1,2 @@
+// Package request has what processes ask of each other beside the lease, and the answers.
+package request

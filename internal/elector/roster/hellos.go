@@ -1,0 +1,25 @@
+package roster
+
+import "time"
+
+const (
+	// HelloEvery is how often a process announces itself. A process that was not heard for
+	// three times as long counts as gone.
+	HelloEvery = 5 * time.Second
+	// maxHelloPeriod limits how long a crashed process without roles is remembered.
+	maxHelloPeriod = time.Minute
+)
+
+// HelloPeriod is helloEvery in a group of n. All members read each Hello, so the cost grows with
+// the square of n: more than 25 members say five a second together.
+func HelloPeriod(n int) time.Duration {
+	return min(maxHelloPeriod, max(HelloEvery, time.Duration(n)*HelloEvery/25))
+}
+
+// HelloGap is the least time between two Hellos of a process with news, such as a new member is to
+// all others. More than 20 members say twenty a second together.
+func HelloGap(n int) time.Duration { return max(time.Second, time.Duration(n)*time.Second/20) }
+
+// SteadyAfter is how long a process must have been present and healthy before a leader hands roles
+// over to it.
+const SteadyAfter = 3 * HelloEvery

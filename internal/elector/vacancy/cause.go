@@ -1,0 +1,10 @@
+package vacancy
+
+// Cause is how this process got a role.
+type Cause int
+
+const (
+	Claimed     Cause = iota // it was vacant, or its holder left
+	Rebalanced               // its holder handed it over for balance
+	Transferred              // its holder handed it over by a Transfer: it stays
+)

@@ -1,0 +1,42 @@
+package vacancy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/stretchr/testify/require"
+)
+
+// The first claims of a process wait for others that start with it: a while longer for each
+// that comes meanwhile, but not for ever.
+func TestClaimsWaitForOthersThatStart(t *testing.T) {
+	const T = 20 * time.Second // StartupWait is longer than startupWaitMax
+	at := func(d time.Duration) clock.Instant { return clock.Alike(time.Hour + d) }
+	for _, c := range []struct {
+		name  string
+		at    []time.Duration // when newcomers come
+		until time.Duration
+	}{
+		{"one newcomer", []time.Duration{0}, StartupWaitMax},
+		{"another one meanwhile", []time.Duration{0, 60 * time.Millisecond}, 60*time.Millisecond + StartupWaitMax},
+		{"the fourth is not waited for", []time.Duration{0, 10 * time.Millisecond, 20 * time.Millisecond, 30 * time.Millisecond}, 20*time.Millisecond + StartupWaitMax},
+		{"one that comes when the wait is over", []time.Duration{0, 150 * time.Millisecond}, StartupWaitMax},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := NewStartup(T)
+			for _, d := range c.at {
+				x.Newcomer(at(d))
+			}
+			require.True(t, x.waiting)
+			require.Equal(t, at(c.until).Mono, x.End(2, false))
+			require.Zero(t, x.End(1, false), "one role cannot be assigned")
+			require.Zero(t, x.End(2, true), "the nominator assigns them")
+			x.Given(at(5 * time.Millisecond))
+			require.Equal(t, at(5*time.Millisecond).Mono, x.End(2, false), "a holder that hands something over knows who is there")
+		})
+	}
+	x := NewStartup(time.Second)
+	x.Newcomer(at(0))
+	require.Equal(t, at(clock.StartupWait(time.Second)).Mono, x.End(2, false), "with a short T the wait is short")
+}

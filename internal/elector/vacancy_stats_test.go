@@ -1,0 +1,289 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/stretchr/testify/require"
+)
+
+// outages is three members and an observer, and what each had counted when a test began.
+type outages struct {
+	t       *testing.T
+	w       *world
+	o       *actor
+	members []*actor
+	before  map[*actor]Stats
+}
+
+func newOutages(t *testing.T, roles int) *outages { return newOutagesFor(t, roles, 0.0005) }
+
+// newOutagesFor is newOutages with an observer whose clock may be off by rho.
+func newOutagesFor(t *testing.T, roles int, rho float64) *outages {
+	w := newWorld(1)
+	u := &outages{t: t, w: w, o: w.start("o", roles, func(s *Settings) { s.Observer, s.Rho = true, rho })}
+	for _, name := range []string{"a", "b", "c"} {
+		u.members = append(u.members, w.start(name, roles, stays))
+	}
+	w.pass(20 * time.Second)
+	u.mark()
+	return u
+}
+
+func (u *outages) all() []*actor { return append([]*actor{u.o}, u.members...) }
+
+func (u *outages) mark() {
+	u.before = map[*actor]Stats{}
+	for _, a := range u.all() {
+		u.before[a] = a.Stats(u.w.instant())
+	}
+}
+
+// leader returns the member that leads role 0.
+func (u *outages) leader() *actor {
+	for _, a := range u.members {
+		if leads := a.leads(1); !a.dead && len(leads) > 0 {
+			return a
+		}
+	}
+	u.t.Fatal("nobody leads")
+	return nil
+}
+
+// evidence returns when a process read the newest evidence of the holder of role 0.
+func (u *outages) evidence(by *actor) time.Duration {
+	g, held := by.Holder(0, u.w.instant())
+	require.True(u.t, held)
+	return time.Duration(g.Heard.Mono)
+}
+
+// until lets time pass until a condition holds, and returns when it did.
+func (u *outages) until(holds func() bool) time.Duration {
+	for range 60_000 {
+		if holds() {
+			return time.Duration(u.w.instant().Mono)
+		}
+		u.w.pass(time.Millisecond)
+	}
+	u.t.Fatal("it never happens")
+	return 0
+}
+
+// counted returns how many seconds without a leader, and how many vacancies of which length, a
+// process has counted since the mark.
+func (u *outages) counted(a *actor) (leaderless float64, vacancies uint64, sum float64) {
+	s := a.Stats(u.w.instant())
+	b := u.before[a]
+	require.InDelta(u.t, s.Leaderless-b.Leaderless, s.Vacancies.Sum-b.Vacancies.Sum, 1e-6, "%s: nothing is vacant now, so both have all", a.set.Name)
+	return s.Leaderless - b.Leaderless, s.Vacancies.Count - b.Vacancies.Count, s.Vacancies.Sum - b.Vacancies.Sum
+}
+
+// A crashed leader's role is without a leader from the last record of that leader to the successor's
+// Claim: each process that is left counts that, the successor too.
+func TestACrashCountsFromTheLastEvidence(t *testing.T) {
+	u := newOutages(t, 1)
+	u.w.pass(300 * time.Millisecond)
+	was := u.leader()
+	last := u.evidence(u.o)
+	was.dead = true
+	u.w.pass(1900 * time.Millisecond)
+	for _, a := range u.all() {
+		if a != was {
+			leaderless, vacancies, _ := u.counted(a)
+			require.Zero(t, leaderless+float64(vacancies), "it may still be heard")
+			require.InDelta(t, time.Duration(u.w.instant().Mono)-last, a.Stats(u.w.instant()).Silence, float64(5*time.Millisecond), "but two beats are missing")
+		}
+	}
+	won := u.until(func() bool { _, held := u.o.Holder(0, u.w.instant()); return held && u.evidence(u.o) > last })
+	u.w.pass(10 * time.Millisecond)
+	require.InDelta(t, 5.0, (won - last).Seconds(), 0.2, "a lease")
+	for _, a := range u.all() {
+		if a != was {
+			leaderless, vacancies, _ := u.counted(a)
+			require.InDelta(t, (won - last).Seconds(), leaderless, 0.005, a.set.Name)
+			require.EqualValues(t, 1, vacancies)
+			require.Zero(t, a.Stats(u.w.instant()).Silence)
+		}
+	}
+}
+
+// Each role counts.
+func TestACrashCountsForEachRole(t *testing.T) {
+	u := newOutages(t, 30)
+	was := u.leader()
+	roles := len(was.leads(30))
+	require.GreaterOrEqual(t, roles, 5)
+	last := u.evidence(u.o)
+	was.dead = true
+	u.until(func() bool { return u.o.Stats(u.w.instant()).Vacant > 0 })
+	won := u.until(func() bool { return u.o.Stats(u.w.instant()).Held == 30 })
+	for _, a := range u.all() {
+		if a != was {
+			leaderless, vacancies, _ := u.counted(a)
+			require.EqualValues(t, roles, vacancies)
+			require.InDelta(t, (won-last).Seconds()*float64(roles), leaderless, 0.06*float64(roles), a.set.Name)
+		}
+	}
+}
+
+// A process counts the whole time, too, if another one finds the leader silent first and has claimed
+// by then.
+func TestACrashCountsAtAProcessThatNoticesLast(t *testing.T) {
+	u := newOutagesFor(t, 1, 0.05)
+	was := u.leader()
+	last := u.evidence(u.o)
+	was.dead = true
+	won := u.until(func() bool { _, held := u.o.Holder(0, u.w.instant()); return held && u.evidence(u.o) > last })
+	leaderless, vacancies, _ := u.counted(u.o)
+	require.EqualValues(t, 1, vacancies)
+	require.InDelta(t, (won - last).Seconds(), leaderless, 0.005)
+}
+
+// A hand-over counts from the Release to the Claim, a few milliseconds.
+func TestAHandoverCountsFromTheRelease(t *testing.T) {
+	u := newOutages(t, 1)
+	was := u.leader()
+	d := was.desired
+	d.Closing = true
+	was.want(d)
+	u.until(func() bool { return was.dead })
+	u.w.pass(time.Second)
+	for _, a := range u.all() {
+		if a != was {
+			leaderless, vacancies, _ := u.counted(a)
+			require.EqualValues(t, 1, vacancies)
+			require.InDelta(t, 0.002, leaderless, 0.0021, a.set.Name)
+		}
+	}
+}
+
+// While the log takes nothing, a leader leads on for its lease, and nobody can know more. The time
+// after that counts once records show that nobody else has claimed meanwhile.
+func TestAnOutageOfTheBrokerCountsFromTheEndOfTheLease(t *testing.T) {
+	for _, d := range []time.Duration{3 * time.Second, 8 * time.Second, 30 * time.Second, 5 * time.Minute} {
+		t.Run(d.String(), func(t *testing.T) {
+			u := newOutages(t, 1)
+			was := u.leader()
+			var over time.Duration
+			for _, a := range u.members {
+				over = max(over, u.evidence(a)+5*time.Second)
+			}
+			for end := u.w.now + d; u.w.now < end; u.w.pass(10 * time.Millisecond) {
+				u.w.lag = end - u.w.now // what is appended is in the log when the broker is back
+			}
+			for _, a := range u.members {
+				if s := a.Stats(u.w.instant()); d > 6*time.Second {
+					require.Zero(t, s.Silence, "it does not know of anything")
+					require.InDelta(t, d, s.CutOff, float64(time.Second), a.set.Name)
+				}
+			}
+			u.w.lag = 0
+			won := u.until(func() bool {
+				return len(u.o.Standings(u.w.instant())) > 0 && u.o.Stats(u.w.instant()).Held == 1 && u.evidence(u.o) > over-5*time.Second
+			})
+			u.w.pass(100 * time.Millisecond)
+			want := max(0, won-over).Seconds()
+			if d < 4*time.Second {
+				require.Equal(t, was, u.leader())
+				want = 0
+			}
+			for _, a := range u.members {
+				leaderless, _, _ := u.counted(a)
+				require.Zero(t, a.Stats(u.w.instant()).CutOff)
+				require.LessOrEqual(t, leaderless, want+0.3, a.set.Name)
+				require.GreaterOrEqual(t, leaderless, want-5, "a record that it sent within T before the end shows the rest")
+			}
+		})
+	}
+}
+
+// A process that was suspended, or cut off, does not know what it has not read: it counts nothing of
+// that, and says for how long it has read nothing.
+func TestTimeInWhichNothingWasReadDoesNotCount(t *testing.T) {
+	for _, d := range []time.Duration{4 * time.Second, 20 * time.Second, 3 * time.Minute} {
+		for _, crash := range []bool{false, true} {
+			u := newOutages(t, 1)
+			was := u.leader()
+			follower := u.members[0]
+			if follower == was {
+				follower = u.members[1]
+			}
+			from := len(u.w.logs[0])
+			follower.deaf = true
+			u.w.pass(time.Second)
+			was.dead = crash
+			u.w.pass(d)
+			if d > 10*time.Second {
+				require.InDelta(t, d+time.Second, follower.Stats(u.w.instant()).CutOff, float64(5*time.Second))
+			}
+			follower.deaf = false
+			for o := from; o < len(u.w.logs[0]); o++ {
+				follower.read(0, int64(o))
+			}
+			u.w.pass(10 * time.Second)
+			leaderless, _, _ := u.counted(follower)
+			if crash {
+				others, _, _ := u.counted(u.o)
+				require.InDelta(t, 5, others, 0.2)
+				require.LessOrEqual(t, leaderless, others+0.01, "%v", d)
+			} else {
+				require.Zero(t, leaderless, "%v", d)
+			}
+		}
+	}
+}
+
+// A holder whose silence this process only imagined, since it was asleep, is no outage.
+func TestASleeperCountsNoOutage(t *testing.T) {
+	u := newOutages(t, 1)
+	was := u.leader()
+	follower := u.members[0]
+	if follower == was {
+		follower = u.members[1]
+	}
+	for range 3 {
+		from := len(u.w.logs[0])
+		follower.deaf, follower.tick = true, follower.tick+1 // it does nothing at all
+		u.w.pass(7 * time.Second)
+		follower.deaf = false
+		follower.do(follower.Tick) // it wakes up, and has read nothing yet
+		u.w.pass(time.Millisecond)
+		for o := from; o < len(u.w.logs[0]); o++ {
+			follower.read(0, int64(o))
+		}
+		u.w.pass(5 * time.Second)
+	}
+	leaderless, _, _ := u.counted(follower)
+	require.Less(t, leaderless, 0.01, "it read on a millisecond after it woke up")
+}
+
+// A gap hides time, and an own record that is read back shows part of it.
+func TestGaps(t *testing.T) {
+	for name, c := range map[string]struct {
+		past             []gap
+		proved           time.Duration
+		silence, vacancy time.Duration // from 10 to 20
+	}{
+		"none":                             {nil, 0, 10, 10},
+		"before":                           {[]gap{{from: 1, known: 1, to: 9}}, 0, 10, 10},
+		"within":                           {[]gap{{from: 12, known: 12, to: 15}}, 0, 7, 7},
+		"over the beginning":               {[]gap{{from: 5, known: 5, to: 15}}, 0, 5, 5},
+		"of a log that stood still":        {[]gap{{from: 12, known: 12, to: 15}}, 14, 7, 9},
+		"of a log that stood still, ended": {[]gap{{from: 12, known: 12, to: 15}}, 16, 7, 10},
+		"asleep":                           {[]gap{{from: 12, known: 12, to: 15, asleep: true}}, 14, 7, 7},
+		"asleep, and nothing was missed":   {[]gap{{from: 12, known: 12, to: 15, asleep: true}}, 15, 10, 10},
+		"all of it":                        {[]gap{{from: 12, known: 12, to: 15}, {from: 8, known: 8, to: 12}, {from: 15, known: 15, to: 30}}, 0, 0, 0},
+	} {
+		g := gaps{past: c.past}
+		g.proved(clock.Raw(c.proved))
+		require.Equal(t, [2]time.Duration{c.silence, c.vacancy}, [2]time.Duration{g.silence(10, 20), g.vacancy(10, 20)}, name)
+	}
+	var g gaps
+	for i := range 100 {
+		g.add(gap{from: clock.Raw(10 * i), known: clock.Raw(10*i + 1), to: clock.Raw(10*i + 2)})
+	}
+	require.Len(t, g.past, maxGaps)
+	require.EqualValues(t, (maxGaps-1)*8, g.silence(g.past[0].to, 992), "the newest are kept")
+	require.Zero(t, g.silence(1, g.past[0].to), "the others count as one")
+}
