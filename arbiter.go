@@ -59,7 +59,7 @@ func (s *settings) newNonExclusive(w *kafkalog.Clients, clocks clock.Clock, app 
 		return core{}, err
 	}
 	terms := s.newTerms(clocks.Glance)
-	a := nonexclusive.New(&nonexclusive.Settings{Topic: s.topic, T: s.timeout, Broadcast: s.broadcast, HandoverOverlap: s.handoverOverlap,
+	a := nonexclusive.New(&nonexclusive.Settings{Topic: s.topic, T: s.HeartbeatTimeout, Broadcast: s.broadcast, HandoverOverlap: s.handoverOverlap,
 		StarvedAfter: s.starvedAfter, StarvedPause: s.starvedPause, GoneAfter: s.goneAfter, Alive: app.alive, Deaf: app.deaf, Now: clocks.Glance, Logger: s.logger},
 		nonexclusive.Clients{Topic: topic, Producer: producer, Member: member}, terms)
 	return core{arbiter: a, terms: terms, stats: func() Stats { return nonExclusiveStats(a.Stats()) }}, nil
@@ -69,30 +69,30 @@ func (s *settings) newNonExclusive(w *kafkalog.Clients, clocks clock.Clock, app 
 func (s *settings) elector(app application) *elector.Settings {
 	set := &elector.Settings{
 		Process:    s.instance,
-		Name:       s.name,
-		Group:      s.group,
-		T:          s.timeout,
-		Rho:        s.drift,
-		Every:      s.every,
-		Drain:      s.drain,
+		Name:       s.Name,
+		Group:      s.LeaderGroupID,
+		T:          s.HeartbeatTimeout,
+		Rho:        s.MaxClockDrift,
+		Every:      s.HeartbeatInterval,
+		Drain:      s.DrainTimeout,
 		AnswerWait: s.successorWait,
 		RejoinWait: s.helloPause,
 		Absence:    s.starvedPause,
-		Nominated:  s.nomination == NominationAssigned,
-		Observer:   s.observer,
+		Nominated:  s.Nomination == NominationAssigned,
+		Observer:   s.Observer,
 		Majority:   s.small,
-		TokenBase:  s.tokenBase,
-		Priority:   s.priority,
-		Rebalance:  s.rebalance,
-		Requests:   s.requests != nil,
+		TokenBase:  s.TokenBase,
+		Priority:   s.Priority,
+		Rebalance:  !s.DisableRebalance,
+		Requests:   s.Requests != nil,
 		Random:     s.random,
 	}
 	if app != nil {
 		set.Alive, set.Deaf = app.alive, app.deaf
 	}
-	if s.preference != nil {
+	if s.Preference != nil {
 		set.Preference = func(m elector.Member, role int) int {
-			return s.preference(Member{Name: m.Name, ID: m.Process, Priority: m.Priority}, role)
+			return s.Preference(Member{Name: m.Name, ID: m.Process, Priority: m.Priority}, role)
 		}
 	}
 	return set
@@ -105,7 +105,7 @@ type units struct {
 	perRole    bool // a unit is a role
 }
 
-func (n *Neli) units() units { return units{n.core.terms.Partitions(), n.set.mode == Exclusive} }
+func (n *Neli) units() units { return units{n.core.terms.Partitions(), n.set.Mode == Exclusive} }
 
 // of returns the unit of a role.
 func (u units) of(role int) int {

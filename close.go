@@ -56,10 +56,10 @@ func (n *Neli) Close() error {
 	})
 	defer n.stop()
 	wait := n.set.successorWait
-	if n.set.mode == NonExclusive { // only there a leaving process leads on for the overlap
+	if n.set.Mode == NonExclusive { // only there a leaving process leads on for the overlap
 		wait = max(wait, n.set.handoverOverlap)
 	}
-	bound := n.set.drain + wait + closeTail + closeClients
+	bound := n.set.DrainTimeout + wait + closeTail + closeClients
 	began, timer := time.Now(), time.NewTimer(bound)
 	defer timer.Stop()
 	select {

@@ -24,25 +24,25 @@ func TestConfigDefaults(t *testing.T) {
 	s, err := Config{}.resolve()
 	require.NoError(t, err)
 	binary := filepath.Base(os.Args[0])
-	require.Equal(t, binary, s.group)
+	require.Equal(t, binary, s.LeaderGroupID)
 	require.Equal(t, binary+".neli", s.topic)
-	require.Regexp(t, `^.+_[0-9]+_[0-9]{10}$`, s.name)
+	require.Regexp(t, `^.+_[0-9]+_[0-9]{10}$`, s.Name)
 	require.NotEmpty(t, s.instance)
-	require.True(t, s.createTopic)
-	require.Equal(t, Exclusive, s.mode)
-	require.Equal(t, NominationOpen, s.nomination)
-	require.True(t, s.rebalance)
-	require.Zero(t, s.priority)
-	require.Nil(t, s.preference)
-	require.Nil(t, s.healthy)
-	require.Equal(t, 1, s.roles)
-	require.Equal(t, 1, s.partitions)
-	require.Equal(t, 5*time.Second, s.timeout)
-	require.Equal(t, time.Second, s.every)
-	require.Equal(t, 30*time.Second, s.maxPulse)
-	require.Equal(t, 10*time.Second, s.drain)
+	require.False(t, s.DisableTopicCreation)
+	require.Equal(t, Exclusive, s.Mode)
+	require.Equal(t, NominationOpen, s.Nomination)
+	require.False(t, s.DisableRebalance)
+	require.Zero(t, s.Priority)
+	require.Nil(t, s.Preference)
+	require.Nil(t, s.Healthy)
+	require.Equal(t, 1, s.Roles)
+	require.Equal(t, 1, s.Partitions)
+	require.Equal(t, 5*time.Second, s.HeartbeatTimeout)
+	require.Equal(t, time.Second, s.HeartbeatInterval)
+	require.Equal(t, 30*time.Second, s.MaxPulseInterval)
+	require.Equal(t, 10*time.Second, s.DrainTimeout)
 	require.Equal(t, time.Second, s.successorWait)
-	require.Equal(t, 0.0005, s.drift)
+	require.Equal(t, 0.0005, s.MaxClockDrift)
 	require.Empty(t, s.kafka)
 	require.Equal(t, slog.DiscardHandler, s.logger.Handler())
 
@@ -65,7 +65,7 @@ func TestConfigShowsTheSentinelOfTheEnvironment(t *testing.T) {
 	} {
 		s, err := c.cfg.resolve()
 		require.NoError(t, err)
-		require.Equal(t, c.want, s.config.Sentinel, "%+v", c.cfg)
+		require.Equal(t, c.want, s.Config.Sentinel, "%+v", c.cfg)
 	}
 }
 
@@ -98,8 +98,8 @@ func TestConfigDerived(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := c.cfg.resolve()
 			require.NoError(t, err)
-			require.Equal(t, c.timeout, s.timeout, "T")
-			require.Equal(t, c.every, s.every, "heartbeat interval")
+			require.Equal(t, c.timeout, s.HeartbeatTimeout, "T")
+			require.Equal(t, c.every, s.HeartbeatInterval, "heartbeat interval")
 			require.Equal(t, c.broadcast, s.broadcast, "B")
 			require.Equal(t, c.successorWait, s.successorWait, "wait for a successor")
 			require.Equal(t, c.overlap, s.handoverOverlap, "overlap")
@@ -373,31 +373,31 @@ func FuzzConfig(f *testing.F) {
 
 func checkSettings(t *testing.T, s *settings) {
 	t.Helper()
-	require.NotEmpty(t, s.group)
+	require.NotEmpty(t, s.LeaderGroupID)
 	require.Regexp(t, topicName, s.topic)
-	require.NotEmpty(t, s.name)
+	require.NotEmpty(t, s.Name)
 	require.NotNil(t, s.logger)
-	require.True(t, 1 <= s.roles && s.roles <= maxRoles)
-	require.True(t, 1 <= s.partitions && s.partitions <= maxPartitions)
-	require.True(t, s.timeout >= minTimeout && s.timeout <= maxDuration, "T %v", s.timeout)
-	require.True(t, s.every >= time.Millisecond && s.every <= s.timeout, "heartbeat interval %v, T %v", s.every, s.timeout)
-	require.GreaterOrEqual(t, s.broadcast, s.every)
-	require.True(t, 0 < s.maxPulse && s.maxPulse <= maxDuration)
-	require.True(t, 0 < s.drain && s.drain <= maxDuration)
-	require.True(t, 0 <= s.drift && s.drift <= maxDrift)
-	if s.mode == Exclusive && s.nomination == NominationOpen {
-		require.Equal(t, max(time.Second, s.every), s.successorWait)
+	require.True(t, 1 <= s.Roles && s.Roles <= maxRoles)
+	require.True(t, 1 <= s.Partitions && s.Partitions <= maxPartitions)
+	require.True(t, s.HeartbeatTimeout >= minTimeout && s.HeartbeatTimeout <= maxDuration, "T %v", s.HeartbeatTimeout)
+	require.True(t, s.HeartbeatInterval >= time.Millisecond && s.HeartbeatInterval <= s.HeartbeatTimeout, "heartbeat interval %v, T %v", s.HeartbeatInterval, s.HeartbeatTimeout)
+	require.GreaterOrEqual(t, s.broadcast, s.HeartbeatInterval)
+	require.True(t, 0 < s.MaxPulseInterval && s.MaxPulseInterval <= maxDuration)
+	require.True(t, 0 < s.DrainTimeout && s.DrainTimeout <= maxDuration)
+	require.True(t, 0 <= s.MaxClockDrift && s.MaxClockDrift <= maxDrift)
+	if s.Mode == Exclusive && s.Nomination == NominationOpen {
+		require.Equal(t, max(time.Second, s.HeartbeatInterval), s.successorWait)
 	} else {
 		require.Greater(t, s.successorWait, 3*time.Second)
 	}
-	require.True(t, 0 < s.handoverOverlap && s.handoverOverlap <= s.timeout)
-	require.Greater(t, s.silence(), s.timeout)
-	if s.mode == Exclusive {
-		require.LessOrEqual(t, s.timeout, time.Minute)
-		require.LessOrEqual(t, float64(s.every), 0.225*float64(s.timeout))
-		require.GreaterOrEqual(t, s.every, s.timeout/1000)
+	require.True(t, 0 < s.handoverOverlap && s.handoverOverlap <= s.HeartbeatTimeout)
+	require.Greater(t, s.silence(), s.HeartbeatTimeout)
+	if s.Mode == Exclusive {
+		require.LessOrEqual(t, s.HeartbeatTimeout, time.Minute)
+		require.LessOrEqual(t, float64(s.HeartbeatInterval), 0.225*float64(s.HeartbeatTimeout))
+		require.GreaterOrEqual(t, s.HeartbeatInterval, s.HeartbeatTimeout/1000)
 	} else {
-		require.Greater(t, s.timeout, sessionTimeout(s.kafka)+2*s.broadcast)
+		require.Greater(t, s.HeartbeatTimeout, sessionTimeout(s.kafka)+2*s.broadcast)
 	}
 	comesBack(t, s)
 	for name := range s.kafka {
@@ -412,9 +412,9 @@ func checkSettings(t *testing.T, s *settings) {
 // process that does not recognise its own claim never leads.
 func comesBack(t *testing.T, s *settings) {
 	t.Helper()
-	claim := &lease.Record{Kind: lease.Claim, Session: lease.Session{Process: newID(), N: 1}, Name: s.name, Read: -1, Seq: 1,
-		T: s.timeout, Longest: lease.Unsaid, Fresh: true, Roles: []int32{0}}
-	codec := lease.Codec{Group: s.group, Log: "id"}
+	claim := &lease.Record{Kind: lease.Claim, Session: lease.Session{Process: newID(), N: 1}, Name: s.Name, Read: -1, Seq: 1,
+		T: s.HeartbeatTimeout, Longest: lease.Unsaid, Fresh: true, Roles: []int32{0}}
+	codec := lease.Codec{Group: s.LeaderGroupID, Log: "id"}
 	got, err := codec.Decode(codec.Encode(claim))
 	require.NoError(t, err)
 	require.Equal(t, claim, got)
@@ -456,7 +456,7 @@ func TestDefaultGroupOfACommonBinary(t *testing.T) {
 		require.ErrorContains(t, err, "set LeaderGroupID", c.binary)
 		s, err := Config{LeaderGroupID: "main"}.resolve()
 		require.NoError(t, err, "who says so means it")
-		require.Equal(t, "main", s.group)
+		require.Equal(t, "main", s.LeaderGroupID)
 	}
 }
 

@@ -72,8 +72,8 @@ func TestAliveInTheBarrier(t *testing.T) {
 		t.Run(e.kind(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, _ := onRoles(t, 1, 1)
-				require.Equal(t, 30*time.Second, n.set.maxPulse)
-				n.set.timeout = 5 * time.Second
+				require.Equal(t, 30*time.Second, n.set.MaxPulseInterval)
+				n.set.HeartbeatTimeout = 5 * time.Second
 				hang, returned := make(chan struct{}), make(chan struct{})
 				n.barrier = func(Event) { <-hang }
 				n.heard()
@@ -115,7 +115,7 @@ func TestSetRolesLimits(t *testing.T) {
 func TestPulseBesideTheBarrierOfARevocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := onRoles(t, 1, 1)
-		n.set.drain = 2 * time.Minute
+		n.set.DrainTimeout = 2 * time.Minute
 		hang, returned := make(chan struct{}), make(chan struct{})
 		n.barrier = func(Event) { <-hang }
 		n.driver <- struct{}{}

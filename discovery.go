@@ -104,7 +104,7 @@ func (n *Neli) Holder(role int) (h Holder, ok bool) {
 }
 
 func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
-	h := Holder{Name: g.Name, Member: g.Session.Process, Token: n.set.tokenBase + g.Token, Since: g.Since.Time(),
+	h := Holder{Name: g.Name, Member: g.Session.Process, Token: n.set.TokenBase + g.Token, Since: g.Since.Time(),
 		Age: now.Age(g.Heard)}
 	if n.set.small && g.Token == 0 {
 		h.Token = 0

@@ -30,7 +30,7 @@ func NewOn(m Machine, cfg Config, barrier Barrier) (*Neli, error) {
 	set.random, set.instance = m.Random, m.NewID()
 	set.spread = 0
 	n := newNeli(set, m.Clock.Glance, barrier)
-	if n.core, err = newCore(cfg.Provider, set, m.Clock, n); err != nil {
+	if n.core, err = newCore(set, m.Clock, n); err != nil {
 		return nil, err
 	}
 	n.start()

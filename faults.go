@@ -50,7 +50,8 @@ func (f *faults) err() error {
 // reported once, and not at all if it already has a fault. Call properties when Config.LoginToken's call
 // has ended: no check needs a token. Small logs have no properties; for them it adds the faults of
 // their own configuration.
-func (f *faults) properties(p kafka.Provider, s *settings) {
+func (f *faults) properties(s *settings) {
+	p := s.Provider
 	if _, small := p.(kafka.SmallLogs); small {
 		if c, can := p.(kafka.Checker); can {
 			if err := c.Check(); err != nil {
@@ -73,10 +74,10 @@ func (f *faults) properties(p kafka.Provider, s *settings) {
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	f.refused(s, closing(p.Producer(s.producerProperties(), quiet)))
-	if s.mode != NonExclusive {
+	if s.Mode != NonExclusive {
 		f.refused(s, closing(p.LogReader(s.readerProperties(), quiet)))
 	}
-	if s.mode == NonExclusive || s.nomination == NominationAssigned && !s.observer {
+	if s.Mode == NonExclusive || s.Nomination == NominationAssigned && !s.Observer {
 		f.refused(s, closing(p.GroupConsumer(s.groupProperties(), quiet)))
 	}
 }

@@ -30,7 +30,7 @@ type healthWatch struct {
 // watchHealth starts the calls of Config.Healthy, if that is set. A process counts as unhealthy
 // until the first call has returned nil.
 func (n *Neli) watchHealth() healthWatch {
-	if n.set.healthy == nil || n.set.observer {
+	if n.set.Healthy == nil || n.set.Observer {
 		return healthWatch{func() {}}
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -65,7 +65,7 @@ func (n *Neli) checkHealth(judge func(error)) {
 	call.Go(func() {
 		err := errHealthGoexit // if Healthy ends its goroutine, as t.FailNow does: without an answer no check would follow
 		defer func() { answer <- err }()
-		err = n.set.healthy()
+		err = n.set.Healthy()
 	})
 	defer call.Wait()
 	limit := time.NewTimer(healthLimit)

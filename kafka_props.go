@@ -34,7 +34,7 @@ var tuned = map[string]string{
 
 // timeouts returns the clients' timeouts.
 func (s *settings) timeouts() map[string]string {
-	limits := s.pace.Timeouts(s.timeout)
+	limits := s.pace.Timeouts(s.HeartbeatTimeout)
 	return map[string]string{
 		"socket.timeout.ms":                  strconv.FormatInt(limits.Request.Milliseconds(), 10),
 		"socket.connection.setup.timeout.ms": strconv.FormatInt(limits.Connection.Milliseconds(), 10),
@@ -83,14 +83,14 @@ const longPoll = time.Second
 // Provider's options may do so instead.
 func (s *settings) brokers() string {
 	named := or(s.kafka["bootstrap.servers"], s.kafka["metadata.broker.list"])
-	if s.provided {
+	if s.Provider != nil {
 		return named
 	}
 	return or(named, tuned["bootstrap.servers"])
 }
 
 func (s *settings) fetchWait() string {
-	room := millis(s.kafka["socket.timeout.ms"], s.pace.Timeouts(s.timeout).Request) - time.Second
+	room := millis(s.kafka["socket.timeout.ms"], s.pace.Timeouts(s.HeartbeatTimeout).Request) - time.Second
 	return strconv.FormatInt(max(0, min(longPoll, room)).Milliseconds(), 10)
 }
 
@@ -208,12 +208,12 @@ const leastBatch = 61
 // checkDelays checks the properties that delay every record on its way to the log or back. A
 // process claims nothing if its own records take T/4 or longer to come back.
 func (s *settings) checkDelays(f *faults) {
-	limit := clock.Stalled(s.timeout)
+	limit := clock.Stalled(s.HeartbeatTimeout)
 	why := "a process whose own records take that long to come back claims nothing"
-	if s.mode == NonExclusive {
+	if s.Mode == NonExclusive {
 		why = "less of HeartbeatTimeout would be left for a stall of the log"
 	}
-	rule := fmt.Sprintf("must be below %d, a quarter of HeartbeatTimeout (%v): %s", max(1, limit.Milliseconds()), s.timeout, why)
+	rule := fmt.Sprintf("must be below %d, a quarter of HeartbeatTimeout (%v): %s", max(1, limit.Milliseconds()), s.HeartbeatTimeout, why)
 	late := func(name, otherwise string) bool {
 		ms, err := strconv.ParseFloat(or(s.kafka[name], otherwise), 64)
 		return err == nil && ms >= float64(limit)/float64(time.Millisecond)
@@ -328,7 +328,7 @@ func (s *settings) properties(drop [][]string, defaults, fixed map[string]string
 			delete(out, name) // the library's default must not compete with the user's value
 		}
 	}
-	out["client.id"] = or(s.kafka["client.id"], s.name)
+	out["client.id"] = or(s.kafka["client.id"], s.Name)
 	for _, names := range drop {
 		for _, name := range names {
 			delete(out, name)
@@ -339,24 +339,24 @@ func (s *settings) properties(drop [][]string, defaults, fixed map[string]string
 
 func (s *settings) producerProperties() map[string]string {
 	drop := [][]string{groupOnly, readOnly}
-	if s.observer {
+	if s.Observer {
 		// An observer has a producer only for its connections. An idempotent producer would
 		// ask for a producer id at once, which needs the right to write.
 		drop = append(drop, []string{"enable.idempotence", "enable.gapless.guarantee"})
 	}
-	timeout := s.timeout
+	timeout := s.HeartbeatTimeout
 	// When a producer asks about a deleted topic, the broker must not create one with its defaults.
 	fixed := map[string]string{"acks": "all", "allow.auto.create.topics": "false", "message.max.bytes": s.largestBatch()}
 	if s.logs > 0 {
 		// Records queued for a broker that is down should not arrive when it returns: late
 		// records are harmless, but cost waits. librdkafka's resolution is a second.
-		timeout = s.timeout / 4
+		timeout = s.HeartbeatTimeout / 4
 		fixed["enable.idempotence"] = "false"
 		drop = append(drop, []string{"enable.gapless.guarantee"})
 	}
 	fixed["message.timeout.ms"] = strconv.FormatInt(max(timeout, time.Second).Milliseconds(), 10)
 	return s.properties(drop, map[string]string{
-		"request.timeout.ms": strconv.FormatInt((s.pace.Timeouts(s.timeout).Request * 3 / 4).Milliseconds(), 10), // before the socket's timeout
+		"request.timeout.ms": strconv.FormatInt((s.pace.Timeouts(s.HeartbeatTimeout).Request * 3 / 4).Milliseconds(), 10), // before the socket's timeout
 		"linger.ms":          "0",
 		"topic.metadata.refresh.fast.interval.ms": "50",
 	}, fixed)
@@ -376,7 +376,7 @@ func following(reset string) map[string]string {
 
 func (s *settings) readerProperties() map[string]string {
 	fixed := following("error")
-	fixed["group.id"] = s.group // librdkafka requires one; the reader does not join it
+	fixed["group.id"] = s.LeaderGroupID // librdkafka requires one; the reader does not join it
 	defaults := maps.Clone(readerDefaults)
 	defaults["fetch.wait.max.ms"] = s.fetchWait()
 	maps.Copy(defaults, s.sizes())
@@ -405,11 +405,11 @@ func (s *settings) groupProperties() map[string]string {
 		// rare for a short session. Statistics wake it more often.
 		defaults["statistics.interval.ms"] = strconv.FormatInt(max(every, 10*time.Millisecond).Milliseconds(), 10)
 	}
-	if s.mode == NonExclusive && !newGroups(s.kafka) && sessionTimeout(s.kafka) < shortestForTwoRounds {
+	if s.Mode == NonExclusive && !newGroups(s.kafka) && sessionTimeout(s.kafka) < shortestForTwoRounds {
 		defaults["partition.assignment.strategy"] = "range"
 	}
 	maps.Copy(defaults, s.sizes())
 	fixed := following("latest")
-	fixed["group.id"] = s.group
+	fixed["group.id"] = s.LeaderGroupID
 	return s.properties([][]string{writeOnly}, defaults, fixed)
 }

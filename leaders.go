@@ -72,7 +72,7 @@ func (n *Neli) nameLeaders(roles int, told map[int]string) (said bool) {
 		said = true
 		args := []any{"role", role, "leader", shown(g.Name, g.Session.Process)}
 		if !n.set.small {
-			args = append(args, "token", n.set.tokenBase+g.Token)
+			args = append(args, "token", n.set.TokenBase+g.Token)
 		}
 		n.set.logger.Info("another process leads", args...)
 	}

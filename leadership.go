@@ -56,7 +56,7 @@ func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) er
 	if ctx == nil {
 		return errors.New("neli: Lead: ctx is nil")
 	}
-	if n.set.observer {
+	if n.set.Observer {
 		return ErrObserver
 	}
 	if !n.takeTurn(calledAt("Lead"), nil, ctx.Done(), n.done) {

@@ -13,8 +13,8 @@ import (
 )
 
 // checkLogin prepares the log-in with Config.LoginToken.
-func (c Config) checkLogin(s *settings, f *faults) {
-	if c.LoginToken == nil || s.small && s.logs == 0 {
+func (s *settings) checkLogin(f *faults) {
+	if s.LoginToken == nil || s.small && s.logs == 0 {
 		return
 	}
 	protocol := s.kafka["security.protocol"]
@@ -30,8 +30,9 @@ func (c Config) checkLogin(s *settings, f *faults) {
 		f.check(!strings.HasPrefix(name, "sasl.oauthbearer."), "KafkaConfig["+name+"]", redact.Properties(s.kafka)[name],
 			"has no effect with LoginToken: tokens are had by one or the other")
 	}
+	get := s.LoginToken
 	s.tokens = login.NewSource("Config.LoginToken", func(ctx context.Context) (kafka.Token, error) {
-		token, err := c.LoginToken(ctx)
+		token, err := get(ctx)
 		if errors.Is(err, ErrAccess) {
 			err = login.Refused(err)
 		}

@@ -81,7 +81,7 @@ func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	set, f := cfg.check()
 	if len(f.list) > 0 {
 		set.endTokensSoon()
-		f.properties(cfg.Provider, set)
+		f.properties(set)
 		return nil, set.secrets.Err(f.err())
 	}
 	if len(barrier) > 1 {
@@ -89,9 +89,9 @@ func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	}
 	n := newNeli(set, clock.Glance, barrier...)
 	var err error
-	if n.core, err = newCore(cfg.Provider, set, clock.System(), n); err != nil {
+	if n.core, err = newCore(set, clock.System(), n); err != nil {
 		set.endTokensSoon()
-		f.properties(cfg.Provider, set)
+		f.properties(set)
 		return nil, set.secrets.Err(or(f.err(), err))
 	}
 	n.start()
@@ -102,18 +102,18 @@ func newNeli(set *settings, now func() clock.Instant, barrier ...Barrier) *Neli 
 	n := &Neli{
 		set:     set,
 		now:     now,
-		most:    set.roles,
+		most:    set.Roles,
 		driver:  make(chan struct{}, 1),
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 		idle:    make(chan struct{}),
 	}
-	n.desired = elector.Desired{Roles: set.roles, Why: term.Resigned, Unhealthy: set.healthy != nil && !set.observer}
+	n.desired = elector.Desired{Roles: set.Roles, Why: term.Resigned, Unhealthy: set.Healthy != nil && !set.Observer}
 	if len(barrier) == 1 {
 		n.barrier = barrier[0]
 	}
 	n.barrierAt.Store(never64)
-	n.roles.Store(int64(set.roles))
+	n.roles.Store(int64(set.Roles))
 	n.began = now()
 	n.heard()
 	return n
@@ -251,7 +251,11 @@ func (n *Neli) State() State { return State(n.state.Load()) }
 
 // Config returns the configuration that New was given, with defaults in place of zero values, but
 // without KafkaConfig and LoginToken, which may hold secrets. Roles is R at the start.
-func (n *Neli) Config() Config { return n.set.config }
+func (n *Neli) Config() Config {
+	c := n.set.Config
+	c.KafkaConfig, c.LoginToken = nil, nil
+	return c
+}
 
 // Await blocks until this Neli has stopped. It returns nil after Close, or the error that ended
 // this Neli.

@@ -60,7 +60,7 @@ func (n *Neli) glance() bool {
 }
 
 func (n *Neli) pulse(timeout <-chan time.Time, stop <-chan struct{}) (bool, error) {
-	if n.set.observer {
+	if n.set.Observer {
 		return false, ErrObserver
 	}
 	if !n.takeTurn(pulsing, timeout, stop, nil) {
@@ -220,7 +220,7 @@ func (n *Neli) Background(task func()) (Pulser, error) {
 	if task == nil {
 		return nil, errors.New("neli: Background: task is nil")
 	}
-	if n.set.observer {
+	if n.set.Observer {
 		return nil, ErrObserver
 	}
 	if err := n.ended(); err != nil {
@@ -297,7 +297,7 @@ func (n *Neli) stepDown(task func()) {
 		switch {
 		case n.told == 0:
 			return
-		case task != nil && n.set.mode == NonExclusive && n.IsLeader():
+		case task != nil && n.set.Mode == NonExclusive && n.IsLeader():
 			n.heard()
 			n.task(task)
 		default:

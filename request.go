@@ -75,7 +75,7 @@ func (n *Neli) checkRequest(ctx context.Context, r Request) error {
 	if ctx == nil {
 		return errors.New("neli: Ask: ctx is nil")
 	}
-	if n.set.mode != Exclusive {
+	if n.set.Mode != Exclusive {
 		return errors.New("neli: Ask: needs Mode Exclusive")
 	}
 	var f faults
@@ -96,7 +96,7 @@ func (n *Neli) checkRequest(ctx context.Context, r Request) error {
 // serveRequests starts the goroutine that puts requests to Config.Requests, if that is set. stop
 // ends the goroutine and waits for it.
 func (n *Neli) serveRequests() (stop func()) {
-	if n.core.elector == nil || n.set.requests == nil || n.set.observer {
+	if n.core.elector == nil || n.set.Requests == nil || n.set.Observer {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -121,7 +121,7 @@ func (n *Neli) decide(r Request) error {
 	err := errRequestsGoexit
 	var call sync.WaitGroup
 	defer n.slow("Config.Requests has not returned: other requests wait", "role", r.Role)()
-	call.Go(func() { err = n.set.requests(r) })
+	call.Go(func() { err = n.set.Requests(r) })
 	call.Wait()
 	return err
 }

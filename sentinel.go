@@ -104,7 +104,7 @@ func (p *post) check() error {
 		_, err := path.Match(pattern, "")
 		f.check(err == nil, "allow", pattern, "must be a pattern as of path.Match")
 	}
-	f.properties(p.Provider, set)
+	f.properties(set)
 	return set.secrets.Err(f.err())
 }
 
@@ -143,7 +143,7 @@ func (p *post) open(at sentinel.Place, logger *slog.Logger) (elector.Log, error)
 	if !small {
 		set.topic = at.Topic // whatever its name ends with
 	}
-	log, err := openLog(p.Provider, set)
+	log, err := openLog(set)
 	if err != nil {
 		set.endTokensSoon()
 		return nil, set.secrets.Err(err)
@@ -188,22 +188,23 @@ type watched struct {
 }
 
 // resolveSentinel decides whether a sentinel is to watch this process.
-func (c Config) resolveSentinel(s *settings, f *faults) {
-	f.check(c.Sentinel == "" || c.Mode == Exclusive, "Sentinel", c.Sentinel, "needs Mode Exclusive: in the other one nothing can be released")
-	socket := or(c.Sentinel, os.Getenv(sentinelVariable))
-	if socket == "" || c.Mode != Exclusive || c.Observer {
+func (s *settings) resolveSentinel(f *faults) {
+	f.check(s.Sentinel == "" || s.Mode == Exclusive, "Sentinel", s.Sentinel, "needs Mode Exclusive: in the other one nothing can be released")
+	socket := or(s.Sentinel, os.Getenv(sentinelVariable))
+	if socket == "" || s.Mode != Exclusive || s.Observer {
 		return
 	}
 	field := "Sentinel"
-	if c.Sentinel == "" {
+	if s.Sentinel == "" {
 		field = "$" + sentinelVariable
 	}
 	if !checkSocket(f, field, socket) {
 		return
 	}
+	s.Sentinel = socket
 	s.watched = watched{socket: socket, client: sentinel.NewClient(socket, s.logger), secret: sentinel.NewSecret()}
 	s.instance = sentinel.ProcessID(s.watched.secret)
-	if t, takes := c.Provider.(sentinel.Taker); takes {
+	if t, takes := s.Provider.(sentinel.Taker); takes {
 		t.TakeSentinel(s.watched.client)
 	}
 }
@@ -237,8 +238,8 @@ func (s *settings) opened(ctx context.Context, log elector.Log, id string) {
 
 // registration is what this process tells its sentinel.
 func (s *settings) registration(id string) sentinel.Registration {
-	reg := sentinel.Registration{Topic: s.topic, TopicID: id, Logs: s.logs, Group: s.group, Process: s.instance, Secret: s.watched.secret,
-		Name: s.name, T: s.timeout, Rho: s.drift}
+	reg := sentinel.Registration{Topic: s.topic, TopicID: id, Logs: s.logs, Group: s.LeaderGroupID, Process: s.instance, Secret: s.watched.secret,
+		Name: s.Name, T: s.HeartbeatTimeout, Rho: s.MaxClockDrift}
 	if s.small && s.logs == 0 {
 		reg.Topic = "" // there is no broker
 	}

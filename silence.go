@@ -27,11 +27,11 @@ const never64 = math.MinInt64
 func (n *Neli) alive(now clock.Instant) bool {
 	n.mindSilence(now)
 	return n.waiting.Load() > 0 || n.barrierAt.Load() != never64 ||
-		now.Mono.Sub(clock.Mono(n.lastPulse.Load())) < n.set.maxPulse
+		now.Mono.Sub(clock.Mono(n.lastPulse.Load())) < n.set.MaxPulseInterval
 }
 
 func (n *Neli) deaf(now clock.Instant) bool {
-	return n.inBarrier(now) >= min(n.set.timeout, n.set.maxPulse)
+	return n.inBarrier(now) >= min(n.set.HeartbeatTimeout, n.set.MaxPulseInterval)
 }
 
 // inBarrier returns for how long the barrier has been at work on an event, 0 if it is not.
@@ -52,7 +52,7 @@ func (n *Neli) silent(now clock.Instant) time.Duration {
 }
 
 // warnAfter is when a silence or a long call is first logged.
-func (n *Neli) warnAfter() time.Duration { return n.set.maxPulse / 3 * 2 }
+func (n *Neli) warnAfter() time.Duration { return n.set.MaxPulseInterval / 3 * 2 }
 
 // slow logs a call of the application's code that takes long: first at two thirds of
 // MaxPulseInterval, then each time its duration has doubled. Call the returned function when the
@@ -94,5 +94,5 @@ func (n *Neli) mindSilence(now clock.Instant) {
 		where = "the task of Background"
 	}
 	n.set.logger.Warn("the application does not pulse: it counts as hung after MaxPulseInterval", "after", silent.Round(time.Millisecond),
-		"max_pulse_interval", n.set.maxPulse, "in", where)
+		"max_pulse_interval", n.set.MaxPulseInterval, "in", where)
 }

@@ -163,7 +163,7 @@ func (n *Neli) Stats() Stats {
 	if s.RecordAge < 0 {
 		s.RecordAge = now.Age(n.began)
 	}
-	if !n.set.observer {
+	if !n.set.Observer {
 		s.PulseAge, s.Barrier = n.silent(now), n.inBarrier(now)
 	}
 	n.mu.Lock()

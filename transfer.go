@@ -41,7 +41,7 @@ func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 	if ctx == nil {
 		return errors.New("neli: Transfer: ctx is nil")
 	}
-	if n.set.mode != Exclusive || n.set.nomination != NominationOpen {
+	if n.set.Mode != Exclusive || n.set.Nomination != NominationOpen {
 		return errors.New("neli: Transfer: needs Mode Exclusive and Nomination Open")
 	}
 	if err := n.ended(); err != nil {
@@ -81,10 +81,10 @@ func (n *Neli) StepDown(ctx context.Context) error {
 	if ctx == nil {
 		return errors.New("neli: StepDown: ctx is nil")
 	}
-	if n.set.mode != Exclusive {
+	if n.set.Mode != Exclusive {
 		return errors.New("neli: StepDown: needs Mode Exclusive: in the other one leadership ends by overlap only")
 	}
-	if n.set.observer {
+	if n.set.Observer {
 		return ErrObserver
 	}
 	if err := n.ended(); err != nil {
@@ -100,7 +100,7 @@ func (n *Neli) StepDown(ctx context.Context) error {
 		stop()
 		n.adjust(func(d *elector.Desired) {
 			if n.stepping--; n.stepping == 0 { // another call may still wait
-				d.Away = n.now().Mono.Add(max(stepDownFor, 3*n.set.timeout))
+				d.Away = n.now().Mono.Add(max(stepDownFor, 3*n.set.HeartbeatTimeout))
 			}
 		})
 	}

@@ -18,7 +18,7 @@ type threshold struct {
 }
 
 func (s *settings) threshold() threshold {
-	return threshold{t: s.timeout, exclusive: s.mode == Exclusive}
+	return threshold{t: s.HeartbeatTimeout, exclusive: s.Mode == Exclusive}
 }
 
 // young is the rule of the paper: 0 ≤ now − v < T. Exclusive mode takes the longest reading of the

@@ -19,7 +19,8 @@ import (
 )
 
 // newCore makes the Kafka clients and assembles the arbiter on them.
-func newCore(p kafka.Provider, set *settings, clocks clock.Clock, app application) (core, error) {
+func newCore(set *settings, clocks clock.Clock, app application) (core, error) {
+	p := set.Provider
 	if f, can := p.(freeze.Freezer); can {
 		set.frozen = f.Frozen()
 	}
@@ -51,18 +52,18 @@ func newCore(p kafka.Provider, set *settings, clocks clock.Clock, app applicatio
 
 // kafkaClients returns a maker of Kafka clients with these settings.
 func (s *settings) kafkaClients(p kafka.Provider) *kafkalog.Clients {
-	return &kafkalog.Clients{Provider: p, Topic: s.topic, Group: s.group, Partitions: s.partitions, Apart: s.logs, Create: s.createTopic,
-		Observer: s.observer, Lease: s.timeout, Away: s.starvedPause, Spread: s.spread, Brokers: s.brokers(), Logger: s.logger,
+	return &kafkalog.Clients{Provider: p, Topic: s.topic, Group: s.LeaderGroupID, Partitions: s.Partitions, Apart: s.logs, Create: !s.DisableTopicCreation && !s.Observer,
+		Observer: s.Observer, Lease: s.HeartbeatTimeout, Away: s.starvedPause, Spread: s.spread, Brokers: s.brokers(), Logger: s.logger,
 		Producing: s.producerProperties, Reading: s.readerProperties, Joining: s.groupProperties, Pace: &s.pace,
 		Throttling: &s.throttling, Contact: &s.contact, Refusals: &s.refusals, Replaced: &s.replaced}
 }
 
 // kafkaCore is newCore for logs that are partitions of a topic.
 func (s *settings) kafkaCore(w *kafkalog.Clients, clocks clock.Clock, app application) (core, error) {
-	if s.mode == NonExclusive {
+	if s.Mode == NonExclusive {
 		return s.newNonExclusive(w, clocks, app)
 	}
-	log, nom, err := s.openLogs(w, s.nomination == NominationAssigned && !s.observer)
+	log, nom, err := s.openLogs(w, s.Nomination == NominationAssigned && !s.Observer)
 	if err != nil {
 		return core{}, err
 	}
@@ -83,33 +84,33 @@ func newID() string { return rand.Text() }
 
 // announce logs the effective settings in one line, without secrets.
 func (s *settings) announce() {
-	args := []any{"topic", s.topic, "mode", s.mode.String()}
+	args := []any{"topic", s.topic, "mode", s.Mode.String()}
 	brokerless := s.small && s.logs == 0
 	switch {
 	case brokerless:
-		args = []any{"logs", "small", "mode", s.mode.String()}
+		args = []any{"logs", "small", "mode", s.Mode.String()}
 	case s.small:
 		args = append(args, "logs", s.logs)
 	}
-	if s.timeout < s.leastHandOver {
+	if s.HeartbeatTimeout < s.leastHandOver {
 		s.logger.Warn("HeartbeatTimeout is too short for hand-overs without a gap: a join, a leave or a cut may leave roles without a leader for a rebalance",
-			"heartbeatTimeout", s.timeout, "least", s.leastHandOver)
+			"heartbeatTimeout", s.HeartbeatTimeout, "least", s.leastHandOver)
 	}
-	if s.mode == Exclusive {
-		args = append(args, "nomination", s.nomination.String())
+	if s.Mode == Exclusive {
+		args = append(args, "nomination", s.Nomination.String())
 	}
-	args = append(args, "roles", s.roles, "heartbeatTimeout", s.timeout)
+	args = append(args, "roles", s.Roles, "heartbeatTimeout", s.HeartbeatTimeout)
 	for _, more := range []struct {
 		name  string
 		value any
 		shown bool // it is not the default
 	}{
-		{"heartbeatInterval", s.broadcast, s.mode != Exclusive || s.every != s.timeout/5},
-		{"maxPulseInterval", s.maxPulse, s.maxPulse != defaultMaxPulse},
-		{"drainTimeout", s.drain, s.mode == Exclusive && s.drain != defaultDrain},
-		{"maxClockDrift", s.drift, s.mode == Exclusive && s.drift != defaultDrift},
-		{"observer", true, s.observer},
-		{"tokenBase", s.tokenBase, s.tokenBase != 0},
+		{"heartbeatInterval", s.broadcast, s.Mode != Exclusive || s.HeartbeatInterval != s.HeartbeatTimeout/5},
+		{"maxPulseInterval", s.MaxPulseInterval, s.MaxPulseInterval != defaultMaxPulse},
+		{"drainTimeout", s.DrainTimeout, s.Mode == Exclusive && s.DrainTimeout != defaultDrain},
+		{"maxClockDrift", s.MaxClockDrift, s.Mode == Exclusive && s.MaxClockDrift != defaultDrift},
+		{"observer", true, s.Observer},
+		{"tokenBase", s.TokenBase, s.TokenBase != 0},
 	} {
 		if more.shown {
 			args = append(args, more.name, more.value)
@@ -129,7 +130,7 @@ func (s *settings) announce() {
 
 // openSmallLogs opens a Provider's small logs.
 func openSmallLogs(p kafka.SmallLogs, set *settings) (elector.Log, error) {
-	logs, err := p.SmallLogs(context.Background(), kafka.LogSettings{Group: set.group, Name: set.name, HeartbeatTimeout: set.timeout, MaxClockDrift: set.drift,
+	logs, err := p.SmallLogs(context.Background(), kafka.LogSettings{Group: set.LeaderGroupID, Name: set.Name, HeartbeatTimeout: set.HeartbeatTimeout, MaxClockDrift: set.MaxClockDrift,
 		Logger: set.logger})
 	if err != nil {
 		return nil, err
@@ -142,7 +143,8 @@ func openSmallLogs(p kafka.SmallLogs, set *settings) (elector.Log, error) {
 }
 
 // openLog opens the logs for a process that does not contend and only reads and writes them.
-func openLog(p kafka.Provider, set *settings) (elector.Log, error) {
+func openLog(set *settings) (elector.Log, error) {
+	p := set.Provider
 	if p, small := p.(kafka.SmallLogs); small {
 		return openSmallLogs(p, set)
 	}

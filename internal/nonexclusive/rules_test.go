@@ -20,7 +20,7 @@ const (
 var sharedRules = []mutation.Mutant{
 	// V and T.
 	{Rule: "T exceeds S + 2 B", File: setFile,
-		Old: "f.check(s.timeout > session+2*s.broadcast,", New: "f.check(s.timeout > session,",
+		Old: "f.check(s.HeartbeatTimeout > session+2*s.broadcast,", New: "f.check(s.HeartbeatTimeout > session,",
 		Package: "../..", Guard: "TestConfigFaults", Want: `An error is expected but got nil`},
 	{Rule: "a process leads for T after its last record, not for S", File: "young.go",
 		Old: "age < t\n", New: "age < t/3\n",
@@ -71,7 +71,7 @@ var sharedRules = []mutation.Mutant{
 		Old: "time.NewTicker(a.set.Broadcast)", New: "time.NewTicker(2 * a.set.Broadcast)",
 		Guard: "TestSharedBroadcastsToAllOnceInB/1", Want: `Max difference between 10 and 5`},
 	{Rule: "B is HeartbeatInterval × GroupsOnTopic", File: setFile,
-		Old: "s.broadcast = s.every * groups", New: "s.broadcast = s.every",
+		Old: "s.broadcast = s.HeartbeatInterval * groups", New: "s.broadcast = s.HeartbeatInterval",
 		Guard: "TestSharedBroadcastsToAllOnceInB/3", Want: `Max difference between 10 and (29|30|31)`},
 
 	// A process makes room for others.
@@ -97,10 +97,10 @@ var sharedRules = []mutation.Mutant{
 		Old: "		s.others = now\n	}", New: "	}",
 		Guard: "TestSharedDeafMemberMakesRoom", Want: `not within \S+: the other one leads|nobody led for a while`},
 	{Rule: "with a T too short for a rebalance a member leaves only once V has lapsed", File: setFile,
-		Old: "		s.starvedAfter = s.timeout\n", New: "",
+		Old: "		s.starvedAfter = s.HeartbeatTimeout\n", New: "",
 		Guard: "TestSharedStallOfAll/S=100ms_T=500ms.*", Want: `nobody led for a while`},
 	{Rule: "a starved member leaves early enough for another one to lead while V is young", File: setFile,
-		Old: "max(session, s.timeout-s.starvedPause)", New: "s.timeout",
+		Old: "max(session, s.HeartbeatTimeout-s.starvedPause)", New: "s.HeartbeatTimeout",
 		Guard: "TestSharedDeafMemberMakesRoom", Want: `not within \S+: the other one leads`},
 	{Rule: "assignments are forgotten when the group has been left, not before", File: castFile,
 		Old: "		starved = p\n", New: "		starved = p\n		a.dropAssignments()\n",
@@ -115,7 +115,7 @@ var sharedRules = []mutation.Mutant{
 		Old: "		s.starvedPause += session\n", New: "",
 		Guard: "TestSharedDeafStaticMemberMakesRoom", Want: `the other one has taken over`},
 	{Rule: "the overlap of a static member covers its session", File: setFile,
-		Old: "		s.handoverOverlap = min(s.timeout, session+s.successorWait+2*s.broadcast)\n", New: "",
+		Old: "		s.handoverOverlap = min(s.HeartbeatTimeout, session+s.successorWait+2*s.broadcast)\n", New: "",
 		Guard: "TestSharedStaticMemberClosesWithoutAGap", Want: `nobody led for a while`},
 	{Rule: "a member that may not read stays away for a while", File: "../kafkalog/group.go",
 		Old: "left, back = true, time.Now().Add(g.away)", New: "left = true",
