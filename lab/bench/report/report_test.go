@@ -88,8 +88,6 @@ func TestPages(t *testing.T) {
 	pages := pagesOf(t, fixed())
 	for name, lines := range map[string][]string{
 		"README.md": {
-			"- `make bench-scale` at commit 0000001, 2026-01-01\n",
-			"- `make bench-peers N=4` at commit 0000002, 2026-01-02, in 3m; n 4 (1), idle 15s\n",
 			"- raft, 3 nodes, default: timeouts 1 s, lease 500 ms: join: too late",
 		},
 		PageName: {
