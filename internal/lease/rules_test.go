@@ -284,7 +284,7 @@ var rules = []mutation.Mutant{
 // the caller, so the mutants change its source.
 var ofTransport = []mutation.Mutant{
 	{Rule: "a claim states what was read when it was decided", File: "sim_proc_test.go",
-		Old: "w.After(at-w.Now, func() { w.append(e) })\n	if", New: "w.After(at-w.Now, func() {\n		if late := *e.r; late.Kind == Claim && !e.newer {\n			late.Read = int64(len(w.log)) - 1\n			e = w.encode(&late, false)\n		}\n		w.append(e)\n	})\n	if",
+		Old: "e.r.Kind == Claim, func() { w.append(e) }", New: "e.r.Kind == Claim, func() {\n		if late := *e.r; late.Kind == Claim && !e.newer {\n			late.Read = int64(len(w.log)) - 1\n			e = w.encode(&late, false)\n		}\n		w.append(e)\n	}",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 }
 

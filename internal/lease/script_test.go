@@ -61,6 +61,13 @@ func (s *script) read(all ...*Lease) {
 	}
 }
 
+// newcomer returns a process that begins to read at the end of the log, and does not know the fold.
+func (s *script) newcomer(name string) *Lease {
+	l := New(Rules{Process: name, T: time.Second, History: 10})
+	l.Begin(int64(len(s.log)), false, s.now)
+	return l
+}
+
 // onlyXLeads asserts that x leads a role and z does not.
 func (s *script) onlyXLeads(role int32) {
 	s.t.Helper()
@@ -152,12 +159,7 @@ func TestOnlyEvidenceMovesLast(t *testing.T) {
 			}
 			word := s.z.Word(Hello, s.now)
 			s.put(&word)
-			begin := func(name string) *Lease {
-				l := New(Rules{Process: name, T: time.Second, History: 10})
-				l.Begin(int64(len(s.log)), false, s.now)
-				return l
-			}
-			f, g := begin("f"), begin("g")
+			f, g := s.newcomer("f"), s.newcomer("g")
 			s.wait(clock.Wait(clock.Tmax, 0))
 			fresh := s.claim(f, 2)
 			s.put(&late)
@@ -173,8 +175,7 @@ func TestOnlyEvidenceMovesLast(t *testing.T) {
 // record of a newer version appears.
 func TestANewerVersionMayHoldForTmax(t *testing.T) {
 	s := newScript(t)
-	f := New(Rules{Process: "f", T: time.Second, History: 10})
-	f.Begin(int64(len(s.log)), false, s.now)
+	f := s.newcomer("f")
 	word := s.z.Word(Hello, s.now)
 	s.put(&word)
 	s.read(f)
@@ -188,8 +189,7 @@ func TestANewerVersionMayHoldForTmax(t *testing.T) {
 	s.x.ReadNewer(int64(len(s.log)), s.now)
 	s.put(&Record{}) // for the offset only
 	word = s.x.Word(Hello, s.now)
-	g := New(Rules{Process: "g", T: time.Second, History: 10})
-	g.Begin(int64(len(s.log)), false, s.now)
+	g := s.newcomer("g")
 	s.put(&word)
 	s.read(g)
 	s.wait(clock.Wait(clock.Tmax, 0) - time.Nanosecond)
@@ -202,8 +202,7 @@ func TestLongestCoversAllHolders(t *testing.T) {
 	s := newScriptOf(t, clock.Tmax)
 	s.put(s.claim(s.z, 1))
 	s.read(s.x, s.z)
-	f := New(Rules{Process: "f", T: time.Second, History: 10})
-	f.Begin(int64(len(s.log)), false, s.now)
+	f := s.newcomer("f")
 	beat, ok := s.x.Beat(s.now)
 	require.True(t, ok)
 	s.put(&beat)
@@ -219,8 +218,7 @@ func TestTheLeaseThatEndsLastCounts(t *testing.T) {
 	s := newScriptOf(t, clock.Tmax)
 	s.put(s.claim(s.z, 1))
 	s.read(s.x, s.z)
-	f := New(Rules{Process: "f", T: time.Second, History: 10})
-	f.Begin(int64(len(s.log)), false, s.now)
+	f := s.newcomer("f")
 	s.wait(clock.Tmax / 2)
 	beat, ok := s.z.Beat(s.now)
 	require.True(t, ok)
@@ -276,8 +274,7 @@ func TestAClaimIsGivenUp(t *testing.T) {
 
 func TestLongestShortensTheWait(t *testing.T) {
 	s := newScript(t)
-	f := New(Rules{Process: "f", T: time.Second, History: 10})
-	f.Begin(int64(len(s.log)), false, s.now)
+	f := s.newcomer("f")
 	word := s.z.Word(Hello, s.now)
 	s.put(&word)
 	s.read(f)

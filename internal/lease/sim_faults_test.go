@@ -34,7 +34,7 @@ func (p *simProc) faults() {
 	})
 	w.Every(pr.drift, func() {
 		if p.alive {
-			p.rates()
+			w.Rates(&p.clk, pr.rho, pr.sigma)
 			p.schedule()
 		}
 	})
@@ -46,11 +46,20 @@ func (p *simProc) faults() {
 				p.tick()
 				d *= time.Duration(p.awake())
 			}
-			p.clk.step(w.Now, d)
+			p.step(d)
 			w.oracle.look(p)
 			p.schedule()
 		}
 	})
+}
+
+// step sets the wall clock. Setting it back makes no age smaller, since Mono goes on. But without
+// Boot it would hide a suspension, which no lease survives.
+func (p *simProc) step(d time.Duration) {
+	if d >= 0 || p.clk.At.Boot != 0 {
+		p.clk.Piece(p.w.Now)
+		p.clk.At.Wall = p.clk.At.Wall.Add(d)
+	}
 }
 
 // awake returns 1 if the process runs, else 0.
@@ -76,8 +85,8 @@ func (p *simProc) pause(suspension bool) {
 	}
 	p.paused = true
 	if suspension {
-		p.clk.piece(w.Now)
-		p.clk.suspended = true
+		p.clk.Piece(w.Now)
+		p.clk.Suspended = true
 	}
 	w.Trace("%s pauses (suspended %v)", p, suspension)
 	if w.lie == takesPaused {
@@ -93,8 +102,8 @@ func (p *simProc) resume(inc int) {
 	}
 	p.w.oracle.look(p)
 	p.paused = false
-	p.clk.piece(p.w.Now)
-	p.clk.suspended = false
+	p.clk.Piece(p.w.Now)
+	p.clk.Suspended = false
 	p.w.Trace("%s goes on", p)
 	p.w.oracle.look(p)
 	if p.reading {

@@ -30,7 +30,7 @@ func (q *simOracle) watch(w *simWorld) {
 // everything that a process does, since nobody begins to lead in between.
 func (q *simOracle) look(p *simProc) {
 	w := p.w
-	now := p.clk.read(w.Now)
+	now := p.clk.Read(w.Now)
 	for i, role := range q.roles {
 		token, leads := none, false
 		if p.alive {
@@ -59,7 +59,7 @@ func (q *simOracle) leader(p *simProc, i int, token int64) {
 	w, role := p.w, q.roles[i]
 	for _, other := range w.procs {
 		if other != p && other.alive {
-			if theirs, too := other.l.Leads(role, other.clk.read(w.Now)); too {
+			if theirs, too := other.l.Leads(role, other.clk.Read(w.Now)); too {
 				w.Note("two leaders of role %d: %v with token %d and %v with token %d", role, p.l.Session(), token, other.l.Session(), theirs)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/seeded"
 )
 
 // simProc is a simulated process around the Lease that ships. It does what an elector would do,
@@ -16,7 +17,7 @@ type simProc struct {
 	l     *Lease
 	newer *newerProc // nil: a process of version 1
 	t     time.Duration
-	clk   simClock
+	clk   seeded.Clock
 	inc   int // counts boots
 	ticks int // number of the tick that was asked for last: only that one is due
 
@@ -33,7 +34,7 @@ type simProc struct {
 	led                     []int64       // by watched role: the token it led by
 }
 
-func (p *simProc) now() clock.Instant { return p.clk.read(p.w.Now) }
+func (p *simProc) now() clock.Instant { return p.clk.Read(p.w.Now) }
 
 // boot starts the process again, with other clocks, another T, and perhaps another version.
 func (p *simProc) boot() {
@@ -45,8 +46,8 @@ func (p *simProc) boot() {
 	p.inc++
 	*p = simProc{w: w, i: p.i, inc: p.inc, ticks: p.ticks + 1, alive: true, inCut: p.inCut && !w.Calm, outCut: p.outCut && !w.Calm, led: p.led}
 	p.t = pr.ts[w.R.IntN(len(pr.ts))]
-	p.clk = newSimClock(w.R, w.Now)
-	p.rates()
+	p.clk = w.newClock()
+	w.Rates(&p.clk, pr.rho, pr.sigma)
 	p.l = New(Rules{Process: fmt.Sprintf("%c.%d", 'a'+p.i, p.inc), Name: "process <" + string(rune('a'+p.i)) + ">", T: p.t, Rho: pr.rho, History: 64})
 	if w.Maybe(pr.newer) {
 		p.newer = &newerProc{Lease: p.l}
@@ -61,15 +62,17 @@ func (p *simProc) boot() {
 		}
 	}
 	inc := p.inc
-	w.After(w.Latency(pr.lag), func() { p.start(inc) })
+	w.After(w.Latency(pr.Lag), func() { p.start(inc) })
 }
 
-// rates draws the rates of its clocks.
-func (p *simProc) rates() {
-	pr, r := &p.w.pr, p.w.R
-	p.clk.piece(p.w.Now)
-	p.clk.raw = []float64{-pr.rho, pr.rho, 0}[r.IntN(3)]
-	p.clk.slew = []float64{-pr.sigma, pr.sigma, 0, (2*r.Float64() - 1) * pr.sigma}[r.IntN(4)]
+// newClock draws a clock whose machine may lack CLOCK_BOOTTIME. No two processes' clocks agree.
+func (w *simWorld) newClock() seeded.Clock {
+	boot := w.R.IntN(4) > 0
+	at := clock.Instant{Mono: clock.Mono(w.Point()), Wall: clock.Wall(w.Point()), Raw: clock.Raw(w.Point())}
+	if boot {
+		at.Boot = clock.Boot(w.Point())
+	}
+	return seeded.NewClock(w.Now, at)
 }
 
 // start resolves the start offset; reading begins a little later.
@@ -280,7 +283,7 @@ func (p *simProc) schedule() {
 	due := func(left time.Duration, raw bool) {
 		switch {
 		case left > 0:
-			d = min(d, p.clk.trueIn(left, raw))
+			d = min(d, p.clk.TrueIn(left, raw))
 		case left > -w.pr.unit/1000 || w.Calm:
 			d = min(d, w.Span(w.pr.unit/100))
 		}
@@ -336,34 +339,12 @@ func (p *simProc) send(r Record, newer bool, old *State) {
 
 // dispatch appends a record late, twice or never, with a report or without one.
 func (p *simProc) dispatch(e *simEntry) {
-	w, pr := p.w, &p.w.pr
-	inc := p.inc
-	failed := func() {
+	w, inc := p.w, p.inc
+	w.Deliver(w.pr.Network, &p.lastAppend, e.r.Kind == Claim, func() { w.append(e) }, func() {
 		if p.alive && p.inc == inc {
 			p.l.Failed(e.r.Session, e.r.Seq)
 		}
-	}
-	if !w.Calm && w.Maybe(pr.drop) {
-		if !w.Maybe(pr.silent) {
-			w.After(w.Latency(pr.slow), failed)
-		}
-		return
-	}
-	at := w.Now + w.Latency(pr.slow)
-	if pr.ordered || w.Calm {
-		at = max(at, p.lastAppend)
-		p.lastAppend = at
-	}
-	w.After(at-w.Now, func() { w.append(e) })
-	if w.Calm {
-		return
-	}
-	if e.r.Kind == Claim && w.R.IntN(10) == 0 {
-		w.After(w.Latency(pr.slow), failed) // reported as failed, though it is delivered
-	}
-	for w.Maybe(pr.double) {
-		w.After(at-w.Now+w.Spread(0.000001, 10), func() { w.append(e) })
-	}
+	})
 }
 
 func (p *simProc) sendAll(records []Record) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/seeded"
 )
 
 // simProfile holds the parameters of one simulation. They are drawn per seed, so that each seed
@@ -21,12 +22,8 @@ type simProfile struct {
 	drift      time.Duration
 	step       time.Duration
 
-	lag, slow int // latency classes of fetches and appends
-	heavy     float64
-	drop      float64 // share of records that are lost
-	silent    float64 // share of those that are lost without a report
-	double    float64
-	ordered   bool // one sender's appends arrive in order
+	seeded.Network
+	seeded.Deaths
 
 	pause, crash, cut, wish, jump, remove, noise time.Duration // mean times between these
 
@@ -46,13 +43,6 @@ type simProfile struct {
 	wantAll  bool
 	tail     int64   // a process begins up to that far from the end
 	full     float64 // probability that it begins at offset 0
-
-	sentinels      int           // their number
-	learns         time.Duration // how long after a death they learn of it
-	looks          int           // how often they look for the roles of a dead process
-	lags           int64         // how many records a sentinel is behind
-	nonsense, gasp float64       // share of nonsensical Releases, and of deaths with records in flight
-	restarts       time.Duration // mean time between restarts of sentinels
 }
 
 func of[E any](r *rand.Rand, all ...E) E { return all[r.IntN(len(all))] }
@@ -65,9 +55,8 @@ func plainProfile(r *rand.Rand) simProfile {
 		unit: u, horizon: 10 * u, limit: 60_000,
 		procs: 2 + r.IntN(4), roles: 1 + r.IntN(6),
 		rho: of(r, 0.0005, 0.05, 0.2), sigma: of(r, 0, clock.Sigma, clock.Sigma),
-		lag: r.IntN(4), slow: r.IntN(4), heavy: of(r, 0, 0.02, 0.1, 0.3),
-		drop: of(r, 0, 0.02, 0.3), silent: of(r, 0, 0.1, 0.5), double: of(r, 0, 0, 0.1, 0.4), ordered: r.IntN(3) == 0,
-		pause: times(0, 1, 3, 10), crash: times(0, 3, 5, 20), cut: times(0, 2, 10), wish: times(0, 1, 5, 20),
+		Network: seeded.DrawNetwork(r),
+		pause:   times(0, 1, 3, 10), crash: times(0, 3, 5, 20), cut: times(0, 2, 10), wish: times(0, 1, 5, 20),
 		jump: times(0, 0, 2, 10), remove: times(0, 5, 20), noise: times(0, 1, 5), step: times(0, 0, 5), drift: times(0, 1) / 2,
 		newer: of(r, 0, 0, 0.2, 0.5, 0.8), olden: of(r, 0, 0.5, 1), opaque: r.IntN(4) == 0,
 		beat: of(r, 0.1, 0.2, 0.33, 0.5), retry: u * time.Duration(of(r, 5, 30, 100, 200)) / 100,
@@ -108,8 +97,8 @@ func huntProfile(r *rand.Rand) simProfile {
 	p.procs, p.roles = 3+r.IntN(2), 1+r.IntN(3)
 	p.rho = of(r, 0.0005, 0.0005, 0.05)
 	p.beat, p.retry = of(r, 0.2, 0.45, 0.7), u*time.Duration(of(r, 5, 30))/100
-	p.lag, p.slow, p.heavy, p.ordered = 1+r.IntN(3), 1+r.IntN(3), of(r, 0.05, 0.2), false
-	p.drop, p.double = of(r, 0, 0.05), of(r, 0.1, 0.4)
+	p.Lag, p.Slow, p.Heavy, p.Ordered = 1+r.IntN(3), 1+r.IntN(3), of(r, 0.05, 0.2), false
+	p.Drop, p.Double = of(r, 0, 0.05), of(r, 0.1, 0.4)
 	p.pause, p.crash, p.cut = u*time.Duration(of(r, 0, 2, 5)), u*time.Duration(of(r, 0, 5)), 0
 	p.wish, p.jump = u*time.Duration(of(r, 1, 1, 3))/2, u*time.Duration(of(r, 0, 2, 5))
 	p.tail, p.snapshot = of(r, int64(0), 1, 3, 10), of(r, 0, 0.03, 0.2)
@@ -141,7 +130,7 @@ func manyProfile(r *rand.Rand) simProfile {
 	p.procs, p.newer = 2+r.IntN(3), 0
 	p.wanting, p.tail, p.full, p.chatter = of(r, 0.1, 0.5), 30, 0.5, 0.3
 	p.horizon, p.snapshot = 6*p.unit, of(r, 0.1, 0.3)
-	p.lag, p.slow = min(p.lag, 2), min(p.slow, 2)
+	p.Lag, p.Slow = min(p.Lag, 2), min(p.Slow, 2)
 	return p
 }
 

@@ -20,13 +20,10 @@ import (
 type simSentinel struct {
 	w    *simWorld
 	i    int
-	inc  int
 	l    *Lease
 	next int64
-	clk  simClock
-	dead map[string]bool // dead processes that it was told of since it was started
-
-	order []string // the keys of dead, in order
+	clk  seeded.Clock
+	told seeded.Obituaries
 }
 
 // lie is a way in which a proof of death is wrong.
@@ -47,59 +44,34 @@ func crashProfile(r *rand.Rand) simProfile {
 	}
 	u := p.unit
 	p.crash = u * time.Duration(of(r, 1, 2, 5))
-	p.sentinels = 1 + r.IntN(2)
-	p.learns = of(r, 0, u/1000, u/10, u, 10*u)
-	p.looks = of(r, 1, 3, 10, 40)
-	p.lags = of(r, int64(0), 0, 3, 20)
-	p.nonsense, p.gasp = of(r, 0, 0.2, 0.6), of(r, 0, 0.5, 1)
-	p.restarts = u * time.Duration(of(r, 0, 2, 5))
+	p.Deaths = seeded.DrawDeaths(r, u)
 	return p
 }
 
 func (w *simWorld) startSentinels() {
-	for i := range w.pr.sentinels {
+	for i := range w.pr.Sentinels {
 		s := &simSentinel{w: w, i: i}
 		w.sentinels = append(w.sentinels, s)
 		s.start()
-		w.Every(w.pr.restarts, s.start)
+		w.Every(w.pr.Restarts, s.start)
 	}
 }
 
 // start starts a sentinel without memory: it knows of no death, and nothing of the log.
 func (s *simSentinel) start() {
 	w := s.w
-	s.inc++
-	s.clk = newSimClock(w.R, w.Now)
-	s.l = New(Rules{Process: fmt.Sprintf("sentinel %d.%d", s.i, s.inc), Name: "sentinel", T: time.Second, Rho: w.pr.rho, History: 64})
-	s.dead, s.order = map[string]bool{}, nil
+	s.told.Restart()
+	s.clk = w.newClock()
+	s.l = New(Rules{Process: fmt.Sprintf("sentinel %d.%d", s.i, s.told.Life), Name: "sentinel", T: time.Second, Rho: w.pr.rho, History: 64})
 	end := int64(len(w.log))
 	s.next = max(w.low, end-w.R.Int64N(min(40, end)+1))
-	s.l.Begin(s.next, false, s.clk.read(w.Now))
+	s.l.Begin(s.next, false, s.clk.Read(w.Now))
 }
 
-// bury tells the sentinels of a death, after some time, and lets them look again and again. A
-// sentinel that was restarted since the process registered is never told.
+// bury tells the sentinels of a death.
 func (w *simWorld) bury(process string) {
 	for _, s := range w.sentinels {
-		if w.R.IntN(4) == 0 {
-			continue
-		}
-		at := w.Span(w.pr.learns)
-		inc := s.inc
-		w.After(at, func() {
-			if s.inc == inc && !s.dead[process] {
-				s.dead[process] = true
-				s.order = append(s.order, process)
-			}
-		})
-		for range w.pr.looks {
-			w.After(at, s.look)
-			if w.R.IntN(3) == 0 {
-				at += w.Spread(0.001, 10)
-			} else {
-				at += w.pr.unit / 4
-			}
-		}
+		w.Bury(process, w.pr.Deaths, &s.told, s.look)
 	}
 }
 
@@ -108,10 +80,10 @@ func (s *simSentinel) read() {
 	w := s.w
 	if s.next < w.low {
 		s.next = w.low
-		s.l.Begin(s.next, false, s.clk.read(w.Now))
+		s.l.Begin(s.next, false, s.clk.Read(w.Now))
 	}
-	for end := int64(len(w.log)) - w.R.Int64N(w.pr.lags+1); s.next < end; s.next++ {
-		e, now := w.log[s.next], s.clk.read(w.Now)
+	for end := int64(len(w.log)) - w.R.Int64N(w.pr.Lags+1); s.next < end; s.next++ {
+		e, now := w.log[s.next], s.clk.Read(w.Now)
 		var ev Event
 		switch {
 		case e.gap:
@@ -139,7 +111,7 @@ func (s *simSentinel) look() {
 		return
 	}
 	s.read()
-	now := s.clk.read(w.Now)
+	now := s.clk.Read(w.Now)
 	if !s.l.Known() {
 		r := s.l.Word(Hello, now)
 		r.Hello = &Announcement{Wants: []int{}, Leaving: true}
@@ -148,7 +120,7 @@ func (s *simSentinel) look() {
 	}
 	var ids []Session
 	for h := range s.l.Holders() {
-		if s.dead[h.Session.Process] {
+		if s.told.Has(h.Session.Process) {
 			ids = append(ids, h.Session)
 		}
 	}
@@ -159,8 +131,8 @@ func (s *simSentinel) look() {
 			s.send(r)
 		}
 	}
-	if len(s.order) > 0 && w.Maybe(w.pr.nonsense) {
-		s.babble(Session{s.order[w.R.IntN(len(s.order))], 1 + w.R.Uint64N(3)})
+	if dead := s.told.Dead; len(dead) > 0 && w.Maybe(w.pr.Nonsense) {
+		s.babble(Session{dead[w.R.IntN(len(dead))], 1 + w.R.Uint64N(3)})
 	}
 	if w.R.IntN(20) == 0 {
 		for _, r := range s.l.Snapshot(now) {
@@ -176,7 +148,7 @@ func (s *simSentinel) babble(id Session) {
 	if s.l.Offset() < 0 {
 		return
 	}
-	r := s.l.record(Release, s.clk.read(w.Now))
+	r := s.l.record(Release, s.clk.Read(w.Now))
 	r.Session, r.Seq = id, r.Seq+foreign
 	role := int32(w.R.IntN(w.pr.roles))
 	token := w.R.Int64N(s.l.Offset() + 1)
@@ -191,24 +163,19 @@ func (s *simSentinel) babble(id Session) {
 func (s *simSentinel) send(r Record) {
 	w := s.w
 	e := w.encode(&r, false)
-	w.Trace("sentinel %d.%d sends %s", s.i, s.inc, simText(e))
-	if !w.Maybe(w.pr.drop) {
-		w.After(w.Latency(w.pr.slow), func() { w.append(e) })
-	}
-	for w.Maybe(w.pr.double) {
-		w.After(w.Spread(0.000001, 10), func() { w.append(e) })
-	}
+	w.Trace("sentinel %d.%d sends %s", s.i, s.told.Life, simText(e))
+	w.Post(w.pr.Network, func() { w.append(e) })
 }
 
 // die ends a process. Its last records may be in flight.
 func (p *simProc) die() {
 	w := p.w
-	if w.pr.sentinels == 0 {
+	if w.pr.Sentinels == 0 {
 		p.alive = false
 		w.oracle.look(p)
 		return
 	}
-	if w.Maybe(w.pr.gasp) {
+	if w.Maybe(w.pr.Gasp) {
 		p.tick()
 	}
 	p.alive = false
@@ -227,7 +194,7 @@ func (p *simProc) die() {
 
 // buried checks and counts the effects of a sentinel's Release and of a dead process's Claim.
 func (w *simWorld) buried(e *simEntry, holders map[int32]Session) {
-	if w.pr.sentinels == 0 || e.r == nil {
+	if w.pr.Sentinels == 0 || e.r == nil {
 		return
 	}
 	switch r := e.r; {
@@ -252,7 +219,7 @@ func (w *simWorld) buried(e *simEntry, holders map[int32]Session) {
 
 // holding returns the holders of the watched roles.
 func (w *simWorld) holding() map[int32]Session {
-	if w.pr.sentinels == 0 {
+	if w.pr.Sentinels == 0 {
 		return nil
 	}
 	held := map[int32]Session{}

@@ -76,7 +76,7 @@ func newSimWorld(seed uint64, profile func(*rand.Rand) simProfile) *simWorld {
 	w := &simWorld{codec: Codec{Group: "g", Log: "log"}, truth: newNewerFolds(), dead: map[string]bool{}}
 	w.Begin(seed, 0x1ea5e)
 	w.pr = profile(w.R)
-	w.T, w.Heavy, w.Limit = w.pr.unit, w.pr.heavy, w.pr.limit
+	w.T, w.Heavy, w.Limit = w.pr.unit, w.pr.Heavy, w.pr.limit
 	w.truth.alone = w.pr.newer == 0
 	w.oracle.watch(w)
 	for i := range w.pr.procs {
@@ -140,7 +140,7 @@ func (w *simWorld) append(e *simEntry) {
 	for _, p := range w.procs {
 		if p.alive && p.reading {
 			inc := p.inc
-			w.After(w.Latency(w.pr.lag), func() { p.poll(inc, o) })
+			w.After(w.Latency(w.pr.Lag), func() { p.poll(inc, o) })
 		}
 	}
 }

@@ -52,9 +52,6 @@ func (q *Lease) Beat(log int, now clock.Instant) (lease.Record, bool) {
 	return q.ballots(r)[0], true
 }
 
-// BeatAt returns when evidence was last sent to a log.
-func (q *Lease) BeatAt(log int) clock.Mono { return q.logs[log].beatAt }
-
 // sent notes that evidence was sent.
 func (v *logView) sent(ballot int64, now clock.Instant) { v.said, v.beatAt = ballot, now.Mono }
 

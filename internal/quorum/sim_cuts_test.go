@@ -1,10 +1,7 @@
 package quorum
 
 import (
-	"fmt"
 	"testing"
-
-	"github.com/goneli/neli/internal/clock"
 )
 
 // Network partitions, as in articles on leader election, in quiet worlds of five processes with a
@@ -55,28 +52,6 @@ func TestNoSplitBrainInAnyPartitionOfFive(t *testing.T) {
 	}
 }
 
-// A leader that is left with a minority stops leading once T is over, before another process
-// leads.
-func TestALeaderThatLosesTheMajorityStepsDown(t *testing.T) {
-	for _, keeps := range [][]int{{}, {0}, {0, 1}, {3, 4}} {
-		t.Run(fmt.Sprint(keeps), func(t *testing.T) {
-			simulateQuiet(t, 10, 5, 5, func(w *simWorld) {
-				leader := w.settledBy()
-				leader.reachOnly(keeps...)
-				cut := w.Now
-				w.Run(w.Now+10*simT, func() bool { return w.leader() != leader })
-				if lasted := w.Now - cut; lasted > simT {
-					w.Note("led for %v without a majority", lasted)
-				}
-				w.Run(w.Now+10*simT, w.allLed)
-				if took := w.Now - cut; w.leader() == nil || took > clock.Wait(simT, calmRho)+24*simT/100 {
-					w.Note("replaced after %v", took)
-				}
-			})
-		})
-	}
-}
-
 // Two halves cannot reach each other, but one machine reaches both. There is one leader, and it
 // stays when that machine changes sides.
 func TestOneLeaderWhenOneMachineReachesBothHalves(t *testing.T) {
@@ -105,25 +80,4 @@ func TestOneLeaderWhenOneMachineReachesBothHalves(t *testing.T) {
 			w.Note("nobody leads in the half with three machines")
 		}
 	})
-}
-
-// A one-way cut leaves a process unable to write or unable to read. In both cases it leads nothing.
-func TestProcessCutOffInOneDirectionLeadsNothing(t *testing.T) {
-	for name, cut := range map[string]func(p *simProc, log int){
-		"heard by nobody": func(p *simProc, log int) { p.cutOut(log, true) },
-		"hears nobody":    func(p *simProc, log int) { p.cutIn(log, true) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			simulateQuiet(t, 10, 3, 3, func(w *simWorld) {
-				leader := w.settledBy()
-				for log := range w.logs {
-					cut(leader, log)
-				}
-				next := w.settledBy()
-				if next == nil || next == leader {
-					w.Note("%v leads after the cut", next)
-				}
-			})
-		})
-	}
 }

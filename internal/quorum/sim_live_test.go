@@ -143,7 +143,7 @@ const calmRho = 0.005
 func calmProfile(logs, procs int) func(*rand.Rand) simProfile {
 	return func(r *rand.Rand) simProfile {
 		return simProfile{horizon: 1 << 60, limit: 1 << 30, logs: logs, procs: procs, roles: 4, rho: calmRho, wall: simT / 10,
-			beat: 0.2, trip: simT / 100, wantAll: true, ordered: true, lag: 1, slow: 1}
+			beat: 0.2, trip: simT / 100, wantAll: true, Network: seeded.Network{Ordered: true, Lag: 1, Slow: 1}}
 	}
 }
 

@@ -1,7 +1,7 @@
 package quorum
 
 import (
-	"math"
+	"slices"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -153,9 +153,9 @@ func (p *simProc) schedule() {
 			due(p.logs[log].asked)
 		}
 	}
-	d := p.clk.trueIn(left) + w.Span(w.pr.late)
+	d := p.clk.TrueIn(left, false) + w.Span(w.pr.late)
 	if w.Calm {
-		d = max(p.clk.trueIn(left), simT/20_000)
+		d = max(p.clk.TrueIn(left, false), simT/20_000)
 	}
 	p.ticks++
 	inc, n := p.inc, p.ticks
@@ -219,7 +219,7 @@ func (p *simProc) wish() {
 func (p *simProc) crash() {
 	if p.alive {
 		p.w.Trace("%s crashes", p)
-		if p.w.Maybe(p.w.pr.gasp) {
+		if p.w.Maybe(p.w.pr.Gasp) {
 			p.tick()
 		}
 		p.alive = false
@@ -261,7 +261,7 @@ func (p *simProc) wake(log int) {
 		p.tick()
 	}
 	if g := p.w.logs[log]; !g.down {
-		p.answer(g, p.w.Latency(p.w.pr.lag))
+		p.answer(g, p.w.Latency(p.w.pr.Lag))
 	}
 	p.schedule()
 }
@@ -281,13 +281,8 @@ func (p *simProc) cutOut(log int, cut bool) {
 // reachOnly cuts a process off from all but these logs.
 func (p *simProc) reachOnly(logs ...int) {
 	for log := range p.logs {
-		cut := math.MaxInt
-		for _, l := range logs {
-			if l == log {
-				cut = 0
-			}
-		}
-		p.cutIn(log, cut > 0)
-		p.cutOut(log, cut > 0)
+		cut := !slices.Contains(logs, log)
+		p.cutIn(log, cut)
+		p.cutOut(log, cut)
 	}
 }

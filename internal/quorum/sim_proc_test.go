@@ -7,6 +7,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/seeded"
 )
 
 // simProc is a simulated process around the Lease that ships. It also schedules what happens to
@@ -16,7 +17,7 @@ type simProc struct {
 	i int
 
 	q     *Lease
-	clk   simClock
+	clk   seeded.Clock
 	inc   int // counts boots
 	ticks int // number of the tick that was asked for last: only that one is due
 
@@ -45,7 +46,7 @@ type simReading struct {
 	misreads      lease.Kind // the next record of this kind is taken for one without effect
 }
 
-func (p *simProc) now() clock.Instant { return p.clk.read(p.w.Now) }
+func (p *simProc) now() clock.Instant { return p.clk.Read(p.w.Now) }
 func (p *simProc) String() string     { return fmt.Sprintf("%c.%d", 'a'+p.i, p.inc) }
 
 // boot starts the process again, with other clocks and an empty memory.
@@ -65,8 +66,8 @@ func (p *simProc) boot() {
 	if p.led == nil {
 		p.led = make([]int64, pr.roles)
 	}
-	p.clk = newSimClock(w.R, w.Now, w.Span(pr.wall)-pr.wall/2)
-	p.rates()
+	p.clk = w.newClock(w.Span(pr.wall) - pr.wall/2)
+	w.Rates(&p.clk, pr.rho, pr.sigma)
 	p.q = New(Rules{Logs: pr.logs, Process: p.String(), Name: "process", T: simT, Rho: pr.rho, History: 64, Random: w.Span})
 	p.q.RoundTrip(pr.trip)
 	p.want = make([]bool, pr.roles)
@@ -77,7 +78,7 @@ func (p *simProc) boot() {
 	p.hesitate()
 	w.Trace("%s boots, wants %v", p, p.want)
 	for _, g := range w.logs {
-		p.answer(g, w.Latency(pr.lag))
+		p.answer(g, w.Latency(pr.Lag))
 	}
 	p.keepAlive(p.inc)
 	p.tune(p.inc)
@@ -93,7 +94,7 @@ func (p *simProc) keepAlive(inc int) {
 		}
 		for _, g := range w.logs {
 			if !g.down && !p.logs[g.index].outCut {
-				p.answer(g, w.Latency(w.pr.lag))
+				p.answer(g, w.Latency(w.pr.Lag))
 			}
 		}
 		p.keepAlive(inc)
@@ -109,15 +110,15 @@ func (p *simProc) tune(inc int) {
 			return
 		}
 		w.oracle.look(p)
-		if off := p.clk.off(w.Now); off.Abs() > w.pr.wall/2 {
+		if off := p.now().Wall.Sub(simEpoch.Add(w.Now)); off.Abs() > w.pr.wall/2 {
 			if off < 0 || !p.paused {
 				p.tick()
-				p.clk.piece(w.Now)
-				p.clk.at.Wall = p.clk.at.Wall.Add(-off)
+				p.clk.Piece(w.Now)
+				p.clk.At.Wall = p.clk.At.Wall.Add(-off)
 			}
 		}
 		if w.R.IntN(4) == 0 {
-			p.rates()
+			w.Rates(&p.clk, w.pr.rho, w.pr.sigma)
 		}
 		w.oracle.look(p)
 		p.schedule()
@@ -125,12 +126,12 @@ func (p *simProc) tune(inc int) {
 	})
 }
 
-// rates draws the rates of its clocks.
-func (p *simProc) rates() {
-	pr, r := &p.w.pr, p.w.R
-	p.clk.piece(p.w.Now)
-	p.clk.raw = []float64{-pr.rho, pr.rho, 0}[r.IntN(3)]
-	p.clk.slew = []float64{-pr.sigma, pr.sigma, 0, (2*r.Float64() - 1) * pr.sigma}[r.IntN(4)]
+// simEpoch is the reading of a correct wall clock at true time 0.
+const simEpoch = clock.Wall(1000 * time.Hour)
+
+// newClock draws a clock whose wall clock is off true time, without CLOCK_BOOTTIME.
+func (w *simWorld) newClock(off time.Duration) seeded.Clock {
+	return seeded.NewClock(w.Now, clock.Instant{Mono: clock.Mono(w.Point()), Wall: simEpoch.Add(w.Now + off), Raw: clock.Raw(w.Point())})
 }
 
 func (p *simProc) hesitate() {
@@ -314,34 +315,12 @@ func (p *simProc) send(out []Out) {
 
 // dispatch appends a record late, twice or never, with a report or without one.
 func (p *simProc) dispatch(g *simLog, e *simEntry) {
-	w, pr := p.w, &p.w.pr
-	inc, at := p.inc, &p.logs[g.index]
-	failed := func() {
+	w, inc := p.w, p.inc
+	w.Deliver(w.pr.Network, &p.logs[g.index].lastAppend, e.r.Kind == lease.Claim, func() { w.append(g, e) }, func() {
 		if p.alive && p.inc == inc {
 			p.q.Failed(g.index, e.r, p.now())
 		}
-	}
-	if !w.Calm && w.Maybe(pr.drop) {
-		if !w.Maybe(pr.silent) {
-			w.After(w.Latency(pr.slow), failed)
-		}
-		return
-	}
-	when := w.Now + w.Latency(pr.slow)
-	if pr.ordered || w.Calm {
-		when = max(when, at.lastAppend)
-		at.lastAppend = when
-	}
-	w.After(when-w.Now, func() { w.append(g, e) })
-	if w.Calm {
-		return
-	}
-	if e.r.Kind == lease.Claim && w.R.IntN(10) == 0 {
-		w.After(w.Latency(pr.slow), failed) // reported as failed, though it is delivered
-	}
-	for w.Maybe(pr.double) {
-		w.After(when-w.Now+w.Spread(0.000001, 10), func() { w.append(g, e) })
-	}
+	})
 }
 
 func (p *simProc) flush(log int) {

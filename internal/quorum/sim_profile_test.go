@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/seeded"
 )
 
 // simT is the lease of all processes in a simulation.
@@ -22,15 +23,11 @@ type simProfile struct {
 	rho, sigma float64       // clocks
 	wall       time.Duration // how far a wall clock may be off
 
-	lag, slow int // latency classes of answers and appends
-	heavy     float64
-	drop      float64 // share of records that are lost
-	silent    float64 // share of those that are lost without a report
-	double    float64
-	ordered   bool    // one sender's appends arrive in order
-	tops      bool    // a log reports the largest ballot appended to it
-	keeps     bool    // a log keeps records meant for a former incarnation, and readers skip them
-	lose      float64 // probability that a process, after a pause, silently loses some records that were waiting for it
+	seeded.Network
+	seeded.Deaths
+	tops  bool    // a log reports the largest ballot appended to it
+	keeps bool    // a log keeps records meant for a former incarnation, and readers skip them
+	lose  float64 // probability that a process, after a pause, silently loses some records that were waiting for it
 
 	pause, crash, cut, wish, jump, remove time.Duration // mean times between these
 	down, forget, forgetAll               time.Duration // a log stops, or restarts empty; or all of them do at once
@@ -46,13 +43,6 @@ type simProfile struct {
 	wanting  float64
 	wantAll  bool
 	tail     int64 // a process begins up to that far from the end
-
-	sentinels      int           // their number
-	learns         time.Duration // how long after a death they learn of it
-	looks          int           // how often they look for the roles of a dead process
-	lags           int64         // how many records a sentinel is behind
-	nonsense, gasp float64       // share of nonsensical Releases, and of deaths with records in flight
-	restarts       time.Duration // mean time between restarts of sentinels
 }
 
 func of[E any](r *rand.Rand, all ...E) E { return all[r.IntN(len(all))] }
@@ -64,8 +54,7 @@ func plainProfile(r *rand.Rand) simProfile {
 		horizon: 12 * simT, limit: 60_000,
 		logs: of(r, 3, 3, 3, 3, 5, 1), procs: 2 + r.IntN(3), roles: 1 + r.IntN(4),
 		rho: of(r, 0.0005, 0.05, 0.2), sigma: of(r, 0, clock.Sigma, clock.Sigma), wall: simT * 45 / 100,
-		lag: r.IntN(4), slow: r.IntN(4), heavy: of(r, 0, 0.02, 0.1, 0.3),
-		drop: of(r, 0, 0.02, 0.3), silent: of(r, 0, 0.1, 0.5), double: of(r, 0, 0, 0.1, 0.4), ordered: r.IntN(3) == 0, keeps: r.IntN(2) == 0, tops: r.IntN(3) == 0,
+		Network: seeded.DrawNetwork(r), keeps: r.IntN(2) == 0, tops: r.IntN(3) == 0,
 		pause: times(0, 1, 3, 10), crash: times(0, 0, 5, 20), cut: times(0, 2, 10), wish: times(0, 1, 5, 20),
 		jump: times(0, 0, 5, 20), remove: times(0, 5, 20), down: times(0, 3, 10), forget: times(0, 2, 5, 20), forgetAll: times(0, 0, 5, 20),
 		beat: of(r, 0.1, 0.2, 0.33, 0.5), late: of(r, 0, 0, simT/100, simT/4), jitter: of(r, 0, 0, simT/50, simT/3),
@@ -73,7 +62,7 @@ func plainProfile(r *rand.Rand) simProfile {
 		wanting: of(r, 0.3, 0.7, 1), wantAll: r.IntN(3) == 0, tail: of(r, int64(0), 1, 3, 10, 1<<30),
 	}
 	if r.IntN(3) > 0 { // a milder world, with more terms
-		p.heavy, p.drop, p.lag, p.slow, p.rogue = of(r, 0, 0.02), of(r, 0, 0.02), r.IntN(3), r.IntN(3), false
+		p.Heavy, p.Drop, p.Lag, p.Slow, p.rogue = of(r, 0, 0.02), of(r, 0, 0.02), r.IntN(3), r.IntN(3), false
 		p.pause, p.forget, p.down, p.jump = 3*p.pause, 3*p.forget, 2*p.down, 2*p.jump
 	}
 	return p
@@ -88,8 +77,8 @@ func huntProfile(r *rand.Rand) simProfile {
 	p.logs, p.procs, p.roles = of(r, 1, 3, 3), 3, 1+r.IntN(3)
 	p.rho = of(r, 0, 0.0005)
 	p.beat = of(r, 0.2, 0.45)
-	p.lag, p.slow = 1+r.IntN(2), 1+r.IntN(2)
-	p.heavy, p.drop, p.double, p.ordered = of(r, 0.02, 0.1), of(r, 0, 0.02), of(r, 0.1, 0.4), false
+	p.Lag, p.Slow = 1+r.IntN(2), 1+r.IntN(2)
+	p.Heavy, p.Drop, p.Double, p.Ordered = of(r, 0.02, 0.1), of(r, 0, 0.02), of(r, 0.1, 0.4), false
 	p.pause, p.crash, p.cut = times(0, 5), times(0, 5), 0
 	p.wish, p.wantAll = times(1, 2)/3, false
 	p.jump, p.remove, p.down, p.forget, p.forgetAll = times(0, 5), 0, 0, times(0, 5), 0

@@ -18,13 +18,11 @@ import (
 
 // simSentinel is an observer around the lease of each log.
 type simSentinel struct {
-	w     *simWorld
-	inc   int
-	clk   simClock
-	logs  []simDesk
-	seen  int64
-	dead  map[string]bool // dead processes that it was told of since it was started
-	order []string        // the keys of dead, in order
+	w    *simWorld
+	clk  seeded.Clock
+	logs []simDesk
+	seen int64
+	told seeded.Obituaries
 }
 
 // simDesk is a sentinel's position in a log.
@@ -53,56 +51,34 @@ func crashProfile(r *rand.Rand) simProfile {
 		p = lossyProfile(r)
 	}
 	p.crash = simT * time.Duration(of(r, 1, 2, 5))
-	p.sentinels = 1 + r.IntN(2)
-	p.learns = of(r, 0, simT/1000, simT/10, simT, 10*simT)
-	p.looks = of(r, 1, 3, 10, 40)
-	p.lags = of(r, int64(0), 0, 3, 20)
-	p.nonsense, p.gasp = of(r, 0, 0.2, 0.6), of(r, 0, 0.5, 1)
-	p.restarts = simT * time.Duration(of(r, 0, 2, 5))
+	p.Deaths = seeded.DrawDeaths(r, simT)
 	return p
 }
 
 func (w *simWorld) startSentinels() {
-	for range w.pr.sentinels {
+	for range w.pr.Sentinels {
 		s := &simSentinel{w: w}
 		w.sentinels = append(w.sentinels, s)
 		s.start()
-		w.Every(w.pr.restarts, s.start)
+		w.Every(w.pr.Restarts, s.start)
 	}
 }
 
 // start starts a sentinel without memory: it knows of no death, and nothing of the logs.
 func (s *simSentinel) start() {
 	w := s.w
-	s.inc++
-	s.clk = newSimClock(w.R, w.Now, 0)
-	s.logs, s.seen, s.dead, s.order = nil, 0, map[string]bool{}, nil
+	s.told.Restart()
+	s.clk = w.newClock(0)
+	s.logs, s.seen = nil, 0
 	for range w.logs {
 		s.logs = append(s.logs, simDesk{l: lease.New(lease.Rules{Process: "sentinel", Name: "sentinel", T: simT, Rho: w.pr.rho, History: 64, Longest: simT, Dense: true})})
 	}
 }
 
-// bury tells the sentinels of a death, after some time, and lets them look again and again.
+// bury tells the sentinels of a death.
 func (w *simWorld) bury(process string) {
 	for _, s := range w.sentinels {
-		if w.R.IntN(4) == 0 {
-			continue // it was restarted since the process registered
-		}
-		at, inc := w.Span(w.pr.learns), s.inc
-		w.After(at, func() {
-			if s.inc == inc && !s.dead[process] {
-				s.dead[process] = true
-				s.order = append(s.order, process)
-			}
-		})
-		for range w.pr.looks {
-			w.After(at, s.look)
-			if w.R.IntN(3) == 0 {
-				at += w.Spread(0.001, 10)
-			} else {
-				at += simT / 4
-			}
-		}
+		w.Bury(process, w.pr.Deaths, &s.told, s.look)
 	}
 }
 
@@ -125,15 +101,15 @@ func (s *simSentinel) read(g *simLog) {
 	w, x, d := s.w, g.now(), &s.logs[g.index]
 	if d.in != x || d.next < x.low {
 		d.in, d.next = x, max(x.low, x.end()-w.R.Int64N(min(40, x.end()-x.base)+1))
-		d.l.Begin(d.next, false, s.clk.read(w.Now))
+		d.l.Begin(d.next, false, s.clk.Read(w.Now))
 		if w.pr.tops {
 			for _, e := range x.records {
 				s.seen = max(s.seen, e.r.Ballot)
 			}
 		}
 	}
-	for end := x.end() - w.R.Int64N(w.pr.lags+1); d.next < end; d.next++ {
-		e, now := x.records[d.next-x.base], s.clk.read(w.Now)
+	for end := x.end() - w.R.Int64N(w.pr.Lags+1); d.next < end; d.next++ {
+		e, now := x.records[d.next-x.base], s.clk.Read(w.Now)
 		var ev lease.Event
 		if e.id == x.id {
 			s.seen = max(s.seen, e.r.Ballot)
@@ -150,7 +126,7 @@ func (s *simSentinel) read(g *simLog) {
 // release releases what dead processes hold on a log.
 func (s *simSentinel) release(g *simLog) {
 	w, l := s.w, s.logs[g.index].l
-	now := s.clk.read(w.Now)
+	now := s.clk.Read(w.Now)
 	if !l.Known() {
 		r := l.Word(lease.Hello, now)
 		r.Hello = &lease.Announcement{Wants: []int{}, Leaving: true}
@@ -159,7 +135,7 @@ func (s *simSentinel) release(g *simLog) {
 	}
 	var ids []lease.Session
 	for h := range l.Holders() {
-		if s.dead[h.Session.Process] {
+		if s.told.Has(h.Session.Process) {
 			ids = append(ids, h.Session)
 		}
 	}
@@ -168,7 +144,7 @@ func (s *simSentinel) release(g *simLog) {
 		s.send(g, l.Farewell(id.Process, "dead", now))
 		s.send(g, l.ReleaseOf(id, l.RolesOf(id), now)...)
 	}
-	if len(s.order) > 0 && w.Maybe(w.pr.nonsense) && l.Offset() >= 0 {
+	if len(s.told.Dead) > 0 && w.Maybe(w.pr.Nonsense) && l.Offset() >= 0 {
 		s.babble(g, l)
 	}
 	if w.R.IntN(20) == 0 {
@@ -182,9 +158,9 @@ func (s *simSentinel) release(g *simLog) {
 // babble writes Releases in the name of the dead, with old tokens and with other sessions'
 // tokens.
 func (s *simSentinel) babble(g *simLog, l *lease.Lease) {
-	w := s.w
-	r := l.Word(lease.Release, s.clk.read(w.Now))
-	r.Session, r.Seq = lease.Session{Process: s.order[w.R.IntN(len(s.order))], N: 1 + w.R.Uint64N(3)}, r.Seq+foreign
+	w, dead := s.w, s.told.Dead
+	r := l.Word(lease.Release, s.clk.Read(w.Now))
+	r.Session, r.Seq = lease.Session{Process: dead[w.R.IntN(len(dead))], N: 1 + w.R.Uint64N(3)}, r.Seq+foreign
 	role, token := int32(w.R.IntN(w.pr.roles)), w.R.Int64N(l.Offset()+1)
 	if g, ok := l.Holder(role); ok && w.R.IntN(2) == 0 {
 		token = g.Token
@@ -203,19 +179,14 @@ func (s *simSentinel) send(g *simLog, records ...lease.Record) {
 		r.Ballot = s.seen
 		e := &simEntry{s.logs[g.index].in.id, &r}
 		w.Trace("a sentinel sends %s", simText(e))
-		if !w.Maybe(w.pr.drop) {
-			w.After(w.Latency(w.pr.slow), func() { w.append(g, e) })
-		}
-		for w.Maybe(w.pr.double) {
-			w.After(w.Spread(0.000001, 10), func() { w.append(g, e) })
-		}
+		w.Post(w.pr.Network, func() { w.append(g, e) })
 	}
 }
 
 // mourn tells the sentinels that a process has died. Its last records may be in flight.
 func (p *simProc) mourn() {
 	w := p.w
-	if w.pr.sentinels == 0 {
+	if w.pr.Sentinels == 0 {
 		return
 	}
 	process := p.String()

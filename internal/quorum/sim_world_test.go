@@ -80,7 +80,7 @@ func newSimWorld(seed uint64, draw func(*rand.Rand) simProfile) *simWorld {
 	w.count.wrong = map[string]int{}
 	w.Begin(seed, 0x900)
 	w.pr = draw(w.R)
-	w.T, w.Heavy, w.Limit = simT, w.pr.heavy, w.pr.limit
+	w.T, w.Heavy, w.Limit = simT, w.pr.Heavy, w.pr.limit
 	w.oracle.watch(w)
 	for i := range w.pr.logs {
 		g := &simLog{index: i}
@@ -134,7 +134,7 @@ func (w *simWorld) stop(g *simLog) {
 func (w *simWorld) start(g *simLog) {
 	g.down = false
 	for _, e := range g.held {
-		w.After(w.Latency(w.pr.slow), func() { w.append(g, e) })
+		w.After(w.Latency(w.pr.Slow), func() { w.append(g, e) })
 	}
 	g.held = nil
 	w.tellAll(g)
@@ -146,7 +146,7 @@ func (w *simWorld) tellAll(g *simLog) {
 		return
 	}
 	for _, p := range w.procs {
-		p.answer(g, w.Latency(w.pr.lag))
+		p.answer(g, w.Latency(w.pr.Lag))
 	}
 }
 

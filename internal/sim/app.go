@@ -177,7 +177,7 @@ func (p *proc) ended(c neli.Change) {
 			delete(a.told, role)
 		}
 	}
-	w.opts.Seen.count("ended: " + c.Reason.String())
+	w.opts.Seen.Count("ended: " + c.Reason.String())
 	p.lets(c.Reason)
 	if c.Reason == neli.ReasonRebalanced && (w.nomination != neli.NominationOpen || w.stays) {
 		w.violated("%s was rebalanced, which is off", p.id)

@@ -82,11 +82,11 @@ func (p *proc) decides(r neli.Request) error {
 	}
 	w.mu.Unlock()
 	if refuse {
-		w.opts.Seen.count("request: refused by the application")
+		w.opts.Seen.Count("request: refused by the application")
 		return errUnwilling
 	}
 	p.heed.moves.Store(true)
-	w.opts.Seen.count("request: accepted")
+	w.opts.Seen.Count("request: accepted")
 	return nil
 }
 
@@ -139,21 +139,21 @@ func (w *world) asks(by *neli.Neli, name string, r neli.Request, m transferred) 
 	seen := w.opts.Seen
 	switch {
 	case err == nil && r.StepDown:
-		seen.count("asked: stepped down")
+		seen.Count("asked: stepped down")
 	case err == nil:
-		seen.count("asked: transferred")
+		seen.Count("asked: transferred")
 		w.mu.Lock()
 		w.moves = append(w.moves, m)
 		w.mu.Unlock()
 	case errors.Is(err, neli.ErrRefused):
-		seen.count("asked: refused")
+		seen.Count("asked: refused")
 		if strings.ContainsAny(err.Error(), "\x1b\u202e") {
 			w.violated("%s is told what moves its cursor: %v", name, err)
 		}
 	case errors.Is(err, neli.ErrLeadsAlready):
-		seen.count("asked: of the leader itself")
+		seen.Count("asked: of the leader itself")
 	case errors.Is(err, neli.ErrNotDone), errors.Is(err, neli.ErrNoAnswer), errors.Is(err, neli.ErrVacant):
-		seen.count("asked: in vain")
+		seen.Count("asked: in vain")
 	case errors.Is(err, neli.ErrClosed), errors.Is(err, neli.ErrTopicChanged),
 		ctx.Err() != nil, by.State() != neli.StateLive, strings.Contains(err.Error(), "holds the role itself"):
 	default:
@@ -188,7 +188,7 @@ func (w *world) forge(p *proc, role int) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.opts.Seen.count("request: forged")
+	w.opts.Seen.Count("request: forged")
 	w.say("", "somebody writes %s", value)
 	for range 1 + rnd.IntN(3) {
 		if o, err := w.broker.Inject(simTopic, partition, value); err == nil {
@@ -224,10 +224,10 @@ func (w *world) heeded() {
 		err := w.asks(w.witness.Neli, "witness", neli.Request{Role: role, To: q.self}, transferred{p, q, role, token})
 		switch {
 		case err == nil:
-			w.opts.Seen.count("asked in quiet times: transferred")
+			w.opts.Seen.Count("asked in quiet times: transferred")
 			return
 		case p.heed.policy != policyAccept && errors.Is(err, neli.ErrRefused):
-			w.opts.Seen.count("asked in quiet times: refused")
+			w.opts.Seen.Count("asked in quiet times: refused")
 			return
 		}
 	}

@@ -6,22 +6,17 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/seeded"
 )
 
 // sigma is σ of the design, the greatest slew of an ordinary clock.
 const sigma = 0.1
 
-// machine is the clocks of one process. Between changes, they are linear in true time.
+// machine is the clocks of one process. The lock guards them.
 type machine struct {
 	began time.Time
-
-	mu      sync.Mutex // guards the fields below
-	at      time.Duration
-	base    clock.Instant // the readings at that true time
-	raw     float64       // the rate of the raw clock
-	slew    float64       // the other clocks' rate, relative to that
-	stopped bool          // the machine is suspended: Raw and Mono stand still
-	paused  bool          // its hypervisor has paused it: all clocks stand still
+	mu    sync.Mutex
+	seeded.Clock
 	setBack time.Duration // true time at which the wall clock was last set back; −1: never
 	resumed time.Duration // true time at which the machine last resumed; −1: never
 
@@ -30,34 +25,19 @@ type machine struct {
 }
 
 func newMachine(began time.Time, raw, slew float64) *machine {
-	return &machine{began: began, at: time.Since(began), raw: raw, slew: slew, setBack: -1, resumed: -1,
-		base: clock.Instant{Mono: clock.Mono(1000 * time.Hour), Wall: clock.Wall(250_000 * time.Hour),
-			Raw: clock.Raw(3000 * time.Hour), Boot: clock.Boot(4000 * time.Hour)}}
+	m := &machine{began: began, setBack: -1, resumed: -1, Clock: seeded.NewClock(time.Since(began), clock.Instant{Mono: clock.Mono(1000 * time.Hour),
+		Wall: clock.Wall(250_000 * time.Hour), Raw: clock.Raw(3000 * time.Hour), Boot: clock.Boot(4000 * time.Hour)})}
+	m.Raw, m.Slew = raw, slew
+	return m
 }
 
-// read returns the readings of all clocks. It needs the lock.
-func (m *machine) read() clock.Instant {
-	t := m.base
-	if m.paused {
-		return t
-	}
-	passed := float64(time.Since(m.began) - m.at)
-	ordinary := time.Duration(passed * m.raw * (1 + m.slew))
-	if !m.stopped {
-		t.Raw = t.Raw.Add(time.Duration(passed * m.raw))
-		t.Mono = t.Mono.Add(ordinary)
-	}
-	t.Wall = t.Wall.Add(ordinary)
-	t.Boot = t.Boot.Add(ordinary)
-	return t
-}
-
-// change begins a new stretch of time, with other rates.
+// change begins a new stretch of time.
 func (m *machine) change(f func(now time.Duration)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.base, m.at = m.read(), time.Since(m.began)
-	f(m.at)
+	now := time.Since(m.began)
+	m.Piece(now)
+	f(now)
 }
 
 // library is the machine as the library sees it. It counts the readings, so that a busy loop is
@@ -74,7 +54,7 @@ func (l library) Now() clock.Instant {
 func (m *machine) Now() clock.Instant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.read()
+	return m.Read(time.Since(m.began))
 }
 
 // Glance implements clock.Clock.
@@ -85,10 +65,10 @@ func (m *machine) Glance() clock.Instant {
 }
 
 // slewTo makes the ordinary clocks run faster or slower than the raw one.
-func (m *machine) slewTo(by float64) { m.change(func(time.Duration) { m.slew = by }) }
+func (m *machine) slewTo(by float64) { m.change(func(time.Duration) { m.Slew = by }) }
 
 // pause stops all clocks.
-func (m *machine) pause() { m.change(func(time.Duration) { m.paused = true }) }
+func (m *machine) pause() { m.change(func(time.Duration) { m.Paused = true }) }
 
 // suspend stops the machine, unless its wall clock was set back within a lease. By the ordinary
 // clocks alone, a stamp from before both would look younger than it is. The assumptions exclude
@@ -96,17 +76,17 @@ func (m *machine) pause() { m.change(func(time.Duration) { m.paused = true }) }
 func (m *machine) suspend(lease time.Duration) {
 	m.change(func(now time.Duration) {
 		if m.setBack < 0 || now-m.setBack > lease {
-			m.stopped = true
+			m.Suspended = true
 		}
 	})
 }
 
 func (m *machine) resume() {
 	m.change(func(now time.Duration) {
-		if m.stopped {
+		if m.Suspended {
 			m.resumed = now
 		}
-		m.stopped, m.paused = false, false
+		m.Suspended, m.Paused = false, false
 	})
 }
 
@@ -114,13 +94,13 @@ func (m *machine) resume() {
 // for the same reason.
 func (m *machine) set(d, lease time.Duration) {
 	m.change(func(now time.Duration) {
-		if d < 0 && (m.stopped || m.paused || m.resumed >= 0 && now-m.resumed <= lease) {
+		if d < 0 && (m.Suspended || m.Paused || m.resumed >= 0 && now-m.resumed <= lease) {
 			d = -d
 		}
 		if d < 0 {
 			m.setBack = now
 		}
-		m.base.Wall = m.base.Wall.Add(d)
+		m.At.Wall = m.At.Wall.Add(d)
 	})
 }
 
@@ -128,5 +108,5 @@ func (m *machine) set(d, lease time.Duration) {
 func (m *machine) rate() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.raw * (1 + m.slew)
+	return (1 + m.Raw) * (1 + m.Slew)
 }

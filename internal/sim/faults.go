@@ -352,7 +352,7 @@ func (w *world) victim() *proc {
 }
 
 func (w *world) strike(f fault, p *proc) {
-	w.opts.Seen.count("fault: " + f.name)
+	w.opts.Seen.Count("fault: " + f.name)
 	w.say(p.id, "fault: %s", f.name)
 	f.strike(w, p)
 }
@@ -368,7 +368,7 @@ func (w *world) supervise() {
 			w.violated("%s failed: %v", p.id, p.Await())
 		}
 		w.mu.Unlock()
-		w.opts.Seen.count("failed: the topic was replaced")
+		w.opts.Seen.Count("failed: the topic was replaced")
 		w.leave(p)
 		w.start("")
 	}

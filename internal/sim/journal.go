@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goneli/neli/internal/mutation"
@@ -56,6 +57,19 @@ func (j *journal) violated(format string, args ...any) {
 		return
 	}
 	j.Errorf("VIOLATION: %s (at %v)", what, time.Since(j.began))
+}
+
+// inBubble runs a world in a bubble of its own. The end of a bubble panics if a goroutine is left that
+// waits for ever, which is a violation, too.
+func inBubble(t *testing.T, transcript func() string, run func(*testing.T)) {
+	defer func() {
+		if left := recover(); left != nil {
+			if what := fmt.Sprint(left); wanted(what) {
+				t.Errorf("VIOLATION: %s\n%s", what, transcript())
+			}
+		}
+	}()
+	synctest.Test(t, run)
 }
 
 // wanted reports whether a violation is to fail the run. That is the case unless a rule was taken

@@ -66,30 +66,30 @@ func (w *world) acquired(p *proc, t neli.Term) {
 		q.mu.Unlock()
 		w.posts.succeeded(died, q.t)
 		if q.clock.rate() < 1 && p.clock.rate() > 1 {
-			seen.count("a fast clock follows a slow one")
+			seen.Count("a fast clock follows a slow one")
 		}
 		if q != p && q.t != p.t {
-			seen.count("a member with another T follows")
+			seen.Count("a member with another T follows")
 		}
 		switch before, after := q.far != (distance{}), p.far != (distance{}); {
 		case after && !before:
-			seen.count("a far member follows a near one")
+			seen.Count("a far member follows a near one")
 		case before && !after:
-			seen.count("a near member follows a far one")
+			seen.Count("a near member follows a far one")
 		}
 	}
 	if len(t.Roles) > 1 {
-		seen.count("several roles by one claim")
+		seen.Count("several roles by one claim")
 	}
 	for _, q := range procs {
 		if q == p {
 			continue
 		}
 		if q.asleep.Load() && slices.ContainsFunc(t.Roles, func(role int) bool { return former[q] && q.app.has(role) }) {
-			seen.count("succeeded while suspended")
+			seen.Count("succeeded while suspended")
 		}
 		if q.name == p.name && !q.leaving.Load() {
-			seen.count("leads beside a living namesake")
+			seen.Count("leads beside a living namesake")
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (w *world) look(roles []int) {
 			switch {
 			case leader == nil || !sound || p.crashed.Load() || leader.crashed.Load():
 			case w.profile == paused:
-				w.opts.Seen.count("two leaders, told apart by their tokens")
+				w.opts.Seen.Count("two leaders, told apart by their tokens")
 				a, aOK := leader.Token(role)
 				b, bOK := p.Token(role)
 				if aOK && bOK && a == b {
@@ -173,7 +173,7 @@ func (w *world) holds(who string, role int, offset, token int64, process string)
 	if w.broken {
 		return
 	}
-	w.opts.Seen.count("told who holds a role")
+	w.opts.Seen.Count("told who holds a role")
 	f := w.truths[role%w.partitions]
 	h, held := f.at(int32(role/w.partitions), offset)
 	if !held || h.token != token || h.by.process != process {
@@ -284,7 +284,7 @@ func (w *world) judge(partition int, e *truthEntry) {
 	seen := w.opts.Seen
 	s := w.sent[placed{partition, e.value}]
 	if e.newer {
-		seen.count("record of a newer version")
+		seen.Count("record of a newer version")
 	}
 	if e.r != nil && s == nil && e.r.Kind == "release" {
 		w.buriedAlive(e.r.Process)
@@ -293,39 +293,39 @@ func (w *world) judge(partition int, e *truthEntry) {
 		return
 	}
 	if s.times++; s.times > 1 {
-		seen.count("the same record twice: " + e.r.Kind)
+		seen.Count("the same record twice: " + e.r.Kind)
 	}
 	if e.r.Kind != "claim" {
 		return
 	}
 	if s.by.crashed.Load() && len(e.won) > 0 {
-		seen.count("sentinel: a Claim of the dead became valid")
+		seen.Count("sentinel: a Claim of the dead became valid")
 	}
 	late, valid := time.Since(s.at) > s.by.t, len(e.won) > 0
 	switch {
 	case !valid && late:
-		seen.count("claim invalid: delayed beyond T")
+		seen.Count("claim invalid: delayed beyond T")
 	case !valid:
-		seen.count("claim invalid: race lost")
+		seen.Count("claim invalid: race lost")
 	case late:
-		seen.count("claim valid: delayed beyond T")
+		seen.Count("claim valid: delayed beyond T")
 	case e.r.Fresh:
-		seen.count("claim valid: fresh")
+		seen.Count("claim valid: fresh")
 	case e.before.foreign > 0:
-		seen.count("claim valid: after silence")
+		seen.Count("claim valid: after silence")
 	case e.before.own > 0:
-		seen.count("claim valid: after own silence")
+		seen.Count("claim valid: after own silence")
 	default:
-		seen.count("claim valid: of what was free")
+		seen.Count("claim valid: of what was free")
 	}
 	if valid && e.before.otherT {
-		seen.count("claim valid: after silence of a holder with another T")
+		seen.Count("claim valid: after silence of a holder with another T")
 	}
 	if valid && len(e.won) < len(e.r.roles) {
-		seen.count("claim valid: in part")
+		seen.Count("claim valid: in part")
 	}
 	if valid && s.failed {
-		seen.count("claim valid: reported as failed")
+		seen.Count("claim valid: reported as failed")
 	}
 }
 

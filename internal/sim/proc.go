@@ -59,7 +59,7 @@ func (w *world) start(name string) *proc {
 	seed := w.rnd.Uint64()
 	p := &proc{w: w, id: fmt.Sprint("p", w.born), name: name, style: style(w.rnd.IntN(int(styles))), t: oneOf(w.rnd, w.timeouts...),
 		drain: w.upTo(simDrain * 4 / 3), app: newApp(), reading: newReading(w.partitions), roles: w.roles,
-		clock: newMachine(w.began, 1+w.drift*float64(w.rnd.IntN(3)-1), w.anySlew())}
+		clock: newMachine(w.began, w.drift*float64(w.rnd.IntN(3)-1), w.anySlew())}
 	p.self = fmt.Sprintf("%s.%x", p.id, seed)
 	if w.posts != nil {
 		p.self = w.posts.enrol(p.self, p.name, p.t)
@@ -84,13 +84,13 @@ func (w *world) start(name string) *proc {
 	w.mu.Lock()
 	w.called[p.self] = p.id
 	w.mu.Unlock()
-	n, err := w.opts.New(Machine{Clock: library{p.clock}, Random: p.random(seed), ID: p.self}, cfg, p.barrier)
+	n, err := w.opts.New(Machine{Clock: library{p.clock}, Random: random(seed, 31, w.still), ID: p.self}, cfg, p.barrier)
 	if err != nil {
 		w.Fatal(err)
 	}
 	p.Neli = n
 	w.say(p.id, "starts as %s: style %d, T %v, R %d, clock rates %v and %v, its work takes %v to end", name, p.style, p.t, p.roles,
-		p.clock.raw, p.clock.rate(), p.drain)
+		1+p.clock.Raw, p.clock.rate(), p.drain)
 	w.mu.Lock()
 	w.procs = append(w.procs, p)
 	w.mu.Unlock()
@@ -101,12 +101,12 @@ func (w *world) start(name string) *proc {
 
 func (w *world) anySlew() float64 { return w.slew * float64(w.rnd.IntN(5)-2) / 2 }
 
-// random returns the process's own source of randomness.
-func (p *proc) random(seed uint64) func(time.Duration) time.Duration {
+// random returns a process's own source of randomness. If still, it returns only zeros.
+func random(seed, stream uint64, still bool) func(time.Duration) time.Duration {
 	var mu sync.Mutex
-	rnd := rand.New(rand.NewPCG(seed, 31))
+	rnd := rand.New(rand.NewPCG(seed, stream))
 	return func(d time.Duration) time.Duration {
-		if p.w.still || d <= 0 {
+		if still || d <= 0 {
 			return 0
 		}
 		mu.Lock()

@@ -20,7 +20,8 @@ type Seen struct {
 // NewSeen returns an empty Seen.
 func NewSeen() *Seen { return &Seen{n: map[string]int{}, d: map[string]time.Duration{}} }
 
-func (s *Seen) count(what string) { s.add(what, 1) }
+// Count counts something that has happened.
+func (s *Seen) Count(what string) { s.add(what, 1) }
 
 func (s *Seen) add(what string, n int) {
 	s.mu.Lock()

@@ -77,7 +77,7 @@ func (s *posts) start() {
 	defer s.mu.Unlock()
 	s.born++
 	p := &post{id: fmt.Sprint("s", s.born)}
-	clock := newMachine(s.began, 1+s.at.Rho*float64(s.rnd.IntN(3)-1), sigma*float64(s.rnd.IntN(3)-1))
+	clock := newMachine(s.began, s.at.Rho*float64(s.rnd.IntN(3)-1), sigma*float64(s.rnd.IntN(3)-1))
 	seed := s.rnd.Uint64()
 	logger := s.logger(p.id, s.opts)
 	if logger == nil {
@@ -85,7 +85,7 @@ func (s *posts) start() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
-	p.hub = s.opts.Hub(ctx, Machine{Clock: library{clock}, Random: smallRandom(seed), ID: fmt.Sprintf("%s.%x", p.id, seed)},
+	p.hub = s.opts.Hub(ctx, Machine{Clock: library{clock}, Random: random(seed, 41, false), ID: fmt.Sprintf("%s.%x", p.id, seed)},
 		neli.Config{Sentinel: "none", Name: p.id, Provider: s.net.provider(p.id), Logger: logger})
 	s.say(p.id, "a sentinel starts")
 	s.living = append(s.living, p)
@@ -164,7 +164,7 @@ func (s *posts) tell(p *post, id string) {
 	lives, newest := slices.Contains(s.living, p), s.numbers[id]
 	s.mu.Unlock()
 	if lives {
-		s.opts.Seen.count("sentinel: told of a death")
+		s.opts.Seen.Count("sentinel: told of a death")
 		for number := uint64(1); number <= newest && p.hub.Fired(id, number); number++ { // it may have registered elsewhere last
 		}
 	}
@@ -240,14 +240,14 @@ func (w *world) buriedAlive(process string) {
 	if i := slices.IndexFunc(w.procs, func(p *proc) bool { return p.self == process }); i >= 0 {
 		w.violated("a sentinel's Release is in the name of %s, which lives", w.procs[i].id)
 	}
-	w.opts.Seen.count("sentinel: a Release in the name of the dead")
+	w.opts.Seen.Count("sentinel: a Release in the name of the dead")
 }
 
 // succeeded counts successes of the sentinels: a process leads before the lease of a dead one is
 // over.
 func (s *posts) succeeded(dead time.Time, t time.Duration) {
 	if s != nil && !dead.IsZero() && time.Since(dead) < t/2 {
-		s.opts.Seen.count("sentinel: the dead are succeeded within T/2")
+		s.opts.Seen.Count("sentinel: the dead are succeeded within T/2")
 	}
 }
 

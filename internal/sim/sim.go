@@ -72,41 +72,26 @@ func Run(t *testing.T, opts Options) {
 	})
 }
 
-// Suite runs the seed of NELI_SEED, or new seeds for the time of NELI_SOAK, or the first
-// NELI_SEEDS seeds. The default is the first seeds ones.
+// Suite runs seeds, as Seeds chooses them, and reports what happened in them.
 func Suite(t *testing.T, seeds uint64, opts Options) {
 	opts.Seen = NewSeen()
 	kafka := opts.run == nil
 	if kafka {
 		opts.run = Run
 	}
-	if v, err := strconv.ParseUint(os.Getenv("NELI_SEED"), 10, 64); err == nil {
-		opts.Seed = v
+	if os.Getenv("NELI_SEED") != "" {
 		opts.Transcript, opts.Logs = func(s string) { t.Log(s) }, true
-		opts.run(t, opts)
-		t.Logf("what happened:\n%v", opts.Seen)
-		return
 	}
 	began := time.Now()
-	if d, err := time.ParseDuration(os.Getenv("NELI_SOAK")); err == nil {
-		const batch = 200
-		n, from := uint64(0), uint64(began.UnixMilli())*1000
-		t.Logf("from seed %d", from)
-		for time.Since(began) < d && !t.Failed() {
-			some(t, from+n, batch, opts)
-			n += batch
-		}
-		t.Logf("%d seeds in %v; what happened:\n%v", n, time.Since(began).Round(time.Second), opts.Seen)
-		return
-	}
-	if v, err := strconv.ParseUint(os.Getenv("NELI_SEEDS"), 10, 64); err == nil {
-		seeds = v
-	}
-	some(t, 1, seeds, opts)
-	if t.Failed() {
-		return
-	}
+	seeds = Seeds(t, seeds, func(t *testing.T, seed uint64) {
+		opts := opts
+		opts.Seed = seed
+		opts.run(t, opts)
+	})
 	t.Logf("%d seeds in %v; what happened:\n%v", seeds, time.Since(began).Round(time.Millisecond), opts.Seen)
+	if t.Failed() || os.Getenv("NELI_SOAK") != "" {
+		return
+	}
 	if opts.Hub != nil && seeds >= 100 {
 		watchedOver(t, opts.Seen, kafka)
 	}
@@ -115,8 +100,32 @@ func Suite(t *testing.T, seeds uint64, opts Options) {
 	}
 }
 
+// Seeds runs the seed of NELI_SEED, or new seeds for the time of NELI_SOAK, or the first NELI_SEEDS seeds. The
+// default is the first n. It returns how many it ran.
+func Seeds(t *testing.T, n uint64, run func(*testing.T, uint64)) (ran uint64) {
+	if seed, err := strconv.ParseUint(os.Getenv("NELI_SEED"), 10, 64); err == nil {
+		run(t, seed)
+		return 1
+	}
+	if d, err := time.ParseDuration(os.Getenv("NELI_SOAK")); err == nil {
+		const batch = 200
+		began := time.Now()
+		from := uint64(began.UnixMilli()) * 1000
+		t.Logf("from seed %d", from)
+		for ; time.Since(began) < d && !t.Failed(); ran += batch {
+			some(t, from+ran, batch, run)
+		}
+		return ran
+	}
+	if more, err := strconv.ParseUint(os.Getenv("NELI_SEEDS"), 10, 64); err == nil {
+		n = more
+	}
+	some(t, 1, n, run)
+	return n
+}
+
 // some runs seeds in parallel, and starts no more after a failure.
-func some(t *testing.T, from, n uint64, opts Options) {
+func some(t *testing.T, from, n uint64, run func(*testing.T, uint64)) {
 	var failed atomic.Bool
 	t.Run("seeds", func(t *testing.T) {
 		for seed := from; seed < from+n; seed++ {
@@ -132,9 +141,7 @@ func some(t *testing.T, from, n uint64, opts Options) {
 						t.Logf("rerun: NELI_SEED=%d go test -run '%s$'", seed, name)
 					}
 				}()
-				opts := opts
-				opts.Seed = seed
-				opts.run(t, opts)
+				run(t, seed)
 			})
 		}
 	})
@@ -313,7 +320,7 @@ func (w *world) shares() {
 	}
 	switch w.leaning {
 	case leaningFunction, leaningLies:
-		w.opts.Seen.count("watched for roles that go to and fro")
+		w.opts.Seen.Count("watched for roles that go to and fro")
 		const watch = 2 * time.Minute
 		before := w.termsSoFar()
 		w.until(watch, w.over)
@@ -321,7 +328,7 @@ func (w *world) shares() {
 			w.violated("%d terms in %v, %d should be the most", n, watch, most)
 		}
 	default:
-		w.opts.Seen.count("watched until everybody has a share")
+		w.opts.Seen.Count("watched until everybody has a share")
 		bound := w.stretched(time.Minute + 15*time.Second + 30*time.Second + time.Duration(w.partitions)*10*time.Second)
 		if !w.until(bound, func() bool { return w.shared() || w.over() }) {
 			w.violated("not everybody has a share %v after the last fault", bound)

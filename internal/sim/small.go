@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/goneli/neli/internal/sentinel"
@@ -65,15 +64,7 @@ func RunSmall(t *testing.T, opts Options) {
 		opts.Seen = NewSeen()
 	}
 	var w *smallWorld
-	defer func() {
-		// The end of a bubble panics if a goroutine is left that waits for ever.
-		if left := recover(); left != nil {
-			if what := fmt.Sprint(left); wanted(what) {
-				t.Errorf("VIOLATION: %s\n%s", what, w.transcript())
-			}
-		}
-	}()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func() string { return w.transcript() }, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(opts.Seed, 37))
 		w = &smallWorld{journal: journal{T: t, began: time.Now()}, opts: &opts, smallPlan: drawSmall(rnd), rnd: rnd, tokens: map[int]int64{}, owners: map[term]*smallProc{}}
 		w.net = nelitest.NewSmallLogs(w.logs, w.trip)
@@ -123,7 +114,7 @@ func (w *smallWorld) storm() {
 			f = smallSentinelFaults[w.rnd.IntN(len(smallSentinelFaults))]
 		}
 		p := w.victim()
-		w.opts.Seen.count("fault: " + f.name)
+		w.opts.Seen.Count("fault: " + f.name)
 		w.say(p.id, "fault: %s", f.name)
 		f.strike(w, p)
 	}

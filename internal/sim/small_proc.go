@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -40,7 +39,7 @@ func (w *smallWorld) start(name string) *smallProc {
 	}
 	seed := w.rnd.Uint64()
 	p := &smallProc{w: w, id: fmt.Sprint("p", w.born), name: name, drain: w.upTo(w.t / 5), told: map[int]int64{},
-		clock: newMachine(w.began, 1+w.drift*float64(w.rnd.IntN(3)-1), w.anySlew())}
+		clock: newMachine(w.began, w.drift*float64(w.rnd.IntN(3)-1), w.anySlew())}
 	p.clock.set(time.Since(w.began)+w.upTo(w.t/5)-w.t/10, 0)
 	cfg := neli.Config{LeaderGroupID: simGroup, Name: name, HeartbeatTimeout: w.t, MaxClockDrift: w.drift, Roles: w.roles,
 		DrainTimeout: w.t, Provider: w.net.Provider(p.id), Logger: w.logger(p.id, w.opts)}
@@ -50,11 +49,11 @@ func (w *smallWorld) start(name string) *smallProc {
 	}
 	w.place(p)
 	var err error
-	p.Neli, err = w.opts.New(Machine{Clock: library{p.clock}, Random: smallRandom(seed), ID: p.self}, cfg, p.barrier)
+	p.Neli, err = w.opts.New(Machine{Clock: library{p.clock}, Random: random(seed, 41, false), ID: p.self}, cfg, p.barrier)
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.say(p.id, "starts as %s: clock rates %v and %v", name, p.clock.raw, p.clock.rate())
+	w.say(p.id, "starts as %s: clock rates %v and %v", name, 1+p.clock.Raw, p.clock.rate())
 	w.mu.Lock()
 	w.procs = append(w.procs, p)
 	w.mu.Unlock()
@@ -65,20 +64,6 @@ func (w *smallWorld) start(name string) *smallProc {
 }
 
 func (w *smallWorld) anySlew() float64 { return w.slew * float64(w.rnd.IntN(5)-2) / 2 }
-
-// smallRandom returns a process's own source of randomness.
-func smallRandom(seed uint64) func(time.Duration) time.Duration {
-	var mu sync.Mutex
-	rnd := rand.New(rand.NewPCG(seed, 41))
-	return func(d time.Duration) time.Duration {
-		if d <= 0 {
-			return 0
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		return time.Duration(rnd.Int64N(int64(d)))
-	}
-}
 
 // leave closes a process in good order, while everything else goes on.
 func (w *smallWorld) leave(p *smallProc) {
@@ -149,9 +134,9 @@ func (p *smallProc) acquired(role int, token int64) {
 	if p.crashed.Load() {
 		return
 	}
-	w.opts.Seen.count("terms")
+	w.opts.Seen.Count("terms")
 	if p.far != (distance{}) {
-		w.opts.Seen.count("terms of far members")
+		w.opts.Seen.Count("terms of far members")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,7 +163,7 @@ func (p *smallProc) acquired(role int, token int64) {
 
 // ended asserts that a term that ends had begun, and that a fenced role is no longer led.
 func (p *smallProc) ended(c neli.Change, fenced bool) {
-	p.w.opts.Seen.count("ended: " + c.Reason.String())
+	p.w.opts.Seen.Count("ended: " + c.Reason.String())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, t := range c.Terms {

@@ -146,9 +146,9 @@ func (p *proc) releases(partition int, r *record) {
 			}
 			switch {
 			case lapsed:
-				p.w.opts.Seen.count("released while the work went on: lapsed")
+				p.w.opts.Seen.Count("released while the work went on: lapsed")
 			case t.due > 0 && now >= t.due-clock.Mono(time.Microsecond), (a.inside || now == a.returned) && now.Sub(a.since) >= simDrain-time.Microsecond:
-				p.w.opts.Seen.count("released while the work went on: overdue")
+				p.w.opts.Seen.Count("released while the work went on: overdue")
 			default:
 				p.w.violated("%s releases role %d token %d while its work goes on, within the deadline; its evidence is %v old, by T %v", p.id, role,
 					g.token, p.clock.Now().Age(proof), p.t)

@@ -240,14 +240,14 @@ func (w *world) transferEnds(ctx context.Context, err error, m transferred) {
 	switch {
 	case m.from.leaving.Load():
 	case err == nil:
-		seen.count("transferred")
+		seen.Count("transferred")
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.moves = append(w.moves, m)
 	case errors.Is(err, neli.ErrNotDone):
-		seen.count("not transferred")
+		seen.Count("not transferred")
 	case errors.Is(err, neli.ErrNoAnswer):
-		seen.count("no answer")
+		seen.Count("no answer")
 	case errors.Is(err, neli.ErrNotLeader), errors.Is(err, neli.ErrNoMember), errors.Is(err, neli.ErrLeadsAlready), errors.Is(err, neli.ErrTopicChanged),
 		ctx.Err() != nil:
 	default:
@@ -274,7 +274,7 @@ func (w *world) stepDown(p *proc) {
 		if err != nil || p.leaving.Load() || p.clock.Now().Mono >= p.until() {
 			return
 		}
-		w.opts.Seen.count("stepped down")
+		w.opts.Seen.Count("stepped down")
 		for role := range w.roles {
 			if p.IsLeaderOf(role) {
 				w.violated("%s has stepped down and leads role %d", p.id, role)

@@ -38,9 +38,8 @@ type witness struct {
 // testify adds a witness to the world.
 func (w *world) testify() {
 	v := &witness{w: w, reading: newReading(w.partitions), blind: map[int]time.Duration{}, began: map[int]time.Time{},
-		clock: newMachine(w.began, 1+w.drift*float64(w.roles%3-1), 0)}
-	rnd := (&proc{w: w}).random(0)
-	n, err := w.opts.New(Machine{Clock: library{v.clock}, Random: rnd, ID: "witness"}, neli.Config{Observer: true, LeaderGroupID: simGroup,
+		clock: newMachine(w.began, w.drift*float64(w.roles%3-1), 0)}
+	n, err := w.opts.New(Machine{Clock: library{v.clock}, Random: random(0, 31, w.still), ID: "witness"}, neli.Config{Observer: true, LeaderGroupID: simGroup,
 		LeaderTopic: simTopic, Name: "witness", HeartbeatTimeout: w.timeouts[0], MaxClockDrift: w.drift, Roles: w.roles,
 		Logger: w.logger("witness", w.opts), Provider: witnessed{w.broker.Provider("witness"), v}}, nil)
 	if err != nil {
@@ -110,7 +109,7 @@ func (v *witness) check(role int, h neli.Holder) {
 	case time.Since(began) > age*2 && (h.Age-age).Abs() > time.Millisecond:
 		w.violated("the witness has read of the holder of role %d %v ago, and reports %v", role, age, h.Age)
 	default:
-		w.opts.Seen.count("told by the witness")
+		w.opts.Seen.Count("told by the witness")
 	}
 }
 

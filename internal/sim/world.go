@@ -1,12 +1,10 @@
 package sim
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/goneli/neli/internal/sentinel"
@@ -60,15 +58,7 @@ type term struct {
 // inWorld runs the world of a seed in a bubble of its own.
 func inWorld(t *testing.T, opts *Options, run func(*world)) {
 	var w *world
-	defer func() {
-		// The end of a bubble panics if a goroutine is left that waits for ever.
-		if left := recover(); left != nil {
-			if what := fmt.Sprint(left); wanted(what) {
-				t.Errorf("VIOLATION: %s\n%s", what, w.transcript())
-			}
-		}
-	}()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func() string { return w.transcript() }, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(opts.Seed, 29))
 		w = &world{journal: journal{T: t, began: time.Now()}, opts: opts, plan: draw(rnd), rnd: rnd, called: map[string]string{},
 			led: map[int]*proc{}, tokens: map[int]int64{}, owners: map[term]*proc{}, sent: map[placed]*sending{}}

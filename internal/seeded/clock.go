@@ -1,0 +1,63 @@
+package seeded
+
+import (
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// Clock turns true time into the readings of one machine's clocks. The raw clock runs at 1 + Raw, and
+// the others at that rate times 1 + Slew. While the rates stay the same, readings are linear in true
+// time.
+type Clock struct {
+	At        clock.Instant // the readings when the present rates began; a machine without CLOCK_BOOTTIME has no Boot
+	Raw, Slew float64       // rate errors since then
+	Suspended bool          // Mono and Raw stand still
+	Paused    bool          // all of them stand still, as when a hypervisor pauses the machine
+	since     time.Duration // true time when the present rates began
+}
+
+// NewClock returns a clock that shows at at true time now.
+func NewClock(now time.Duration, at clock.Instant) Clock { return Clock{At: at, since: now} }
+
+// Read returns the readings at true time now.
+func (c *Clock) Read(now time.Duration) clock.Instant {
+	raw := float64(now-c.since) * (1 + c.Raw)
+	ordinary := time.Duration(raw * (1 + c.Slew))
+	at := c.At
+	if c.Paused {
+		return at
+	}
+	at.Wall = at.Wall.Add(ordinary)
+	if at.Boot != 0 {
+		at.Boot = at.Boot.Add(ordinary)
+	}
+	if !c.Suspended {
+		at.Mono, at.Raw = at.Mono.Add(ordinary), at.Raw.Add(time.Duration(raw))
+	}
+	return at
+}
+
+// Piece begins a new stretch of time. Call it before a field changes.
+func (c *Clock) Piece(now time.Duration) { c.At, c.since = c.Read(now), now }
+
+// TrueIn estimates how long it takes until the ordinary clocks, or the raw one, have advanced by d.
+func (c *Clock) TrueIn(d time.Duration, raw bool) time.Duration {
+	rate := 1 + c.Raw
+	if !raw {
+		rate *= 1 + c.Slew
+	}
+	return time.Duration(float64(d)/rate) + 1
+}
+
+// Point draws the reading of a clock that agrees with no other one.
+func (w *World) Point() time.Duration {
+	return time.Hour + time.Duration(w.R.Int64N(int64(1000*time.Hour)))
+}
+
+// Rates draws new rates of a clock, within ρ and σ.
+func (w *World) Rates(c *Clock, rho, sigma float64) {
+	c.Piece(w.Now)
+	c.Raw = []float64{-rho, rho, 0}[w.R.IntN(3)]
+	c.Slew = []float64{-sigma, sigma, 0, (2*w.R.Float64() - 1) * sigma}[w.R.IntN(4)]
+}
