@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,13 +15,14 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/seeded"
+	"github.com/goneli/neli/internal/sim"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
 
 // sharedSeeds is how many seeds TestSharedSimulation runs by default. With the race detector,
 // which is slow, it is fewer.
-var sharedSeeds = 300
+var sharedSeeds uint64 = 300
 
 func init() {
 	if seeded.Race {
@@ -47,57 +46,18 @@ func init() {
 //
 // rules_test.go shows what happens without each of the rules.
 func TestSharedSimulation(t *testing.T) {
-	first, n := 0, sharedSeeds
-	if s := os.Getenv("NELI_SEED"); s != "" {
-		seed, err := strconv.Atoi(s)
-		require.NoError(t, err)
-		first, n = seed, 1
-	} else if more, err := strconv.Atoi(os.Getenv("NELI_SEEDS")); err == nil {
-		n = more
-	}
-	var seen sharedCounts
-	t.Run("seeds", func(t *testing.T) {
-		for seed := first; seed < first+n; seed++ {
-			t.Run(fmt.Sprint(seed), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { runShared(t, uint64(seed), &seen) })
-			})
-		}
+	seen := sim.NewSeen()
+	seeds := sim.Seeds(t, sharedSeeds, func(t *testing.T, seed uint64) {
+		synctest.Test(t, func(t *testing.T) { runShared(t, seed, seen) })
 	})
-	if n >= sharedSeeds && !t.Failed() {
-		t.Logf("%v", &seen)
+	t.Logf("%v", seen)
+	if seeds >= sharedSeeds && !t.Failed() {
 		for _, f := range sharedFaults {
-			require.Positive(t, seen.of(f.name), f.name)
+			require.Positive(t, seen.Of(f.name), f.name)
 		}
-		require.Positive(t, seen.of("a leader though nobody was assigned it for longer than S"))
-		require.Positive(t, seen.of("no leader after a crash"))
+		require.Positive(t, seen.Of("a leader though nobody was assigned it for longer than S"))
+		require.Positive(t, seen.Of("no leader after a crash"))
 	}
-}
-
-// sharedCounts counts what has happened in all runs.
-type sharedCounts struct{ counts sync.Map }
-
-func (s *sharedCounts) count(what string) {
-	n, _ := s.counts.LoadOrStore(what, new(atomic.Int64))
-	n.(*atomic.Int64).Add(1)
-}
-
-func (s *sharedCounts) of(what string) int64 {
-	n, ok := s.counts.Load(what)
-	if !ok {
-		return 0
-	}
-	return n.(*atomic.Int64).Load()
-}
-
-func (s *sharedCounts) String() string {
-	var lines []string
-	s.counts.Range(func(k, v any) bool {
-		lines = append(lines, fmt.Sprintf("%6d %s", v.(*atomic.Int64).Load(), k))
-		return true
-	})
-	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[7:], b[7:]) })
-	return strings.Join(lines, "\n")
 }
 
 const (
@@ -114,7 +74,7 @@ type sharedWorld struct {
 	*testing.T
 	broker     *nelitest.Broker
 	rnd        *rand.Rand
-	seen       *sharedCounts
+	seen       *sim.Seen
 	began      time.Time
 	procs      []*sharedProc // alive
 	old        []*sharedProc // leaving, or suspended for good
@@ -145,7 +105,7 @@ type sharedProc struct {
 	has         map[int]time.Time // by partition: since when the coordinator has assigned it to this process, and the process has been healthy
 }
 
-func runShared(t *testing.T, seed uint64, seen *sharedCounts) {
+func runShared(t *testing.T, seed uint64, seen *sim.Seen) {
 	rnd := rand.New(rand.NewPCG(seed, 77))
 	rebalance := []time.Duration{-1, 200 * time.Millisecond, 500 * time.Millisecond}[rnd.IntN(3)]
 	w := &sharedWorld{T: t, rnd: rnd, seen: seen, began: time.Now(), churn: seed%3 == 2,
@@ -326,7 +286,7 @@ func (w *sharedWorld) look() {
 	for role := range w.roles {
 		if w.led(role) {
 			if c := w.covered[role%w.partitions]; !c.IsZero() && now.Sub(c) > session {
-				w.seen.count("a leader though nobody was assigned it for longer than S")
+				w.seen.Count("a leader though nobody was assigned it for longer than S")
 			}
 			continue
 		}
@@ -351,7 +311,7 @@ func (w *sharedWorld) judge(role int, now time.Time) {
 		w.fail("role %d has no leader, and a healthy member was assigned partition %d until %v ago", role, i, now.Sub(c))
 	}
 	if w.excused[i] {
-		w.seen.count("no leader after a crash")
+		w.seen.Count("no leader after a crash")
 	}
 }
 
@@ -481,7 +441,7 @@ func (w *sharedWorld) calm() {
 	}
 	w.pass(w.upTo(w.b))
 	w.say("%s: %s", p.name, f.name)
-	w.seen.count(f.name)
+	w.seen.Count(f.name)
 	undo := f.strike(w, p)
 	w.pass(w.upTo(2*w.t) + w.j)
 	w.say("%s: undone", f.name)
@@ -496,7 +456,7 @@ func (w *sharedWorld) calm() {
 			w.fail("%s: role %d had no leader for %v, %v is the bound", f.name, role, w.none[role], bound)
 		}
 		if w.none[role] > 0 {
-			w.seen.count("no leader after a crash")
+			w.seen.Count("no leader after a crash")
 		}
 	}
 }
@@ -519,7 +479,7 @@ func (w *sharedWorld) stir() {
 		case len(w.procs) > 4:
 			w.leave(p)
 		case slices.Contains([]string{"leave", "crash"}, f.name):
-			w.seen.count(f.name)
+			w.seen.Count(f.name)
 			f.strike(w, p)
 			w.start("g")
 		case f.name == "join":
@@ -527,7 +487,7 @@ func (w *sharedWorld) stir() {
 		case f.name == "rolling restart", f.name == "roles":
 		default:
 			w.say("%s: %s", p.name, f.name)
-			w.seen.count(f.name)
+			w.seen.Count(f.name)
 			undo[p] = f.strike(w, p)
 		}
 		w.pass(w.upTo([]time.Duration{w.j, w.t}[w.rnd.IntN(2)]))
