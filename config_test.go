@@ -17,6 +17,7 @@ import (
 
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/redact"
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -509,7 +510,7 @@ func TestTokenBase(t *testing.T) {
 
 // Errors of a Kafka client may contain secrets. The library removes them from its errors and its log.
 func TestErrorsOfClientsAreRedacted(t *testing.T) {
-	var out logBuffer
+	var out said.Text
 	cfg := Config{
 		Nomination: NominationAssigned, KafkaConfig: KafkaConfigMap{"sasl.password": "s3cret", "security.protocol": "SASL_SSL"},
 		Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})),

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/kafka"
 	"github.com/stretchr/testify/require"
 )
@@ -20,7 +21,7 @@ import (
 // often.
 func TestLaterRefusalIsRetriedForEver(t *testing.T) {
 	for _, refusal := range []error{kafka.ErrAuthentication, kafka.ErrAuthorization, kafka.ErrTopicAuthorization, kafka.ErrGroupAuthorization} {
-		var out logBuffer
+		var out said.Text
 		cfg := Config{Nomination: NominationAssigned, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 		mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 			ok, err := n.Pulse(time.Minute)
@@ -70,7 +71,7 @@ func TestRefusalByOneBrokerOfSeveralEndsNoMember(t *testing.T) {
 // A producer whose records are never acknowledged is replaced together with its admin client, and
 // the process leads again.
 func TestProducerWithoutAcknowledgementsIsReplaced(t *testing.T) {
-	var out logBuffer
+	var out said.Text
 	cfg := Config{Nomination: NominationOpen, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 	mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		p, err := n.Background(func() { time.Sleep(time.Second) })
@@ -107,7 +108,7 @@ func TestObserversProducerWithoutAnswersIsReplaced(t *testing.T) {
 // once and counted, and the process is in the group again.
 func TestGroupConsumerThatStandsStillIsReplaced(t *testing.T) {
 	for _, cfg := range []Config{{Nomination: NominationAssigned}, {Mode: NonExclusive}} {
-		var out logBuffer
+		var out said.Text
 		cfg.HeartbeatTimeout, cfg.Logger = 10*time.Second, slog.New(slog.NewTextHandler(&out, nil))
 		mocked(t, cfg, func(k *mockKafka) { k.feeds = cfg.Mode == NonExclusive }, func(t *testing.T, k *mockKafka, n *Neli) {
 			p, err := n.Background(func() { time.Sleep(time.Second) })
@@ -159,7 +160,7 @@ func TestGroupConsumersAreNotReplacedRepeatedly(t *testing.T) {
 func TestProducerIsReplaced(t *testing.T) {
 	for _, how := range []error{kafka.ErrClientFatal, errors.Join(errReported, kafka.ErrClientFatal)} {
 		for _, mode := range []Mode{Exclusive, NonExclusive} {
-			var out logBuffer
+			var out said.Text
 			cfg := Config{Mode: mode, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 			mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 				p, err := n.Background(func() { time.Sleep(time.Second) })
@@ -188,7 +189,7 @@ func TestProducerIsReplaced(t *testing.T) {
 // If a producer cannot be replaced, the process retries and logs that, and Close is not delayed. If
 // each new producer fails at once, the process pauses between replacements.
 func TestReplacementOfAProducerIsRetried(t *testing.T) {
-	var out logBuffer
+	var out said.Text
 	cfg := Config{Logger: slog.New(slog.NewTextHandler(&out, nil))}
 	mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		ok, err := n.Pulse(time.Minute)
@@ -269,7 +270,7 @@ func TestLogsProperties(t *testing.T) {
 // A reader that stands still is replaced within T and five seconds. That is logged once and
 // counted, and the process leads again.
 func TestReaderThatStandsStillIsReplaced(t *testing.T) {
-	var out logBuffer
+	var out said.Text
 	cfg := Config{Nomination: NominationOpen, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 	mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		p, err := n.Background(func() { time.Sleep(time.Second) })
@@ -361,7 +362,7 @@ func TestNoTopicIDEndsIt(t *testing.T) {
 
 // If the broker refuses a record's timestamp, the log explains that.
 func TestRefusedTimestampIsExplained(t *testing.T) {
-	var out logBuffer
+	var out said.Text
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	mocked(t, Config{Logger: log}, func(k *mockKafka) {
 		for _, call := range []string{"Hello", "Append"} {
@@ -379,7 +380,7 @@ func TestRefusedTimestampIsExplained(t *testing.T) {
 // client, and after a client has been replaced.
 func TestThrottling(t *testing.T) {
 	for _, mode := range []Mode{Exclusive, NonExclusive} {
-		var out logBuffer
+		var out said.Text
 		warnings := func() int { return strings.Count(out.String(), "a quota of its user or client.id is exceeded") }
 		mocked(t, Config{Mode: mode, Logger: slog.New(slog.NewTextHandler(&out, nil))}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 			p, err := n.Background(func() { time.Sleep(time.Second) })

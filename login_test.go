@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/internal/sentinel"
 	"github.com/goneli/neli/kafka"
 )
@@ -52,7 +53,7 @@ func (s *tokens) config(k *mockKafka) Config {
 func TestCloseEndsTheCallOfLoginToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s tokens
-		var out logBuffer
+		var out said.Text
 		cfg := s.config(newMockKafka())
 		cfg.Logger = slog.New(slog.NewTextHandler(&out, nil))
 		n, err := New(cfg)

@@ -1,7 +1,6 @@
 package neli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -360,24 +359,6 @@ func (a *mockAdmin) Log(context.Context, string, int) (kafka.LogInfo, error) {
 }
 
 func (a *mockAdmin) Close() { _ = a.closed("Admin") }
-
-// logBuffer collects a logger's output, and can be read meanwhile.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
 
 // mocked runs a test with one Neli on a mock, in a bubble.
 func mocked(t *testing.T, cfg Config, prepare func(*mockKafka), test func(*testing.T, *mockKafka, *Neli)) {

@@ -1,12 +1,10 @@
 package franz_test
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -33,35 +32,17 @@ func cluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 	return c
 }
 
-// lines is a log that can be searched.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // bed makes clients of a cluster.
 type bed struct {
 	t     *testing.T
 	c     *kfake.Cluster
 	props map[string]string
 	opts  []kgo.Opt
-	log   *lines
+	log   *said.Text
 }
 
 func newBed(t *testing.T, c *kfake.Cluster, extra ...string) *bed {
-	b := &bed{t: t, c: c, log: &lines{}, props: map[string]string{
+	b := &bed{t: t, c: c, log: &said.Text{}, props: map[string]string{
 		"bootstrap.servers": c.ListenAddrs()[0], "retry.backoff.ms": "20", "retry.backoff.max.ms": "100",
 		"topic.metadata.refresh.interval.ms": "500", "topic.metadata.refresh.fast.interval.ms": "20",
 		"socket.timeout.ms": "2000", "topic.metadata.propagation.max.ms": "1000",

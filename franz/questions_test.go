@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli/internal/confluent"
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -79,7 +80,7 @@ func TestUncommittedRecordsCount(t *testing.T) {
 func TestConnectionSurvivesAQuestionThatEnds(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "log"))
-	text := &lines{}
+	text := &said.Text{}
 	a := confluentAdmin(t, c, slog.NewTextHandler(text, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -115,7 +116,7 @@ func TestConnectionSurvivesAQuestionThatEnds(t *testing.T) {
 // On a busy machine librdkafka's own time for the question may end first, but not each time.
 func TestConnectionSurvivesAMembersQuestionThatEnds(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
-	text := &lines{}
+	text := &said.Text{}
 	provider, err := confluent.New()
 	require.NoError(t, err)
 	m, err := provider.GroupConsumer(map[string]string{"bootstrap.servers": c.ListenAddrs()[0], "group.id": "g"},

@@ -11,11 +11,12 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/internal/said"
 )
 
 // If no broker is reached, the log says so, and why the connection failed.
 func TestLogSaysThatNoBrokerIsReached(t *testing.T) {
-	var out lines
+	var out said.Text
 	n, err := neli.New(neli.Config{LeaderGroupID: "g", Provider: franz.Provider(), Logger: slog.New(slog.NewTextHandler(&out, nil)),
 		KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": "127.0.0.1:1"}})
 	require.NoError(t, err)
@@ -29,7 +30,7 @@ func TestLogSaysThatNoBrokerIsReached(t *testing.T) {
 
 // If an option names brokers, the log does not name the default broker.
 func TestLogNamesOnlyBrokersOfOptions(t *testing.T) {
-	var out lines
+	var out said.Text
 	n, err := neli.New(neli.Config{LeaderGroupID: "g", Provider: franz.Provider(kgo.SeedBrokers("127.0.0.1:1")), Logger: slog.New(slog.NewTextHandler(&out, nil))})
 	require.NoError(t, err)
 	defer n.Close()

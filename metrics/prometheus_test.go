@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,12 +17,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/nelitest"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -122,7 +121,7 @@ func startPrometheus(t *testing.T, program string, targets map[string]string) *s
 	require.NoError(t, os.WriteFile(file, []byte(cfg.String()), 0o600))
 
 	address := freeAddress(t)
-	var out output
+	var out said.Text
 	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, cmd.Start())
@@ -163,24 +162,6 @@ func freeAddress(t *testing.T) string {
 			return address
 		}
 	}
-}
-
-// output collects a process's output.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
 }
 
 // get sends a query to the HTTP API.

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/goneli/neli/franz"
 	"github.com/goneli/neli/franz/iam"
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -37,13 +37,7 @@ const (
 type verifier struct {
 	mu   sync.Mutex
 	seen []map[string]string
-	log  strings.Builder
-}
-
-func (v *verifier) Write(p []byte) (int, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.log.Write(p)
+	log  said.Text
 }
 
 func (v *verifier) start(t *testing.T) *kfake.Cluster {
@@ -102,7 +96,7 @@ func (v *verifier) brokers(t *testing.T, c *kfake.Cluster) error {
 	props := map[string]string{"bootstrap.servers": c.ListenAddrs()[0], "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "AWS_MSK_IAM",
 		"socket.timeout.ms": "2000", "retry.backoff.ms": "20", "retry.backoff.max.ms": "100"}
 	provider := franz.Provider(kgo.SASL(iam.Mechanism()))
-	log := slog.New(slog.NewTextHandler(v, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	log := v.log.Logger(slog.LevelDebug)
 	p, err := provider.Producer(props, log)
 	require.NoError(t, err)
 	defer p.Close()

@@ -1,7 +1,6 @@
 package kafkalog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -103,23 +102,5 @@ func (f *fakeProvider) Admin(kafka.Producer) (kafka.Admin, error) {
 
 // errReported is a failure that says nothing of its cause.
 var errReported = errors.New("reported")
-
-// logBuffer is what a logger has written, to be read while it writes.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
 
 func noProperties() map[string]string { return nil }

@@ -13,11 +13,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/kafka"
 )
 
 // missingTopic is one that is to be created in a cluster that refuses what it is told to.
-func missingTopic(brokers int, refuse func(kafka.TopicSpec) error) (*Topic, *toldAdmin, *logBuffer) {
+func missingTopic(brokers int, refuse func(kafka.TopicSpec) error) (*Topic, *toldAdmin, *said.Text) {
 	leader, admin, out := told(nil)
 	leader.create = &kafka.TopicSpec{Name: "t", Partitions: 2}
 	admin.brokers, admin.refuse = brokers, refuse

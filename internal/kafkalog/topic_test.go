@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/kafka"
 	"github.com/stretchr/testify/require"
 )
@@ -55,8 +56,8 @@ func someOf(n int) []kafka.BrokerInfo {
 }
 
 // told returns a topic, whose admin it is, and what it logs.
-func told(describe func() (kafka.TopicInfo, error)) (*Topic, *toldAdmin, *logBuffer) {
-	var out logBuffer
+func told(describe func() (kafka.TopicInfo, error)) (*Topic, *toldAdmin, *said.Text) {
+	var out said.Text
 	a := &toldAdmin{topic: describe, brokers: 3}
 	return &Topic{name: "t", Admin: a, log: slog.New(slog.NewTextHandler(&out, nil)), suspect: make(chan struct{}, 1), lease: 5 * time.Second, pace: new(Pace)}, a, &out
 }

@@ -13,13 +13,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/goneli/neli/internal/said"
 )
 
 // refusedClient lets a Client be refused several times for the same reason, and returns its log.
-func refusedClient(t *testing.T, socket string) *lines {
+func refusedClient(t *testing.T, socket string) *said.Text {
 	t.Helper()
-	said := &lines{}
-	c := NewClient(socket, said.logger())
+	log := &said.Text{}
+	c := NewClient(socket, log.Logger(slog.LevelInfo))
 	c.reg = registration(NewSecret())
 	retry := time.NewTimer(time.Hour)
 	defer retry.Stop()
@@ -36,13 +38,13 @@ func refusedClient(t *testing.T, socket string) *lines {
 	cancel()
 	<-ended
 	require.Equal(t, None, c.State())
-	require.Equal(t, 1, said.count("no sentinel watches this process"), "said once")
-	return said
+	require.Equal(t, 1, log.Count("no sentinel watches this process"), "said once")
+	return log
 }
 
 func TestWithoutASocketACrashCostsT(t *testing.T) {
-	said := refusedClient(t, socketIn(directory(t)))
-	require.Equal(t, 1, said.count("no such file"))
+	log := refusedClient(t, socketIn(directory(t)))
+	require.Equal(t, 1, log.Count("no such file"))
 }
 
 // Anybody who may write to the directory could listen there and learn secrets.
@@ -52,8 +54,8 @@ func TestASocketThatAnotherUserMayReplaceIsRefused(t *testing.T) {
 	l, err := net.ListenUnix(network, &net.UnixAddr{Name: socketIn(dir), Net: network})
 	require.NoError(t, err)
 	defer l.Close()
-	said := refusedClient(t, socketIn(dir))
-	require.Equal(t, 1, said.count("others may write"))
+	log := refusedClient(t, socketIn(dir))
+	require.Equal(t, 1, log.Count("others may write"))
 }
 
 // If the directory belongs to neither root nor the listening user, its owner could replace the socket.
@@ -106,10 +108,10 @@ func TestAKernelWithoutPidfdsIsRefused(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	openPidfd = func(int, int) (int, error) { return -1, unix.ENOSYS }
 	defer func() { openPidfd = unix.PidfdOpen }()
-	said := refusedClient(t, p.socket)
-	require.Equal(t, 1, said.count("Linux 5.3"))
+	log := refusedClient(t, p.socket)
+	require.Equal(t, 1, log.Count("Linux 5.3"))
 	p.stop()
-	_, err := Listen(p.socket, p.hub, p.said.logger())
+	_, err := Listen(p.socket, p.hub, p.said.Logger(slog.LevelInfo))
 	require.ErrorIs(t, err, errKernel)
 }
 

@@ -2,6 +2,7 @@ package sentinel
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -129,9 +130,9 @@ func TestSentinelBelowADirectoryForAllAcceptsOnlyItsOwnUser(t *testing.T) {
 		s.own = errAbove
 	})
 	as(t, another, func() {
-		require.ErrorIs(t, ownOnly(p.socket, p.said.logger()), errAbove)
+		require.ErrorIs(t, ownOnly(p.socket, p.said.Logger(slog.LevelInfo)), errAbove)
 	})
-	require.Equal(t, 1, p.said.count("only members of this user are taken"))
+	require.Equal(t, 1, p.said.Count("only members of this user are taken"))
 	require.NotEqual(t, Refused, tryRegister(t, p, registration(NewSecret()), own(t)).State)
 	var c *net.UnixConn
 	as(t, another, func() { c = dialRaw(t, p) })

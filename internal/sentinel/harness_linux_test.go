@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/said"
 )
 
 // memoryLog is one log in memory, of one partition.
@@ -103,32 +103,12 @@ func (m *memoryLog) Verify()               {}
 func (m *memoryLog) Back(int, func() bool) {}
 func (m *memoryLog) Close()                { m.close() }
 
-// lines collects the output of a log handler.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
-}
-
-func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
 // post is a sentinel that listens at a socket and has a log in memory.
 type post struct {
 	t      *testing.T
 	socket string
 	log    *memoryLog
-	said   *lines
+	said   *said.Text
 	hub    *Hub
 	server *Server
 	stop   func()
@@ -154,7 +134,7 @@ func startPost(t *testing.T, socket string, change func(*Options, *memoryLog)) *
 // prepare makes a sentinel that listens and takes nothing until start is called, as if it were suspended.
 func prepare(t *testing.T, socket string, change func(*Options, *memoryLog)) (start func(...func(*Server)) *post) {
 	t.Helper()
-	p := &post{t: t, socket: socket, log: newMemoryLog("id", "g"), said: &lines{}, left: map[string]bool{}, freed: map[string]bool{}, news: make(chan struct{}, 1)}
+	p := &post{t: t, socket: socket, log: newMemoryLog("id", "g"), said: &said.Text{}, left: map[string]bool{}, freed: map[string]bool{}, news: make(chan struct{}, 1)}
 	p.log.appended = func(r *lease.Record) {
 		p.mu.Lock()
 		if r.Kind == lease.Hello {
@@ -173,7 +153,7 @@ func prepare(t *testing.T, socket string, change func(*Options, *memoryLog)) (st
 		Rules: func() Rules {
 			return Rules{Process: "sentinel", Name: "s", Random: func(d time.Duration) time.Duration { return d / 2 }}
 		},
-		Now: clock.System().Now, Logger: p.said.logger()}
+		Now: clock.System().Now, Logger: p.said.Logger(slog.LevelInfo)}
 	if change != nil {
 		change(&opt, p.log)
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/said"
 )
 
 // A reason that does not fit into a packet is cut, so that a member's log shows it.
@@ -54,7 +55,7 @@ func TestAFailedAcceptIsRepeatedAfterAPause(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, p.server.listener.SetDeadline(began)) // from now on each accept fails at once
 	const says = "cannot take a connection: registrations wait"
-	require.Eventually(t, func() bool { return p.said.count(says) > 1 }, 20*time.Second, time.Millisecond, "it says so")
+	require.Eventually(t, func() bool { return p.said.Count(says) > 1 }, 20*time.Second, time.Millisecond, "it says so")
 	require.GreaterOrEqual(t, time.Since(began), acceptAgain)
 	require.NoError(t, p.server.listener.SetDeadline(time.Time{}))
 	registers(t, p, registration(NewSecret()))
@@ -125,8 +126,8 @@ func TestBadProofsAreRefusedAndLoggedOnce(t *testing.T) {
 			require.Equal(t, Answer{Refused, c.want.Error()}, a, c.what)
 		}
 	}
-	require.Equal(t, 1, p.said.count(errNotPeer.Error()), "said once")
-	require.Equal(t, 1, p.said.count(errFiles.Error()), "said once")
+	require.Equal(t, 1, p.said.Count(errNotPeer.Error()), "said once")
+	require.Equal(t, 1, p.said.Count(errFiles.Error()), "said once")
 	require.Zero(t, p.members())
 	require.Zero(t, p.hub.opt.Limit-MaxMembers)
 	bad := registration(NewSecret())
@@ -197,7 +198,7 @@ func TestTenThousandRegistrations(t *testing.T) {
 	require.Equal(t, Answer{Refused, errFull.Error()}, a)
 	a = tryRegister(t, p, registration(NewSecret()), own(t))
 	require.Equal(t, Refused, a.State)
-	require.Equal(t, 1, p.said.count(errFull.Error()), "said once")
+	require.Equal(t, 1, p.said.Count(errFull.Error()), "said once")
 	for i := range MaxMembers {
 		p.hub.Goodbye(ProcessID(fmt.Sprint(i)))
 	}
@@ -245,8 +246,8 @@ func TestAGroupThatCannotBeWatchedIsRefused(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			p := startPost(t, socketIn(directory(t)), c.change)
-			said := &lines{}
-			client := NewClient(p.socket, said.logger())
+			log := &said.Text{}
+			client := NewClient(p.socket, log.Logger(slog.LevelInfo))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go client.Run(ctx)
@@ -257,7 +258,7 @@ func TestAGroupThatCannotBeWatchedIsRefused(t *testing.T) {
 			client.Opened(reg)
 			require.Eventually(t, func() bool { return client.state.Load().Reason == c.want }, 10*time.Second, time.Millisecond)
 			require.Equal(t, Refused, client.State())
-			require.Equal(t, 1, said.count("no sentinel watches this process"), "the member says so once")
+			require.Equal(t, 1, log.Count("no sentinel watches this process"), "the member says so once")
 			cancel()
 			require.Eventually(t, func() bool {
 				p.hub.mu.Lock()

@@ -11,9 +11,9 @@ import (
 	"github.com/goneli/neli/internal/released"
 )
 
-// said returns examples of all packets between members, guards and sentinels. Their names must not
+// packets returns examples of all packets between members, guards and sentinels. Their names must not
 // change.
-func said() map[string]any {
+func packets() map[string]any {
 	return map[string]any{
 		"register": &request{Register: &Registration{Topic: "topic", TopicID: "id", Logs: 3, Group: "g", Process: ProcessID("secret"), Secret: "secret",
 			Name: "X <&>", T: 5 * time.Second, Rho: 0.0005, Running: true, Number: 7}},
@@ -37,13 +37,13 @@ func said() map[string]any {
 // A sentinel may be older or newer than its members, so each must read the packets of all releases.
 func TestRecordsOfReleases(t *testing.T) {
 	now := map[string]string{}
-	for name, v := range said() {
+	for name, v := range packets() {
 		text, err := json.Marshal(v)
 		require.NoError(t, err)
 		now[name] = string(text)
 	}
 	released.Messages(t, now, func(t *testing.T, name, message string) {
-		want := said()[name]
+		want := packets()[name]
 		require.NotNil(t, want, "what was released is read for ever")
 		got := reflect.New(reflect.TypeOf(want).Elem()).Interface()
 		require.NoError(t, json.Unmarshal([]byte(message), got))

@@ -136,7 +136,7 @@ func TestADeathWaitsForTheGuard(t *testing.T) {
 	u := &unixConnection{socket: p.socket}
 	// The test acts as the guard of a member in its own process, whose secret it knows.
 	reg := registration(NewSecret())
-	c := NewClient(p.socket, p.said.logger())
+	c := NewClient(p.socket, p.said.Logger(slog.LevelInfo))
 	go c.Run(t.Context())
 	c.Opened(reg)
 	require.Eventually(t, func() bool { return c.State() == Watching }, 10*time.Second, time.Millisecond)
@@ -332,22 +332,22 @@ func TestALateGuardClearsNoOtherCommand(t *testing.T) {
 func TestListenRefusesUnsafeSockets(t *testing.T) {
 	dir := directory(t)
 	p := startPost(t, socketIn(dir), nil)
-	_, err := Listen(p.socket, p.hub, p.said.logger())
+	_, err := Listen(p.socket, p.hub, p.said.Logger(slog.LevelInfo))
 	require.ErrorContains(t, err, "another sentinel listens")
-	_, err = Listen(dir+"/"+strings.Repeat("s", 107-len(dir)), p.hub, p.said.logger())
+	_, err = Listen(dir+"/"+strings.Repeat("s", 107-len(dir)), p.hub, p.said.Logger(slog.LevelInfo))
 	require.ErrorContains(t, err, "is too long: a socket's path has at most 107 bytes")
 	p.stop()
 
 	file := dir + "/file"
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err = Listen(file, p.hub, p.said.logger())
+	_, err = Listen(file, p.hub, p.said.Logger(slog.LevelInfo))
 	require.ErrorContains(t, err, "no socket")
 	require.FileExists(t, file)
 
 	require.NoError(t, os.Chmod(dir, 0o777)) //nolint:gosec // that is what is refused
-	_, err = Listen(socketIn(dir), p.hub, p.said.logger())
+	_, err = Listen(socketIn(dir), p.hub, p.said.Logger(slog.LevelInfo))
 	require.ErrorIs(t, err, errDirectory)
-	_, err = Listen("/nowhere/at/all", p.hub, p.said.logger())
+	_, err = Listen("/nowhere/at/all", p.hub, p.said.Logger(slog.LevelInfo))
 	require.Error(t, err)
 }
 
