@@ -13,8 +13,8 @@ import (
 
 // These tests play the cases of the article "Leader Election, Why Should I Care?" (Elasticsearch)
 // with whole members: five machines A to E, each with a member and a log. Package quorum's
-// simulation has more such cases: every way to cut five machines in two, a leader that loses its
-// majority, a machine between two halves, one-way cuts.
+// simulation has more such cases: every way to cut five machines in two, and a machine between two
+// halves.
 
 var articleNodes = []string{"A", "B", "C", "D", "E"}
 
@@ -140,19 +140,21 @@ func TestLeaderElectionArticleFlappingHighestIDDoesNoHarm(t *testing.T) {
 }
 
 // A network card drops all inbound packets but still sends. The leader's heartbeats are heard,
-// but it serves nobody. It must stop leading and be replaced.
-func TestLeaderElectionArticleLeaderThatHearsNothingIsReplaced(t *testing.T) {
-	article(t, func(c *Cluster) {
-		for log := range articleNodes {
-			if log > 0 { // its own log is on the same machine
-				c.Logs.CutOff("A", log, nelitest.LinkReads)
-			}
-		}
-		c.Eventually(smallT, "A leads no more", func() bool { return !c.Members["A"].IsLeader() })
-		leader := c.within(2*smallSilence, "B", "C", "D", "E")
-		c.Pass(5 * smallT)
-		require.True(c, leader.IsLeader())
-	})
+// but it serves nobody. It must stop leading and be replaced. The same holds the other way round.
+func TestLeaderElectionArticleLeaderCutOffInOneDirectionIsReplaced(t *testing.T) {
+	for name, links := range map[string]nelitest.Link{"hears nobody": nelitest.LinkReads, "heard by nobody": nelitest.LinkAppends} {
+		t.Run(name, func(t *testing.T) {
+			article(t, func(c *Cluster) {
+				for log := 1; log < len(articleNodes); log++ { // its own log is on the same machine
+					c.Logs.CutOff("A", log, links)
+				}
+				c.Eventually(smallT, "A leads no more", func() bool { return !c.Members["A"].IsLeader() })
+				leader := c.within(2*smallSilence, "B", "C", "D", "E")
+				c.Pass(5 * smallT)
+				require.True(c, leader.IsLeader())
+			})
+		})
+	}
 }
 
 // The minimum of master-eligible nodes is N/2+1, and no setting can lower it: a member that

@@ -3,11 +3,13 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
@@ -94,18 +96,31 @@ func TestCrashLoopsAreForgotten(t *testing.T) {
 	})
 }
 
+// partitionOnEachBroker creates the topic with m partitions. Broker i alone has partition i − 1.
+func (c *Cluster) partitionOnEachBroker(m int) {
+	c.Helper()
+	p := c.Broker.Provider("operator")
+	producer, err := p.Producer(nil, slog.New(slog.DiscardHandler))
+	require.NoError(c, err)
+	admin, err := p.Admin(producer)
+	require.NoError(c, err)
+	require.NoError(c, admin.CreateTopic(c.Context(), kafka.TopicSpec{Name: topic, Partitions: m, Replicas: 1}))
+	admin.Close()
+	require.NoError(c, producer.Close())
+}
+
 // One partition is offline. The roles of all others have leaders throughout, and do not move to and
 // fro. When the partition is back, its roles are led again, and the shares are level.
 func TestRolesOfAnUnreachablePartition(t *testing.T) {
 	const n, m = 24, 4
-	var o outage
-	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+	Simulate(t, nelitest.Options{Brokers: m}, wide(n), func(c *Cluster) {
+		c.partitionOnEachBroker(m)
 		for _, name := range []string{"a", "b", "d"} {
-			c.Work(name, manyOn(m, n, o.config))
+			c.Work(name, manyOn(m, n))
 		}
 		c.level(n, steady+15*time.Second)
 		c.Pass(time.Minute)
-		o.set(2)
+		require.NoError(c, c.Broker.StopBroker(3))
 		c.Pass(20 * time.Second)
 		require.Len(c, c.owned(n), n-n/m)
 		c.Pass(40 * time.Second) // the members held about equally many roles there
@@ -115,7 +130,7 @@ func TestRolesOfAnUnreachablePartition(t *testing.T) {
 			require.Len(c, c.owned(n), n-n/m)
 		}
 		require.Equal(c, terms, c.terms(), "nothing moves")
-		o.set()
+		require.NoError(c, c.Broker.StartBroker(3))
 		c.Eventually(4*defaultT, "all are led again", c.allLed(n))
 		c.level(n, time.Minute)
 	})
@@ -123,16 +138,16 @@ func TestRolesOfAnUnreachablePartition(t *testing.T) {
 
 // Members whose home is on an offline partition announce themselves on another one.
 func TestMembersAreKnownWithoutTheirHome(t *testing.T) {
-	for _, down := range []int{0, 1} {
-		var o outage
-		Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
+	for _, down := range []int{1, 2} {
+		Simulate(t, nelitest.Options{Brokers: 2}, wide(4), func(c *Cluster) {
+			c.partitionOnEachBroker(2)
 			names := []string{"a", "b", "d", "e", "f", "g"}
 			for _, name := range names {
-				c.Work(name, manyOn(2, 4, o.config))
+				c.Work(name, manyOn(2, 4))
 			}
 			c.Eventually(2*silence, "all are led", c.allLed(4))
 			c.Pass(10 * time.Second)
-			o.set(down)
+			require.NoError(c, c.Broker.StopBroker(down))
 			c.Pass(time.Minute)
 			for _, name := range names {
 				require.Len(c, c.Members[name].Members(), len(names), name)
@@ -144,44 +159,21 @@ func TestMembersAreKnownWithoutTheirHome(t *testing.T) {
 // With Assigned nomination, one offline partition does the others no lasting harm. A member that
 // cannot claim there leaves the group for a bounded time, and then stays.
 func TestAssignedWithAnOfflinePartition(t *testing.T) {
-	var o outage
-	Simulate(t, nelitest.Options{}, Roles(2), func(c *Cluster) {
-		on := func(cfg *neli.Config) { cfg.Partitions = 2; o.config(cfg) }
+	Simulate(t, nelitest.Options{Brokers: 2}, Roles(2), func(c *Cluster) {
+		c.partitionOnEachBroker(2)
 		for _, name := range []string{"a", "b"} {
-			c.Work(name, on)
+			c.Work(name, func(cfg *neli.Config) { cfg.Partitions = 2 })
 		}
 		c.Eventually(3*silence, "all are led", c.allLed(2))
 		c.Pass(10 * time.Second)
-		o.set(1)
+		require.NoError(c, c.Broker.StopBroker(2))
 		c.Gap()
 		c.Pass(10 * time.Minute)
 		gap := c.Gap()
 		c.Logf("role 0 was without a leader for %v of 10 minutes", gap)
 		require.LessOrEqual(c, gap, 20*time.Second)
-		o.set()
+		require.NoError(c, c.Broker.StartBroker(2))
 		c.Eventually(time.Minute, "all are led again", c.allLed(2))
-	})
-}
-
-// A member whose application hangs leaves the group, and another one takes over its roles.
-func TestAssignedHungApplication(t *testing.T) {
-	simulate(t, nelitest.Options{}, func(c *Cluster) {
-		brisk := func(cfg *neli.Config) { cfg.MaxPulseInterval = 10 * time.Second }
-		a := c.Join("a", brisk)
-		c.Eventually(3*silence, "a leads", func() bool { leads, _ := a.Pulse(0); return leads })
-		b := c.Work("b", nil)
-		c.Pass(5 * time.Second)
-		_, err := a.Pulse(0)
-		require.NoError(c, err)
-		c.Pass(9900 * time.Millisecond)
-		require.True(c, a.IsLeader())
-		require.Equal(c, []int{0}, c.Broker.Assigned("a"))
-		c.Eventually(silence+2*time.Second, "b leads", b.IsLeader)
-		require.Empty(c, c.Broker.Assigned("a"))
-		require.Equal(c, []int{0}, c.Broker.Assigned("b"))
-		_, err = a.Pulse(0)
-		require.NoError(c, err)
-		require.Equal(c, []string{"acquired", "fenced"}, a.Kinds())
 	})
 }
 

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"time"
 
 	"github.com/goneli/neli"
@@ -61,12 +62,8 @@ func (c *Cluster) machines(names []string, parts ...[]int) {
 
 // reaches leaves a member connected only to the given logs, of n.
 func (c *Cluster) reaches(name string, n int, logs ...int) {
-	open := map[int]bool{}
-	for _, log := range logs {
-		open[log] = true
-	}
 	for log := range n {
-		if open[log] {
+		if slices.Contains(logs, log) {
 			c.Logs.Restore(name, log)
 		} else {
 			c.Logs.CutOff(name, log, nelitest.LinkAll)
