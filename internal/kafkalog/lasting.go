@@ -170,75 +170,55 @@ type lastingAdmin struct{ of *lastingProducer }
 
 // ask puts a question, and starts the replacement of a producer that gets no answers. A question
 // whose context was cancelled counts for nothing.
-func (a lastingAdmin) ask(ctx context.Context, question func(kafka.Admin) error) error {
-	p, admin := a.of.current()
+func ask[A any](ctx context.Context, of *lastingProducer, question func(kafka.Admin) (A, error)) (A, error) {
+	p, admin := of.current()
 	began := time.Now()
-	err := question(admin)
+	answer, err := question(admin)
 	switch {
 	case err == nil:
 		now := time.Now()
-		a.of.pace.Note(now.Sub(began), now)
-		a.of.mute.acknowledged()
+		of.pace.Note(now.Sub(began), now)
+		of.mute.acknowledged()
 	case errors.Is(ctx.Err(), context.Canceled):
-	case a.of.mute.failed(err, time.Now()):
-		a.of.failed(p, errors.Join(errBarren, err))
+	case of.mute.failed(err, time.Now()):
+		of.failed(p, errors.Join(errBarren, err))
 	}
-	return err
+	return answer, err
 }
 
-func (a lastingAdmin) Brokers(ctx context.Context, racks bool) (brokers []kafka.BrokerInfo, err error) {
-	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
-		brokers, err = admin.Brokers(ctx, racks)
-		return err
-	})
-	return brokers, err
+func (a lastingAdmin) Brokers(ctx context.Context, racks bool) ([]kafka.BrokerInfo, error) {
+	return ask(ctx, a.of, func(admin kafka.Admin) ([]kafka.BrokerInfo, error) { return admin.Brokers(ctx, racks) })
 }
 
-func (a lastingAdmin) Topic(ctx context.Context, topic string) (info kafka.TopicInfo, err error) {
-	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
-		info, err = admin.Topic(ctx, topic)
-		return err
-	})
-	return info, err
+func (a lastingAdmin) Topic(ctx context.Context, topic string) (kafka.TopicInfo, error) {
+	return ask(ctx, a.of, func(admin kafka.Admin) (kafka.TopicInfo, error) { return admin.Topic(ctx, topic) })
 }
 
 func (a lastingAdmin) CreateTopic(ctx context.Context, spec kafka.TopicSpec) error {
-	return a.ask(ctx, func(admin kafka.Admin) error { return admin.CreateTopic(ctx, spec) })
+	_, err := ask(ctx, a.of, func(admin kafka.Admin) (struct{}, error) { return struct{}{}, admin.CreateTopic(ctx, spec) })
+	return err
 }
 
-func (a lastingAdmin) Settings(ctx context.Context, topic string) (settings map[string]string, err error) {
-	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
-		settings, err = admin.Settings(ctx, topic)
-		return err
-	})
-	return settings, err
+func (a lastingAdmin) Settings(ctx context.Context, topic string) (map[string]string, error) {
+	return ask(ctx, a.of, func(admin kafka.Admin) (map[string]string, error) { return admin.Settings(ctx, topic) })
 }
 
-func (a lastingAdmin) Offsets(ctx context.Context, topic string, n int) (ranges []kafka.OffsetRange, err error) {
-	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
-		ranges, err = admin.Offsets(ctx, topic, n)
-		return err
-	})
-	return ranges, err
+func (a lastingAdmin) Offsets(ctx context.Context, topic string, n int) ([]kafka.OffsetRange, error) {
+	return ask(ctx, a.of, func(admin kafka.Admin) ([]kafka.OffsetRange, error) { return admin.Offsets(ctx, topic, n) })
 }
 
-func (a lastingAdmin) Log(ctx context.Context, topic string, partition int) (info kafka.LogInfo, err error) {
-	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
-		info, err = admin.Log(ctx, topic, partition)
-		return err
-	})
-	return info, err
+func (a lastingAdmin) Log(ctx context.Context, topic string, partition int) (kafka.LogInfo, error) {
+	return ask(ctx, a.of, func(admin kafka.Admin) (kafka.LogInfo, error) { return admin.Log(ctx, topic, partition) })
 }
 
 // KeepsEpochs implements kafka.EpochKeeper. An admin that does not implement it is not known to keep them.
-func (a lastingAdmin) KeepsEpochs(ctx context.Context) (keeps bool, err error) {
-	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
+func (a lastingAdmin) KeepsEpochs(ctx context.Context) (bool, error) {
+	return ask(ctx, a.of, func(admin kafka.Admin) (bool, error) {
 		if k, can := admin.(kafka.EpochKeeper); can {
-			keeps, err = k.KeepsEpochs(ctx)
+			return k.KeepsEpochs(ctx)
 		}
-		return err
+		return false, nil
 	})
-	return keeps, err
 }
 
 // Close must be called before the producer's Close.
