@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/goneli/neli/internal/drive"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
@@ -33,9 +34,9 @@ func TestRealTime(t *testing.T) {
 	ev, err := g.Poll(time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 1}, ev.Partitions)
-	appendAll(t, p, "c", 0, "0", "1")
-	appendAll(t, p, "c", 1, "2")
-	require.Len(t, read(t, r, 3), 3)
+	drive.AppendAll(t, p, "c", 0, "0", "1")
+	drive.AppendAll(t, p, "c", 1, "2")
+	require.Len(t, drive.Read(t, r, 3), 3)
 	_, ok, err := r.Poll(time.Millisecond)
 	require.NoError(t, err)
 	require.False(t, ok)
@@ -109,7 +110,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	r := newReader(t, b.Provider("b"))
 	require.NoError(t, r.Assign("c", []int64{0}))
-	read(t, r, 200)
+	drive.Read(t, r, 200)
 	wg.Wait()
 	require.Len(t, b.Records("c", 0), 200)
 }
@@ -121,7 +122,7 @@ func TestManyRecordsBehind(t *testing.T) {
 			_, err := s.b.Inject("c", 0, fmt.Append(nil, i))
 			require.NoError(t, err)
 		}
-		for i, rec := range read(t, s.r, n) {
+		for i, rec := range drive.Read(t, s.r, n) {
 			require.EqualValues(t, i, rec.Offset)
 		}
 	})

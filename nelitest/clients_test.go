@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/drive"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
@@ -115,14 +116,14 @@ func TestAssignKnowsTheTopicsPartitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{})
 		require.NoError(t, b.CreateTopic("c", 2))
-		x := track(t, newMember(t, b.Provider("a")), "c", true)
+		x := drive.Track(t, newMember(t, b.Provider("a")), "c", true)
 		time.Sleep(time.Second)
 		require.True(t, b.Assign("a", -1, 1, 1, 7))
 		time.Sleep(time.Second)
-		require.Equal(t, []int{1}, x.assigned())
+		require.Equal(t, []int{1}, x.Assigned())
 		b.Rebalance()
 		time.Sleep(5 * time.Second)
-		require.Equal(t, []int{0, 1}, x.assigned())
+		require.Equal(t, []int{0, 1}, x.Assigned())
 	})
 }
 
@@ -181,7 +182,7 @@ func TestAStartBeginsNewEpochs(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		_, err := s.send(t, "x")()
 		require.NoError(t, err)
-		read(t, s.r, 1)
+		drive.Read(t, s.r, 1)
 		provider := s.b.Provider("d")
 		a := newAdmin(t, provider, newProducer(t, provider, nil))
 		before, err := a.Log(t.Context(), "c", 0)
@@ -210,17 +211,17 @@ func TestAMemberWithAnotherStrategyCannotJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{})
 		require.NoError(t, b.CreateTopic("c", 2))
-		x := track(t, newMember(t, b.Provider("a")), "c", false)
+		x := drive.Track(t, newMember(t, b.Provider("a")), "c", false)
 		time.Sleep(5 * time.Second)
-		y := track(t, newMember(t, b.Provider("b"), "partition.assignment.strategy", "range"), "c", false)
+		y := drive.Track(t, newMember(t, b.Provider("b"), "partition.assignment.strategy", "range"), "c", false)
 		time.Sleep(time.Minute)
-		require.Equal(t, []int{0, 1}, x.assigned())
-		require.Empty(t, y.assigned())
-		require.ErrorContains(t, y.failures()[0], "partition.assignment.strategy")
-		x.stop()
-		require.NoError(t, x.g.Leave())
+		require.Equal(t, []int{0, 1}, x.Assigned())
+		require.Empty(t, y.Assigned())
+		require.ErrorContains(t, y.Errors()[0], "partition.assignment.strategy")
+		x.Stop()
+		require.NoError(t, x.Client.Leave())
 		time.Sleep(10 * time.Second)
-		require.Equal(t, []int{0, 1}, y.assigned(), "it joins once the others have left")
+		require.Equal(t, []int{0, 1}, y.Assigned(), "it joins once the others have left")
 	})
 }
 
@@ -237,6 +238,6 @@ func TestALostRecordIsNotAcknowledgedLater(t *testing.T) {
 		time.Sleep(time.Second)
 		require.NoError(t, b.WipeBroker(1))
 		require.NoError(t, <-done)
-		require.Equal(t, []string{"x"}, values(b.Records("c", 0)))
+		require.Equal(t, []string{"x"}, drive.Values(b.Records("c", 0)))
 	})
 }

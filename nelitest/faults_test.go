@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/drive"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
@@ -51,7 +52,7 @@ func (s scene) send(t *testing.T, value string) func() (time.Duration, error) {
 	}
 }
 
-func (s scene) log() []string { return values(s.b.Records("c", 0)) }
+func (s scene) log() []string { return drive.Values(s.b.Records("c", 0)) }
 
 // nothing asserts that no record comes for d.
 func (s scene) nothing(t *testing.T, d time.Duration) {
@@ -65,7 +66,7 @@ func TestLatencies(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		begin := time.Now()
 		report := s.send(t, "x")
-		read(t, s.r, 1)
+		drive.Read(t, s.r, 1)
 		require.InDelta(t, 2*time.Millisecond, time.Since(begin), 100)
 		took, err := report()
 		require.NoError(t, err)
@@ -73,7 +74,7 @@ func TestLatencies(t *testing.T) {
 		s.b.SlowReads("b", time.Second)
 		begin = time.Now()
 		s.send(t, "y")
-		read(t, s.r, 1)
+		drive.Read(t, s.r, 1)
 		require.InDelta(t, time.Second+2*time.Millisecond, time.Since(begin), 100)
 	})
 }
@@ -114,7 +115,7 @@ func TestAcksLost(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		s.b.CutOff("a", nelitest.LinkAcks)
 		report := s.send(t, "x")
-		require.Equal(t, []string{"x"}, values(read(t, s.r, 1)))
+		require.Equal(t, []string{"x"}, drive.Values(drive.Read(t, s.r, 1)))
 		s.b.Restore("a", nelitest.LinkAcks)
 		took, err := report()
 		require.Error(t, err)
@@ -132,7 +133,7 @@ func TestReadsCutOff(t *testing.T) {
 		s.nothing(t, time.Minute)
 		s.b.Restore("b", nelitest.LinkReads)
 		begin := time.Now()
-		require.Equal(t, []string{"x", "y"}, values(read(t, s.r, 2)))
+		require.Equal(t, []string{"x", "y"}, drive.Values(drive.Read(t, s.r, 2)))
 		require.InDelta(t, time.Millisecond, time.Since(begin), 100)
 	})
 }
@@ -203,7 +204,7 @@ func TestStop(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		_, err := s.send(t, "before")()
 		require.NoError(t, err)
-		read(t, s.r, 1)
+		drive.Read(t, s.r, 1)
 		s.b.Stop()
 		_, _, err = s.r.Poll(time.Second)
 		require.Error(t, err)
@@ -219,7 +220,7 @@ func TestStop(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.Equal(t, []string{"before", "x", "y"}, s.log())
-		require.Len(t, read(t, s.r, 2), 2)
+		require.Len(t, drive.Read(t, s.r, 2), 2)
 	})
 }
 
@@ -238,7 +239,7 @@ func TestRefuse(t *testing.T) {
 		_, _, err = s.r.Poll(time.Minute)
 		require.ErrorIs(t, err, kafka.ErrAuthentication)
 		s.b.Refuse("b", nelitest.LinkReads, nil)
-		require.Equal(t, []string{"y"}, values(read(t, s.r, 1)))
+		require.Equal(t, []string{"y"}, drive.Values(drive.Read(t, s.r, 1)))
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/drive"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
@@ -23,9 +24,9 @@ func inGroup(t *testing.T, partitions int, f func(t *testing.T, b *nelitest.Brok
 }
 
 // join makes the named member join, and waits until the group has settled.
-func join(t *testing.T, b *nelitest.Broker, member string, props ...string) *tracked {
+func join(t *testing.T, b *nelitest.Broker, member string, props ...string) *drive.Member {
 	t.Helper()
-	m := track(t, newMember(t, b.Provider(member), props...), "c", false)
+	m := drive.Track(t, newMember(t, b.Provider(member), props...), "c", false)
 	time.Sleep(5100 * time.Millisecond) // not at the instant of a heartbeat
 	return m
 }
@@ -35,9 +36,9 @@ func TestCooperativeJoinDisturbsNobody(t *testing.T) {
 		x := join(t, b, "a")
 		y := join(t, b, "b")
 		z := join(t, b, "c")
-		require.Equal(t, []string{"0s assigned [0 1]", "5.5s assigned [0]"}, x.history())
-		require.Equal(t, []string{"400ms assigned []", "500ms assigned [1]"}, y.history())
-		require.Equal(t, []string{"400ms assigned []"}, z.history())
+		require.Equal(t, []string{"0s assigned [0 1]", "5.5s assigned [0]"}, x.History())
+		require.Equal(t, []string{"400ms assigned []", "500ms assigned [1]"}, y.History())
+		require.Equal(t, []string{"400ms assigned []"}, z.History())
 	})
 }
 
@@ -47,9 +48,9 @@ func TestRangeReassignsEverything(t *testing.T) {
 		x := join(t, b, "a", eager...)
 		y := join(t, b, "b", eager...)
 		z := join(t, b, "c", eager...)
-		require.Equal(t, []string{"0s assigned [0 1]", "5.5s assigned [0]", "10.6s assigned [0]"}, x.history())
-		require.Equal(t, []string{"400ms assigned [1]", "5.5s assigned [1]"}, y.history())
-		require.Equal(t, []string{"400ms assigned []"}, z.history())
+		require.Equal(t, []string{"0s assigned [0 1]", "5.5s assigned [0]", "10.6s assigned [0]"}, x.History())
+		require.Equal(t, []string{"400ms assigned [1]", "5.5s assigned [1]"}, y.History())
+		require.Equal(t, []string{"400ms assigned []"}, z.History())
 	})
 }
 
@@ -57,11 +58,11 @@ func TestInitialRebalanceDelayGathersMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{InitialRebalanceDelay: 3 * time.Second, RebalanceTime: time.Second})
 		require.NoError(t, b.CreateTopic("c", 2))
-		x := track(t, newMember(t, b.Provider("a")), "c", false)
-		y := track(t, newMember(t, b.Provider("b")), "c", false)
+		x := drive.Track(t, newMember(t, b.Provider("a")), "c", false)
+		y := drive.Track(t, newMember(t, b.Provider("b")), "c", false)
 		time.Sleep(10 * time.Second)
-		require.Equal(t, []string{"3s assigned [0]"}, x.history())
-		require.Equal(t, []string{"3s assigned [1]"}, y.history())
+		require.Equal(t, []string{"3s assigned [0]"}, x.History())
+		require.Equal(t, []string{"3s assigned [1]"}, y.History())
 	})
 }
 
@@ -72,8 +73,8 @@ func TestExpire(t *testing.T) {
 		require.True(t, b.Expire("a"))
 		require.False(t, b.Expire("nobody"))
 		time.Sleep(5 * time.Second)
-		require.Equal(t, []string{"0s assigned [0]", "10.5s lost"}, x.history()[:2])
-		require.Len(t, slices.Concat(x.assigned(), y.assigned()), 1)
+		require.Equal(t, []string{"0s assigned [0]", "10.5s lost"}, x.History()[:2])
+		require.Len(t, slices.Concat(x.Assigned(), y.Assigned()), 1)
 	})
 }
 
@@ -83,34 +84,34 @@ func TestGroupCutOff(t *testing.T) {
 		y := join(t, b, "b")
 		b.CutOff("a", nelitest.LinkGroup)
 		time.Sleep(8 * time.Second)
-		require.Contains(t, x.history(), "16s lost") // a session after its last heartbeat
-		require.Equal(t, []int{0}, y.assigned())
+		require.Contains(t, x.History(), "16s lost") // a session after its last heartbeat
+		require.Equal(t, []int{0}, y.Assigned())
 		b.Restore("a", nelitest.LinkAll)
 		time.Sleep(2 * time.Second)
-		require.Equal(t, "18.6s assigned []", x.history()[2])
+		require.Equal(t, "18.6s assigned []", x.History()[2])
 	})
 }
 
 func TestCutOffDuringARejoinGoesUnnoticed(t *testing.T) {
 	inGroup(t, 2, func(t *testing.T, b *nelitest.Broker) {
 		x := join(t, b, "a")
-		y := track(t, newMember(t, b.Provider("b")), "c", false)
+		y := drive.Track(t, newMember(t, b.Provider("b")), "c", false)
 		synctest.Wait()
-		for len(y.history()) == 0 { // until a has learnt of the rebalance and answered
+		for len(y.History()) == 0 { // until a has learnt of the rebalance and answered
 			time.Sleep(time.Millisecond)
-			if len(x.history()) == 2 {
+			if len(x.History()) == 2 {
 				b.CutOff("a", nelitest.LinkGroup)
 				break
 			}
 		}
 		time.Sleep(30 * time.Second)
-		require.Equal(t, []int{0, 1}, y.assigned())
-		require.Equal(t, []int{0}, x.assigned())
+		require.Equal(t, []int{0, 1}, y.Assigned())
+		require.Equal(t, []int{0}, x.Assigned())
 		b.Restore("a", nelitest.LinkGroup)
 		time.Sleep(5 * time.Second)
-		require.Equal(t, "lost", x.history()[2][len(x.history()[2])-4:])
-		require.Equal(t, []int{0}, y.assigned())
-		require.Equal(t, []int{1}, x.assigned())
+		require.Equal(t, "lost", x.History()[2][len(x.History()[2])-4:])
+		require.Equal(t, []int{0}, y.Assigned())
+		require.Equal(t, []int{1}, x.Assigned())
 	})
 }
 
@@ -120,11 +121,11 @@ func TestSuspendedMemberIsReplaced(t *testing.T) {
 		y := join(t, b, "b")
 		b.Suspend("a")
 		time.Sleep(time.Minute)
-		require.Equal(t, []int{0}, x.assigned())
-		require.Equal(t, []int{0}, y.assigned())
+		require.Equal(t, []int{0}, x.Assigned())
+		require.Equal(t, []int{0}, y.Assigned())
 		b.Resume("a")
 		time.Sleep(5 * time.Second)
-		require.Equal(t, []string{"0s assigned [0]", "1m10.2s lost", "1m10.6s assigned []"}, x.history())
+		require.Equal(t, []string{"0s assigned [0]", "1m10.2s lost", "1m10.6s assigned []"}, x.History())
 	})
 }
 
@@ -134,12 +135,12 @@ func TestKilledMemberIsReplaced(t *testing.T) {
 		y := join(t, b, "b")
 		b.Kill("a")
 		time.Sleep(5 * time.Second)
-		require.Empty(t, y.assigned())
+		require.Empty(t, y.Assigned())
 		time.Sleep(2 * time.Second)
-		require.Equal(t, []int{0}, y.assigned())
-		require.ErrorIs(t, x.failures()[0], kafka.ErrClientFatal)
+		require.Equal(t, []int{0}, y.Assigned())
+		require.ErrorIs(t, x.Errors()[0], kafka.ErrClientFatal)
 		z := join(t, b, "a")
-		require.Equal(t, []string{"400ms assigned []"}, z.history())
+		require.Equal(t, []string{"400ms assigned []"}, z.History())
 	})
 }
 
@@ -149,28 +150,28 @@ func TestForcedAssignments(t *testing.T) {
 		y := join(t, b, "b")
 		require.True(t, b.Assign("b", 0, 1))
 		time.Sleep(time.Second)
-		require.Equal(t, []int{0}, x.assigned())
-		require.Equal(t, []int{0, 1}, y.assigned())
+		require.Equal(t, []int{0}, x.Assigned())
+		require.Equal(t, []int{0, 1}, y.Assigned())
 		require.True(t, b.Revoke("b", 0, 1))
 		require.True(t, b.Assign("a"))
 		time.Sleep(time.Minute)
-		require.Empty(t, x.assigned())
-		require.Empty(t, y.assigned())
+		require.Empty(t, x.Assigned())
+		require.Empty(t, y.Assigned())
 		require.False(t, b.Assign("nobody", 1))
 		require.True(t, b.Assign("a", 0, 1))
 		require.True(t, b.Assign("b", 0, 1))
 		b.CutOff("b", nelitest.LinkGroup)
 		time.Sleep(time.Second)
-		require.Equal(t, []int{0, 1}, x.assigned())
-		require.Empty(t, y.assigned())
+		require.Equal(t, []int{0, 1}, x.Assigned())
+		require.Empty(t, y.Assigned())
 		b.Restore("b", nelitest.LinkGroup)
 		time.Sleep(time.Second)
-		require.Equal(t, []int{0, 1}, y.assigned())
+		require.Equal(t, []int{0, 1}, y.Assigned())
 		b.Rebalance()
 		time.Sleep(5 * time.Second)
-		require.Len(t, x.assigned(), 1)
-		require.Len(t, y.assigned(), 1)
-		require.NotEqual(t, x.assigned(), y.assigned())
+		require.Len(t, x.Assigned(), 1)
+		require.Len(t, y.Assigned(), 1)
+		require.NotEqual(t, x.Assigned(), y.Assigned())
 	})
 }
 
@@ -178,10 +179,10 @@ func TestAMemberThatDoesNotPollLeaves(t *testing.T) {
 	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
 		x := join(t, b, "a", "max.poll.interval.ms", "10000")
 		y := join(t, b, "b")
-		x.stop()
+		x.Stop()
 		time.Sleep(12 * time.Second)
-		require.Equal(t, []int{0}, y.assigned())
-		ev, err := x.g.Poll(0)
+		require.Equal(t, []int{0}, y.Assigned())
+		ev, err := x.Client.Poll(0)
 		require.NoError(t, err)
 		require.Equal(t, kafka.GroupLost, ev.Kind)
 	})
@@ -190,11 +191,11 @@ func TestAMemberThatDoesNotPollLeaves(t *testing.T) {
 func TestAMemberThatDoesNotAnswerIsLeftOut(t *testing.T) {
 	inGroup(t, 2, func(t *testing.T, b *nelitest.Broker) {
 		x := join(t, b, "a", "max.poll.interval.ms", "20000")
-		x.stop() // heartbeats continue
+		x.Stop() // heartbeats continue
 		y := join(t, b, "b", "max.poll.interval.ms", "20000")
-		require.Empty(t, y.history())
+		require.Empty(t, y.History())
 		time.Sleep(20 * time.Second)
-		require.Equal(t, []int{0, 1}, y.assigned())
+		require.Equal(t, []int{0, 1}, y.Assigned())
 	})
 }
 
@@ -202,21 +203,21 @@ func TestStaticMember(t *testing.T) {
 	inGroup(t, 2, func(t *testing.T, b *nelitest.Broker) {
 		x := join(t, b, "a", "group.instance.id", "i")
 		y := join(t, b, "b")
-		had := x.assigned()
+		had := x.Assigned()
 		require.Len(t, had, 1)
 		z := join(t, b, "a", "group.instance.id", "i")
-		require.Equal(t, had, z.assigned())
-		require.Len(t, x.failures(), 1)
-		require.ErrorIs(t, x.failures()[0], kafka.ErrInstanceFenced)
-		require.ErrorIs(t, x.g.Join("c", false), kafka.ErrInstanceFenced)
-		require.Len(t, y.history(), 2) // undisturbed
+		require.Equal(t, had, z.Assigned())
+		require.Len(t, x.Errors(), 1)
+		require.ErrorIs(t, x.Errors()[0], kafka.ErrInstanceFenced)
+		require.ErrorIs(t, x.Client.Join("c", false), kafka.ErrInstanceFenced)
+		require.Len(t, y.History(), 2) // undisturbed
 
-		z.stop()
-		require.NoError(t, z.g.Leave()) // has no effect until the session times out
+		z.Stop()
+		require.NoError(t, z.Client.Leave()) // has no effect until the session times out
 		time.Sleep(5 * time.Second)
-		require.Len(t, y.assigned(), 1)
+		require.Len(t, y.Assigned(), 1)
 		time.Sleep(5 * time.Second)
-		require.Equal(t, []int{0, 1}, y.assigned())
+		require.Equal(t, []int{0, 1}, y.Assigned())
 	})
 }
 
@@ -228,9 +229,9 @@ func TestGroupsSurviveARestart(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		b.Start()
 		time.Sleep(10 * time.Second)
-		require.Len(t, x.failures(), 1)
-		require.Equal(t, []string{"0s assigned [0 1]", "5.5s assigned [0]"}, x.history())
-		require.Len(t, y.history(), 2)
+		require.Len(t, x.Errors(), 1)
+		require.Equal(t, []string{"0s assigned [0 1]", "5.5s assigned [0]"}, x.History())
+		require.Len(t, y.History(), 2)
 	})
 }
 
@@ -239,29 +240,29 @@ func TestRefusedMember(t *testing.T) {
 		x := join(t, b, "a")
 		b.Refuse("a", nelitest.LinkGroup, kafka.ErrAuthorization)
 		time.Sleep(10 * time.Second)
-		require.Len(t, x.failures(), 1)
-		require.ErrorIs(t, x.failures()[0], kafka.ErrAuthorization)
-		require.Contains(t, x.history()[1], "lost")
+		require.Len(t, x.Errors(), 1)
+		require.ErrorIs(t, x.Errors()[0], kafka.ErrAuthorization)
+		require.Contains(t, x.History()[1], "lost")
 		b.Refuse("a", nelitest.LinkGroup, nil)
 		time.Sleep(time.Second)
-		require.Equal(t, []int{0}, x.assigned())
+		require.Equal(t, []int{0}, x.Assigned())
 	})
 }
 
 func TestGroupsFollowTheirTopic(t *testing.T) {
 	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
-		x := track(t, newMember(t, b.Provider("a")), "later", false)
+		x := drive.Track(t, newMember(t, b.Provider("a")), "later", false)
 		time.Sleep(time.Second)
-		require.ErrorIs(t, x.failures()[0], kafka.ErrUnknownTopic)
+		require.ErrorIs(t, x.Errors()[0], kafka.ErrUnknownTopic)
 		require.NoError(t, b.CreateTopic("later", 2))
 		time.Sleep(time.Second)
-		require.Equal(t, []int{0, 1}, x.assigned())
+		require.Equal(t, []int{0, 1}, x.Assigned())
 		require.NoError(t, b.AddPartitions("later", 1))
 		time.Sleep(time.Second)
-		require.Equal(t, []int{0, 1, 2}, x.assigned())
+		require.Equal(t, []int{0, 1, 2}, x.Assigned())
 		require.NoError(t, b.DeleteTopic("later"))
 		time.Sleep(time.Second)
-		require.Empty(t, x.assigned())
+		require.Empty(t, x.Assigned())
 	})
 }
 
@@ -303,9 +304,9 @@ func TestGroupsSettle(t *testing.T) {
 func settleAfterChaos(t *testing.T, b *nelitest.Broker, seed uint64) {
 	names := []string{"a", "b", "c", "d"}
 	strategy := []string{"cooperative-sticky", "range"}[seed%2]
-	members := map[string]*tracked{}
+	members := map[string]*drive.Member{}
 	for _, n := range names {
-		members[n] = track(t, newMember(t, b.Provider(n), "partition.assignment.strategy", strategy), "c", false)
+		members[n] = drive.Track(t, newMember(t, b.Provider(n), "partition.assignment.strategy", strategy), "c", false)
 	}
 	rng := newRand(seed)
 	for range 60 {
@@ -338,7 +339,7 @@ func settleAfterChaos(t *testing.T, b *nelitest.Broker, seed uint64) {
 	time.Sleep(30 * time.Second)
 	var all []int
 	for _, n := range names {
-		have := members[n].assigned()
+		have := members[n].Assigned()
 		require.Equal(t, append([]int{}, b.Assigned(n)...), append([]int{}, have...), "seed %d, member %s", seed, n)
 		all = append(all, have...)
 	}

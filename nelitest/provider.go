@@ -41,16 +41,16 @@ func (p *process) ended() error {
 }
 
 // start adds a new client, under the lock. It fails if the process is dead.
-func (p *process) start(make func(client) endpoint) error {
+func (p *process) start(make func(client) endpoint) (endpoint, error) {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	if p.dead {
-		return p.ended()
+		return nil, p.ended()
 	}
 	e := make(p.newClient())
 	p.clients = append(p.clients, e)
 	p.m.clients = append(p.m.clients, e)
-	return nil
+	return e, nil
 }
 
 // Producer implements [kafka.Provider].
@@ -59,28 +59,20 @@ func (p *process) Producer(props map[string]string, _ *slog.Logger) (kafka.Produ
 	if err != nil {
 		return nil, err
 	}
-	var made *producer
-	err = p.start(func(c client) endpoint {
-		made = newProducer(c, timeout)
-		return made
-	})
+	e, err := p.start(func(c client) endpoint { return newProducer(c, timeout) })
 	if err != nil {
 		return nil, err
 	}
-	return made, nil
+	return e.(*producer), nil
 }
 
 // LogReader implements [kafka.Provider].
 func (p *process) LogReader(map[string]string, *slog.Logger) (kafka.LogReader, error) {
-	var made *reader
-	err := p.start(func(c client) endpoint {
-		made = newReader(c)
-		return made
-	})
+	e, err := p.start(func(c client) endpoint { return newReader(c) })
 	if err != nil {
 		return nil, err
 	}
-	return made, nil
+	return e.(*reader), nil
 }
 
 // GroupConsumer implements [kafka.Provider].
@@ -89,15 +81,11 @@ func (p *process) GroupConsumer(props map[string]string, _ *slog.Logger) (kafka.
 	if err != nil {
 		return nil, err
 	}
-	var made *groupConsumer
-	err = p.start(func(c client) endpoint {
-		made = newGroupConsumer(c, s)
-		return made
-	})
+	e, err := p.start(func(c client) endpoint { return newGroupConsumer(c, s) })
 	if err != nil {
 		return nil, err
 	}
-	return made, nil
+	return e.(*groupConsumer), nil
 }
 
 // Admin implements [kafka.Provider].
@@ -106,15 +94,11 @@ func (p *process) Admin(over kafka.Producer) (kafka.Admin, error) {
 	if !ok || prod.proc != p {
 		return nil, errors.New("nelitest: Admin needs a producer of the same provider")
 	}
-	var made *admin
-	err := p.start(func(c client) endpoint {
-		made = newAdmin(c)
-		return made
-	})
+	e, err := p.start(func(c client) endpoint { return newAdmin(c) })
 	if err != nil {
 		return nil, err
 	}
-	return made, nil
+	return e.(*admin), nil
 }
 
 // settings are the properties that have an effect on a group consumer.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/drive"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
@@ -25,7 +26,7 @@ func TestLag(t *testing.T) {
 		s.nothing(t, 2*time.Second)
 		require.Zero(t, end())
 		require.Empty(t, s.log())
-		require.Equal(t, []string{"x", "y"}, values(read(t, s.r, 2)))
+		require.Equal(t, []string{"x", "y"}, drive.Values(drive.Read(t, s.r, 2)))
 		require.GreaterOrEqual(t, time.Since(began), 3*time.Second)
 		for _, report := range []func() (time.Duration, error){x, y} {
 			took, err := report()
@@ -50,7 +51,7 @@ func TestLagBeyondTheTimeout(t *testing.T) {
 		s.b.Lag(20 * time.Second)
 		_, err := s.send(t, "x")()
 		require.Error(t, err)
-		require.Equal(t, []string{"x"}, values(read(t, s.r, 1)))
+		require.Equal(t, []string{"x"}, drive.Values(drive.Read(t, s.r, 1)))
 	})
 }
 
@@ -63,7 +64,7 @@ func TestChangeLeader(t *testing.T) {
 		inScene(t, func(t *testing.T, s scene) {
 			_, err := s.send(t, "committed")()
 			require.NoError(t, err)
-			require.Equal(t, []string{"committed"}, values(read(t, s.r, 1)))
+			require.Equal(t, []string{"committed"}, drive.Values(drive.Read(t, s.r, 1)))
 			s.b.Lag(time.Second)
 			x, y := s.send(t, "b"), s.send(t, "c")
 			time.Sleep(500 * time.Millisecond)
@@ -76,7 +77,7 @@ func TestChangeLeader(t *testing.T) {
 			_, err = s.send(t, "after")()
 			require.NoError(t, err)
 			require.Equal(t, want, s.log())
-			require.Equal(t, want[1:], values(read(t, s.r, len(want)-1)), "no reader notices")
+			require.Equal(t, want[1:], drive.Values(drive.Read(t, s.r, len(want)-1)), "no reader notices")
 		})
 	}
 }
@@ -108,10 +109,10 @@ func TestTruncatedThoughItHasGrownAgain(t *testing.T) {
 			_, err := s.send(t, v)()
 			require.NoError(t, err)
 		}
-		read(t, s.r, 3)
+		drive.Read(t, s.r, 3)
 		late := newReader(t, s.b.Provider("late"))
 		require.NoError(t, late.Assign("c", []int64{0}))
-		read(t, late, 1)
+		drive.Read(t, late, 1)
 		s.b.CutOff("b", nelitest.LinkReads)
 		require.NoError(t, s.b.Truncate("c", 0, 1))
 		for _, v := range []string{"x", "y", "z"} {
@@ -123,7 +124,7 @@ func TestTruncatedThoughItHasGrownAgain(t *testing.T) {
 		require.ErrorIs(t, err, kafka.ErrTruncated)
 		s.nothing(t, time.Second)
 		require.NoError(t, s.r.Assign("c", []int64{1}))
-		require.Equal(t, []string{"x", "y", "z"}, values(read(t, s.r, 3)))
+		require.Equal(t, []string{"x", "y", "z"}, drive.Values(drive.Read(t, s.r, 3)))
 	})
 }
 
@@ -142,7 +143,7 @@ func TestSkip(t *testing.T) {
 		require.NoError(t, err)
 		for _, at := range []int64{0, 1, 4} {
 			require.NoError(t, s.r.Assign("c", []int64{at}))
-			rs := read(t, s.r, map[int64]int{0: 2, 1: 1, 4: 1}[at])
+			rs := drive.Read(t, s.r, map[int64]int{0: 2, 1: 1, 4: 1}[at])
 			require.EqualValues(t, 4, rs[len(rs)-1].Offset)
 			s.nothing(t, time.Second)
 		}

@@ -256,15 +256,12 @@ func (s *smallSet) Next(ctx context.Context, timeout time.Duration) (kafka.LogEn
 		if ok || wait <= 0 {
 			return e, ok, nil
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-s.wake:
 		case <-ctx.Done():
-			timer.Stop()
 			return kafka.LogEntry{}, false, nil
 		}
-		timer.Stop()
 	}
 }
 

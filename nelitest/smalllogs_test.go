@@ -3,8 +3,6 @@ package nelitest_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -13,111 +11,42 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/internal/seeded"
 	"github.com/goneli/neli/nelitest"
 )
 
-func TestSmallLogsElectAfterTheSilence(t *testing.T) {
-	small(t, 1, func(g *smallGroup) {
-		g.join("a", "b", "c")
-		took := g.until(5*time.Second, allLed)
-		g.Logf("cold start: %v", took)
-		require.LessOrEqual(g, took, silence+12*smallTrip)
-		g.pass(5*smallT, true)
-	})
-}
-
-func TestSmallLogsShareRolesOut(t *testing.T) {
-	small(t, 30, func(g *smallGroup) {
-		g.join("a", "b", "c")
-		g.until(5*time.Second, allLed)
-		g.pass(smallT, true)
-		count := map[string]int{}
-		for _, name := range g.leaders() {
-			count[name]++
-		}
-		for _, m := range g.members {
-			require.InDelta(g, 10, count[m.name], 2, "%v", count)
-		}
-	})
-}
-
-func TestSmallLogsReplaceACrashedLeaderAndItsLog(t *testing.T) {
-	small(t, 1, func(g *smallGroup) {
-		g.join("a", "b", "c")
-		g.until(5*time.Second, allLed)
-		g.pass(3*smallT, true)
-		leader := g.leaders()[0]
-		for log := range 3 {
-			g.logs.CutOff(leader, log, nelitest.LinkAll)
-		}
-		g.logs.Stop(1)
-		took := g.until(5*time.Second, noneOf(leader))
-		g.Logf("leader and a log crashed: %v", took)
-		require.LessOrEqual(g, took, silence+3*smallTrip)
-		g.pass(3*smallT, true)
-	})
-}
+// internal/scenario has the elections, crashes and cuts on small logs, and internal/sim all kinds of faults at random.
 
 func TestSmallLogsMayFailOneAtATime(t *testing.T) {
 	small(t, 5, func(g *smallGroup) {
 		g.join("a", "b", "c")
-		g.until(5*time.Second, allLed)
 		before := g.leaders()
 		for log := range 3 {
-			g.logs.Forget(log)
-			g.pass(2*smallT, true)
+			g.Logs.Forget(log)
+			g.staysLed(2 * smallT)
 		}
 		for log := range 3 {
-			g.logs.Stop(log)
-			g.pass(2*smallT, true)
-			g.logs.Start(log)
-			g.pass(2*smallT, true)
+			g.Logs.Stop(log)
+			g.staysLed(2 * smallT)
+			g.Logs.Start(log)
+			g.staysLed(2 * smallT)
 		}
 		require.Equal(g, before, g.leaders())
-		for _, m := range g.members {
-			require.LessOrEqual(g, len(m.told), 1, "%q", m.told)
+		for _, m := range g.Members {
+			require.LessOrEqual(g, len(m.Events()), 1, "%v", m.Events())
 		}
-	})
-}
-
-func TestSmallLogsALeaderWithoutAMajorityStepsDown(t *testing.T) {
-	small(t, 1, func(g *smallGroup) {
-		g.join("a", "b")
-		g.until(5*time.Second, allLed)
-		g.pass(smallT, true)
-		leader := g.leaders()[0]
-		g.logs.CutOff(leader, 0, nelitest.LinkAll)
-		g.pass(2*smallT, true) // two logs are enough
-		g.logs.CutOff(leader, 1, nelitest.LinkAll)
-		took := g.until(5*time.Second, noneOf(leader))
-		require.LessOrEqual(g, took, silence+6*smallTrip)
-		g.logs.Restore(leader, 0)
-		g.logs.Restore(leader, 1)
-		g.pass(5*smallT, true)
 	})
 }
 
 func TestSmallLogsHandOverWhenALeaderCloses(t *testing.T) {
 	small(t, 1, func(g *smallGroup) {
 		g.join("a", "b", "c")
-		g.until(5*time.Second, allLed)
-		g.pass(3*smallT, true)
-		leader := g.member(g.leaders()[0])
-		done := make(chan error)
+		g.staysLed(3 * smallT)
+		leader := g.Leader(0, 0)
+		g.Gap()
+		done := make(chan error, 1)
 		go func() { done <- leader.Close() }()
-		var gap, took time.Duration
-		begun := time.Now()
-		for ; ; time.Sleep(time.Millisecond) {
-			leaders := g.leaders()
-			if leaders[0] == "" {
-				gap += time.Millisecond
-			} else if leaders[0] != leader.name {
-				took = time.Since(begun)
-				break
-			}
-			require.Less(g, time.Since(begun), 5*smallT)
-		}
+		took := g.until(5*smallT, noneOf(leader.As))
+		gap := g.Gap()
 		require.NoError(g, <-done)
 		g.Logf("hand-over: %v, of which without a leader %v", took, gap)
 		require.LessOrEqual(g, took, 4*smallTrip+5*time.Millisecond) // what the sampler and the application take
@@ -128,18 +57,17 @@ func TestSmallLogsHandOverWhenALeaderCloses(t *testing.T) {
 func TestSmallLogsTransferARole(t *testing.T) {
 	small(t, 3, func(g *smallGroup) {
 		g.join("a", "b", "c")
-		g.until(5*time.Second, allLed)
-		g.pass(2*smallT, true)
-		from := g.leaders()[1]
+		g.staysLed(2 * smallT)
+		from := g.Leader(1, 0)
 		to := "a"
-		if from == "a" {
+		if from.As == "a" {
 			to = "b"
 		}
 		ctx, cancel := context.WithTimeout(g.Context(), 5*time.Second)
 		defer cancel()
-		require.NoError(g, g.member(from).Transfer(ctx, 1, to))
+		require.NoError(g, from.Transfer(ctx, 1, to))
 		g.until(time.Second, func(leaders []string) bool { return leaders[1] == to })
-		g.pass(2*smallT, true)
+		g.staysLed(2 * smallT)
 		require.Equal(g, to, g.leaders()[1])
 	})
 }
@@ -147,18 +75,17 @@ func TestSmallLogsTransferARole(t *testing.T) {
 func TestSmallLogsAreWatched(t *testing.T) {
 	small(t, 2, func(g *smallGroup) {
 		g.join("a", "b")
-		g.until(5*time.Second, allLed)
-		g.pass(smallT, true)
+		g.staysLed(smallT)
 		o := g.joinWith("watcher", func(c *neli.Config) { c.Observer = true })
-		g.pass(2*smallT, true)
+		g.staysLed(2 * smallT)
 		for role, name := range g.leaders() {
 			h, ok := o.Holder(role)
 			require.True(g, ok, "role %d", role)
 			require.Equal(g, name, h.Name)
 			require.Zero(g, h.Token, "nobody but the holder knows it")
-			own, ok := g.member(name).Holder(role)
+			own, ok := g.Members[name].Holder(role)
 			require.True(g, ok)
-			token, _ := g.member(name).Token(role)
+			token, _ := g.Members[name].Token(role)
 			require.Equal(g, token, own.Token)
 		}
 		leader := g.leaders()[0]
@@ -175,97 +102,11 @@ func TestSmallLogsAreWatched(t *testing.T) {
 			close(moved)
 		}()
 		for log := range 3 {
-			g.logs.CutOff(leader, log, nelitest.LinkAll)
+			g.Logs.CutOff(leader, log, nelitest.LinkAll)
 		}
 		g.until(5*time.Second, noneOf(leader))
 		require.Equal(g, g.leaders()[0], <-moved)
 	})
-}
-
-func TestSmallLogsLead(t *testing.T) {
-	small(t, 1, func(g *smallGroup) {
-		n, err := neli.New(neli.Config{Provider: g.logs.Provider("a"), LeaderGroupID: "g", Name: "a", HeartbeatTimeout: smallT})
-		require.NoError(g, err)
-		defer func() { require.NoError(g, n.Close()) }()
-		ctx, stop := context.WithCancel(g.Context())
-		led, ended := make(chan int64, 1), make(chan error, 1)
-		go func() {
-			ended <- n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
-				led <- l.Token
-				<-ctx.Done()
-				return context.Cause(ctx)
-			})
-		}()
-		require.Positive(g, <-led)
-		for log := range 2 { // a majority
-			g.logs.CutOff("a", log, nelitest.LinkAll)
-		}
-		time.Sleep(2 * smallT)
-		require.False(g, n.IsLeader())
-		g.logs.Restore("a", 0)
-		g.logs.Restore("a", 1)
-		require.Positive(g, <-led, "leads again")
-		stop()
-		require.NoError(g, <-ended)
-	})
-}
-
-// seedsWithoutMercy is how many seeds TestSmallLogsWithoutMercy and TestKafkaLogsWithoutMercy
-// run: ten in make sim, and fewer with the race detector, where each takes seconds.
-func seedsWithoutMercy() int {
-	if seeded.Race {
-		return 3
-	}
-	return 10
-}
-
-// TestSmallLogsWithoutMercy lets all kinds of faults happen to members and logs, in random orders from
-// seeds: logs stop, forget and come back, members are cut off from some logs and are closed, and others
-// join. There is at most one leader, tokens increase, and in the end every role is led.
-func TestSmallLogsWithoutMercy(t *testing.T) {
-	for seed := range uint64(seedsWithoutMercy()) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			small(t, 4, func(g *smallGroup) {
-				r := rand.New(rand.NewPCG(seed, 7))
-				g.join("m0", "m1", "m2")
-				for step := range 60 {
-					log, m := r.IntN(3), g.members[r.IntN(len(g.members))]
-					switch r.IntN(8) {
-					case 0:
-						g.logs.Stop(log)
-					case 1, 2:
-						g.logs.Start(log)
-					case 3:
-						g.logs.Forget(log)
-					case 4:
-						g.logs.CutOff(m.name, log, nelitest.LinkAll)
-					case 5, 6:
-						g.logs.Restore(m.name, log)
-					case 7:
-						if len(g.members) > 2 && r.IntN(3) == 0 {
-							go func() { _ = m.Close() }() // the error is checked when it is closed again at the end
-						}
-						if r.IntN(3) == 0 {
-							g.join(fmt.Sprintf("late%d", step))
-						}
-					}
-					g.pass(time.Duration(r.Int64N(int64(smallT))), false)
-				}
-				for log := range 3 {
-					g.logs.Start(log)
-					for _, m := range g.members {
-						g.logs.Restore(m.name, log)
-					}
-				}
-				g.join("last")
-				g.until(10*smallT, allLed)
-				for range 6 { // roles that are handed over meanwhile are led again at once
-					g.pass(smallT/2, false)
-					g.until(smallT/4, allLed)
-				}
-			})
-		})
-	}
 }
 
 func TestSmallLogsHaveNoConsumerGroup(t *testing.T) {
@@ -289,24 +130,19 @@ func TestSmallLogsCarryRequests(t *testing.T) {
 			return nil
 		}
 		for _, name := range []string{"a", "b", "c"} {
-			g.joinWith(name, func(cfg *neli.Config) {
-				cfg.DisableRebalance = true
-				cfg.Requests = decides
-			})
+			g.joinWith(name, func(cfg *neli.Config) { cfg.DisableRebalance, cfg.Requests = true, decides })
 		}
 		g.until(5*time.Second, allLed)
-		g.pass(2*smallT, true)
 		o := g.joinWith("o", func(cfg *neli.Config) { cfg.Observer = true })
-		g.pass(2*smallT, true)
+		g.staysLed(2 * smallT)
 		ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
 		defer cancel()
 		for _, down := range []int{-1, 0, 1, 2} {
 			if down >= 0 {
-				g.logs.Stop(down)
-				g.pass(3*smallT, false)
+				g.Logs.Stop(down)
+				g.Pass(3 * smallT)
 			}
-			from := g.leaders()[1]
-			to := map[bool]string{true: "b", false: "a"}[from == "a"]
+			to := map[bool]string{true: "b", false: "a"}[g.leaders()[1] == "a"]
 			refuses.Store(false)
 			require.NoError(g, o.Ask(ctx, neli.Request{Role: 1, To: to}), "log %d is down", down)
 			g.until(time.Second, func(leaders []string) bool { return leaders[1] == to })
@@ -315,8 +151,8 @@ func TestSmallLogsCarryRequests(t *testing.T) {
 			require.ErrorIs(g, err, neli.ErrRefused)
 			require.ErrorContains(g, err, "not now")
 			if down >= 0 {
-				g.logs.Start(down)
-				g.pass(3*smallT, false)
+				g.Logs.Start(down)
+				g.Pass(3 * smallT)
 			}
 			require.Equal(g, to, g.leaders()[1])
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/drive"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
@@ -15,7 +16,7 @@ func TestSuspendedReader(t *testing.T) {
 		for _, v := range []string{"0", "1", "2"} {
 			s.send(t, v)
 		}
-		read(t, s.r, 1) // the others are buffered
+		drive.Read(t, s.r, 1) // the others are buffered
 		s.b.Suspend("b")
 		time.AfterFunc(time.Minute, func() { s.b.Resume("b") })
 		begin := time.Now()
@@ -24,7 +25,7 @@ func TestSuspendedReader(t *testing.T) {
 		require.True(t, ok)
 		require.InDelta(t, time.Minute, time.Since(begin), 100)
 		begin = time.Now()
-		read(t, s.r, 1)
+		drive.Read(t, s.r, 1)
 		require.Zero(t, time.Since(begin))
 	})
 }
@@ -37,10 +38,10 @@ func TestAResumedReaderIsBehindForAMoment(t *testing.T) {
 		s.send(t, "not asked for yet")
 		time.Sleep(time.Second)
 		s.b.Resume("b")
-		require.Equal(t, []string{"received by the machine"}, values(read(t, s.r, 1)))
+		require.Equal(t, []string{"received by the machine"}, drive.Values(drive.Read(t, s.r, 1)))
 		s.nothing(t, 0)
 		begin := time.Now()
-		require.Equal(t, []string{"not asked for yet"}, values(read(t, s.r, 1)))
+		require.Equal(t, []string{"not asked for yet"}, drive.Values(drive.Read(t, s.r, 1)))
 		require.InDelta(t, time.Millisecond, time.Since(begin), 100)
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/drive"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
@@ -17,7 +18,7 @@ func TestDeletedAndRecreatedTopicGoesUnnoticed(t *testing.T) {
 			_, err := s.send(t, v)()
 			require.NoError(t, err)
 		}
-		read(t, s.r, 2)
+		drive.Read(t, s.r, 2)
 		require.NoError(t, s.b.DeleteTopic("c"))
 		_, _, err := s.r.Poll(time.Second)
 		require.ErrorIs(t, err, kafka.ErrUnknownTopic)
@@ -41,7 +42,7 @@ func TestDeletedAndRecreatedTopicGoesUnnoticed(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		s.b.Restore("b", nelitest.LinkReads)
-		require.Equal(t, []string{"1"}, values(read(t, s.r, 1)))
+		require.Equal(t, []string{"1"}, drive.Values(drive.Read(t, s.r, 1)))
 	})
 }
 
@@ -51,7 +52,7 @@ func TestTruncate(t *testing.T) {
 			_, err := s.send(t, v)()
 			require.NoError(t, err)
 		}
-		read(t, s.r, 3)
+		drive.Read(t, s.r, 3)
 		require.NoError(t, s.b.Truncate("c", 0, 1))
 		_, _, err := s.r.Poll(time.Second)
 		require.ErrorIs(t, err, kafka.ErrTruncated)
@@ -72,7 +73,7 @@ func TestAddPartitions(t *testing.T) {
 		}
 		require.NoError(t, s.b.AddPartitions("c", 2))
 		require.NoError(t, s.r.Assign("c", []int64{0, 0, 0}))
-		appendAll(t, s.p, "c", 2, "x")
-		require.Equal(t, 2, read(t, s.r, 1)[0].Partition)
+		drive.AppendAll(t, s.p, "c", 2, "x")
+		require.Equal(t, 2, drive.Read(t, s.r, 1)[0].Partition)
 	})
 }

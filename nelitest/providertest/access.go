@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/drive"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -36,7 +37,7 @@ func mayNotWrite(t *testing.T, b Bed) {
 		done := make(chan error, 1)
 		err := p.Append(topic, 0, nil, func(err error) { done <- err })
 		if err == nil { // a client may know already
-			err = reported(t, done)
+			err = drive.Reported(t, done)
 		}
 		require.ErrorIs(t, err, kafka.ErrAuthorization)
 	}
@@ -88,7 +89,7 @@ func stranger(t *testing.T, b Bed) {
 	require.NoError(t, g.Join(topic, false))
 	done := make(chan error, 1)
 	require.NoError(t, p.Append(topic, 0, nil, func(err error) { done <- err }))
-	require.ErrorIs(t, reported(t, done), kafka.ErrAuthentication)
+	require.ErrorIs(t, drive.Reported(t, done), kafka.ErrAuthentication)
 	readError(t, r, kafka.ErrAuthentication)
 	eventually(t, patience, "the member is told", func() bool {
 		_, err := g.Poll(100 * time.Millisecond)

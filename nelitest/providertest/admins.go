@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/drive"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -85,13 +86,13 @@ func logDescribed(t *testing.T, b Bed) {
 	topic := b.topic(t, 2)
 	p, r := b.writer(t), b.reader(t)
 	a := b.admin(t, p)
-	appendAll(t, p, topic, 1, "0", "1", "2")
+	drive.AppendAll(t, p, topic, 1, "0", "1", "2")
 	info, err := a.Log(t.Context(), topic, 1)
 	require.NoError(t, err)
 	require.Equal(t, kafka.OffsetRange{Start: 0, End: 3}, info.OffsetRange)
 	require.GreaterOrEqual(t, info.Epoch, 0)
 	require.NoError(t, r.Assign(topic, []int64{kafka.NotRead, 0}))
-	for _, rec := range read(t, r, 3) {
+	for _, rec := range drive.Read(t, r, 3) {
 		require.Equal(t, info.Epoch, rec.Epoch)
 	}
 	_, err = a.Log(t.Context(), topic, 2)
@@ -198,7 +199,7 @@ func adminBounded(t *testing.T, b Bed) {
 	began := time.Now()
 	for what, err := range callAll(ctx, a, topic) { // the first one waits until ctx is done
 		require.ErrorIs(t, err, context.DeadlineExceeded, what)
-		for _, kind := range kinds {
+		for _, kind := range drive.Kinds {
 			require.NotErrorIs(t, err, kind, what)
 		}
 	}

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -106,50 +104,6 @@ func (b Bed) admin(t *testing.T, over kafka.Producer) kafka.Admin {
 	return a
 }
 
-// appendAll appends the values to one partition and waits for their reports.
-func appendAll(t *testing.T, p kafka.Producer, topic string, partition int, values ...string) {
-	t.Helper()
-	reports := make(chan error, len(values))
-	for _, v := range values {
-		require.NoError(t, p.Append(topic, partition, []byte(v), func(err error) { reports <- err }))
-	}
-	for range values {
-		require.NoError(t, reported(t, reports))
-	}
-}
-
-// reported waits for one report, and returns its error.
-func reported(t *testing.T, reports <-chan error) error {
-	t.Helper()
-	select {
-	case err := <-reports:
-		return err
-	case <-time.After(patience):
-		require.FailNow(t, "a record was never reported")
-		return nil
-	}
-}
-
-// kinds lists the errors that have a meaning; all others are passing.
-var kinds = []error{kafka.ErrOutOfRange, kafka.ErrTruncated, kafka.ErrUnknownTopic, kafka.ErrAuthorization,
-	kafka.ErrAuthentication, kafka.ErrInstanceFenced, kafka.ErrClientFatal}
-
-// read polls until n records have come.
-func read(t *testing.T, r kafka.LogReader, n int) (rs []kafka.Record) {
-	t.Helper()
-	for end := time.Now().Add(patience); len(rs) < n; {
-		rec, ok, err := r.Poll(time.Until(end))
-		for _, kind := range kinds {
-			require.NotErrorIs(t, err, kind)
-		}
-		if ok {
-			rs = append(rs, rec)
-		}
-		require.True(t, ok || time.Now().Before(end), "no record after %d", len(rs))
-	}
-	return rs
-}
-
 // readError polls until an error of the kind comes, and no record.
 func readError(t *testing.T, r kafka.LogReader, kind error) {
 	t.Helper()
@@ -163,13 +117,6 @@ func readError(t *testing.T, r kafka.LogReader, kind error) {
 	}
 }
 
-func values(rs []kafka.Record) (vs []string) {
-	for _, r := range rs {
-		vs = append(vs, string(r.Value))
-	}
-	return vs
-}
-
 // eventually waits until ok.
 func eventually(t *testing.T, within time.Duration, what string, ok func() bool) {
 	t.Helper()
@@ -180,96 +127,3 @@ func eventually(t *testing.T, within time.Duration, what string, ok func() bool)
 }
 
 func wait(d time.Duration) { <-time.After(d) }
-
-// tracked is a group member that is polled on a goroutine of its own.
-type tracked struct {
-	g      kafka.GroupConsumer
-	mu     sync.Mutex // guards the fields below
-	have   []int
-	events []kafka.GroupEvent // without records
-	recs   []kafka.Record
-	err    error // the last one
-	quit   chan struct{}
-	done   chan struct{}
-}
-
-func track(t *testing.T, g kafka.GroupConsumer, topic string, read bool) *tracked {
-	t.Helper()
-	m := &tracked{g: g, quit: make(chan struct{}), done: make(chan struct{})}
-	require.NoError(t, g.Join(topic, read))
-	go func() {
-		defer close(m.done)
-		for {
-			select {
-			case <-m.quit:
-				return
-			default:
-			}
-			ev, err := g.Poll(100 * time.Millisecond)
-			m.note(ev, err)
-			switch {
-			case errors.Is(err, kafka.ErrClientFatal):
-				return
-			case errors.Is(err, kafka.ErrInstanceFenced):
-				wait(100 * time.Millisecond) // Poll may return the error at once, each time
-			}
-		}
-	}()
-	t.Cleanup(m.stop)
-	return m
-}
-
-func (m *tracked) note(ev kafka.GroupEvent, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err != nil {
-		m.err = err
-		return
-	}
-	switch ev.Kind {
-	case kafka.GroupAssigned:
-		m.have = ev.Partitions
-	case kafka.GroupLost:
-		m.have = nil
-	case kafka.GroupRecord:
-		m.recs = append(m.recs, ev.Record)
-		return
-	case kafka.GroupIdle:
-		return
-	}
-	m.events = append(m.events, ev)
-}
-
-// stop ends polling.
-func (m *tracked) stop() {
-	select {
-	case <-m.quit:
-	default:
-		close(m.quit)
-	}
-	<-m.done
-}
-
-func (m *tracked) assigned() []int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.have
-}
-
-func (m *tracked) failure() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.err
-}
-
-func (m *tracked) read() []kafka.Record {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.recs)
-}
-
-func (m *tracked) all() []kafka.GroupEvent {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Clone(m.events)
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/drive"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -36,7 +37,7 @@ func inOrder(t *testing.T, b Bed) {
 		}
 	}
 	next := make([]int64, 3)
-	for _, rec := range read(t, r, 3*n) {
+	for _, rec := range drive.Read(t, r, 3*n) {
 		require.Equal(t, next[rec.Partition], rec.Offset)
 		require.Equal(t, fmt.Sprint(rec.Offset), string(rec.Value))
 		next[rec.Partition]++
@@ -49,17 +50,17 @@ func inOrder(t *testing.T, b Bed) {
 func explicitOffsets(t *testing.T, b Bed) {
 	topic := b.topic(t, 2)
 	p, r := b.writer(t), b.reader(t)
-	appendAll(t, p, topic, 0, "0", "1", "2")
-	appendAll(t, p, topic, 1, "3")
+	drive.AppendAll(t, p, topic, 0, "0", "1", "2")
+	drive.AppendAll(t, p, topic, 1, "3")
 	require.NoError(t, r.Assign(topic, []int64{1, 1}))
-	require.Equal(t, []string{"1", "2"}, values(read(t, r, 2)))
-	appendAll(t, p, topic, 1, "4")
-	require.Equal(t, []string{"4"}, values(read(t, r, 1)))
+	require.Equal(t, []string{"1", "2"}, drive.Values(drive.Read(t, r, 2)))
+	drive.AppendAll(t, p, topic, 1, "4")
+	require.Equal(t, []string{"4"}, drive.Values(drive.Read(t, r, 1)))
 
 	require.NoError(t, r.Assign(topic, []int64{0, 2}))
-	read(t, r, 1)
+	drive.Read(t, r, 1)
 	require.NoError(t, r.Assign(topic, []int64{2, 2})) // drops what was fetched
-	require.Equal(t, []string{"2"}, values(read(t, r, 1)))
+	require.Equal(t, []string{"2"}, drive.Values(drive.Read(t, r, 1)))
 	require.Error(t, r.Assign(topic, []int64{-1, 0}))
 }
 
@@ -67,16 +68,16 @@ func leftOut(t *testing.T, b Bed) {
 	topic := b.topic(t, 3)
 	p, r := b.writer(t), b.reader(t)
 	for part := range 3 {
-		appendAll(t, p, topic, part, fmt.Sprint(part))
+		drive.AppendAll(t, p, topic, part, fmt.Sprint(part))
 	}
 	require.NoError(t, r.Assign(topic, []int64{kafka.NotRead, 0}))
-	require.Equal(t, []string{"1"}, values(read(t, r, 1)))
+	require.Equal(t, []string{"1"}, drive.Values(drive.Read(t, r, 1)))
 	silent(t, r)
 	require.NoError(t, r.Assign(topic, []int64{0, kafka.NotRead, 1}))
-	require.Equal(t, []string{"0"}, values(read(t, r, 1)))
-	appendAll(t, p, topic, 1, "unread")
-	appendAll(t, p, topic, 2, "read")
-	require.Equal(t, []string{"read"}, values(read(t, r, 1)))
+	require.Equal(t, []string{"0"}, drive.Values(drive.Read(t, r, 1)))
+	drive.AppendAll(t, p, topic, 1, "unread")
+	drive.AppendAll(t, p, topic, 2, "read")
+	require.Equal(t, []string{"read"}, drive.Values(drive.Read(t, r, 1)))
 }
 
 func outOfRange(t *testing.T, b Bed) {
@@ -85,9 +86,9 @@ func outOfRange(t *testing.T, b Bed) {
 	require.NoError(t, r.Assign(topic, []int64{0, 5}))
 	readError(t, r, kafka.ErrOutOfRange)
 	// The log grows past the position, and still no record of it may come before the next Assign.
-	appendAll(t, p, topic, 1, "0", "1", "2", "3", "4", "5", "6")
-	appendAll(t, p, topic, 0, "goes on")
-	require.Equal(t, []string{"goes on"}, values(read(t, r, 1)))
+	drive.AppendAll(t, p, topic, 1, "0", "1", "2", "3", "4", "5", "6")
+	drive.AppendAll(t, p, topic, 0, "goes on")
+	require.Equal(t, []string{"goes on"}, drive.Values(drive.Read(t, r, 1)))
 	for range 3 {
 		_, ok, _ := r.Poll(time.Second)
 		require.False(t, ok, "a record before it was assigned again")
@@ -97,7 +98,7 @@ func outOfRange(t *testing.T, b Bed) {
 func headDeleted(t *testing.T, b Bed) {
 	topic := b.topic(t, 1)
 	p, r := b.writer(t), b.reader(t)
-	appendAll(t, p, topic, 0, "0", "1", "2")
+	drive.AppendAll(t, p, topic, 0, "0", "1", "2")
 	b.DeleteHead(t, topic, 0, 2)
 	require.NoError(t, r.Assign(topic, []int64{1}))
 	readError(t, r, kafka.ErrOutOfRange)
@@ -105,7 +106,7 @@ func headDeleted(t *testing.T, b Bed) {
 	require.NoError(t, err)
 	require.Equal(t, []kafka.OffsetRange{{Start: 2, End: 3}}, ranges)
 	require.NoError(t, r.Assign(topic, []int64{2}))
-	require.Equal(t, []string{"2"}, values(read(t, r, 1)))
+	require.Equal(t, []string{"2"}, drive.Values(drive.Read(t, r, 1)))
 }
 
 func unknownTopic(t *testing.T, b Bed) {
@@ -116,7 +117,7 @@ func unknownTopic(t *testing.T, b Bed) {
 	p := b.producer(t, "message.timeout.ms", "1000")
 	done := make(chan error, 1)
 	require.NoError(t, p.Append(none, 0, nil, func(err error) { done <- err }))
-	require.Error(t, reported(t, done))
+	require.Error(t, drive.Reported(t, done))
 	_, err := b.admin(t, p).Topic(t.Context(), none)
 	require.ErrorIs(t, err, kafka.ErrUnknownTopic)
 }
@@ -127,7 +128,7 @@ func pollEarly(t *testing.T, b Bed) {
 	require.NoError(t, r.Assign(topic, []int64{0}))
 	begin := time.Now()
 	time.AfterFunc(time.Second, func() { _ = p.Append(topic, 0, nil, func(error) {}) })
-	read(t, r, 1)
+	drive.Read(t, r, 1)
 	require.Less(t, time.Since(begin), patience/4)
 }
 
@@ -153,14 +154,14 @@ func truncated(t *testing.T, b Bed) {
 	topic := b.topic(t, 1)
 	p, r := b.writer(t), b.reader(t)
 	for i := range 6 { // each in a batch of its own
-		appendAll(t, p, topic, 0, fmt.Sprint(i))
+		drive.AppendAll(t, p, topic, 0, fmt.Sprint(i))
 	}
 	require.NoError(t, r.Assign(topic, []int64{0}))
-	former := read(t, r, 6)[5].Epoch
+	former := drive.Read(t, r, 6)[5].Epoch
 	b.Truncate(t, topic, 0, 3)
 	q := b.writer(t) // a new one, which knows nothing of the lost records
 	for i := range 8 {
-		appendAll(t, q, topic, 0, fmt.Sprint("new ", i))
+		drive.AppendAll(t, q, topic, 0, fmt.Sprint("new ", i))
 	}
 	readError(t, r, kafka.ErrTruncated)
 	for range 5 {
@@ -168,8 +169,8 @@ func truncated(t *testing.T, b Bed) {
 		require.False(t, ok, "a record before it was assigned again")
 	}
 	require.NoError(t, r.Assign(topic, []int64{2}))
-	again := read(t, r, 3)
-	require.Equal(t, []string{"2", "new 0", "new 1"}, values(again))
+	again := drive.Read(t, r, 3)
+	require.Equal(t, []string{"2", "new 0", "new 1"}, drive.Values(again))
 	require.Equal(t, former, again[0].Epoch)
 	require.Greater(t, again[1].Epoch, former)
 }
@@ -184,21 +185,21 @@ func gaps(t *testing.T, b Bed) {
 		require.Zero(t, ranges[0].Start)
 		return ranges[0].End
 	}
-	appendAll(t, p, topic, 0, "before")
+	drive.AppendAll(t, p, topic, 0, "before")
 	b.Gap(t, topic, 0)
 	after := end()
 	require.Greater(t, after, int64(1), "hidden entries have offsets, too")
 	require.NoError(t, r.Assign(topic, []int64{0}))
-	require.Equal(t, []string{"before"}, values(read(t, r, 1)))
+	require.Equal(t, []string{"before"}, drive.Values(drive.Read(t, r, 1)))
 	silent(t, r) // the end is beyond the last record
-	appendAll(t, p, topic, 0, "after")
-	rec := read(t, r, 1)[0]
+	drive.AppendAll(t, p, topic, 0, "after")
+	rec := drive.Read(t, r, 1)[0]
 	require.Equal(t, after, rec.Offset)
 	require.Equal(t, "after", string(rec.Value))
 	b.Gap(t, topic, 0)
 	for _, at := range []int64{1, after} { // in the gap, and after it
 		require.NoError(t, r.Assign(topic, []int64{at}))
-		require.Equal(t, after, read(t, r, 1)[0].Offset)
+		require.Equal(t, after, drive.Read(t, r, 1)[0].Offset)
 	}
 	require.NoError(t, r.Assign(topic, []int64{end()}))
 	silent(t, r)
@@ -218,7 +219,7 @@ func topicComes(t *testing.T, b Bed) {
 	require.NoError(t, r.Assign(topic, []int64{0}))
 	readError(t, r, kafka.ErrUnknownTopic)
 	b.CreateTopic(t, topic, 1)
-	appendAll(t, b.producer(t), topic, 0, "0")
+	drive.AppendAll(t, b.producer(t), topic, 0, "0")
 	for end := time.Now().Add(patience); ; {
 		rec, ok, err := r.Poll(100 * time.Millisecond)
 		if ok {
@@ -236,19 +237,19 @@ func topicComes(t *testing.T, b Bed) {
 func readsOn(t *testing.T, b Bed) {
 	topic := b.topic(t, 1)
 	p, r := b.writer(t), b.reader(t)
-	appendAll(t, p, topic, 0, "0")
+	drive.AppendAll(t, p, topic, 0, "0")
 	require.NoError(t, r.Assign(topic, []int64{0}))
-	read(t, r, 1)
+	drive.Read(t, r, 1)
 	thaw := b.Freeze(t)
 	defer thaw()
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
 		_, ok, err := r.Poll(time.Second)
 		require.False(t, ok)
-		for _, kind := range kinds {
+		for _, kind := range drive.Kinds {
 			require.NotErrorIs(t, err, kind)
 		}
 	}
 	thaw()
-	appendAll(t, p, topic, 0, "1", "2")
-	require.Equal(t, []string{"1", "2"}, values(read(t, r, 2)))
+	drive.AppendAll(t, p, topic, 0, "1", "2")
+	require.Equal(t, []string{"1", "2"}, drive.Values(drive.Read(t, r, 2)))
 }

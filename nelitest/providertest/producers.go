@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/drive"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -36,11 +37,11 @@ func valueCopied(t *testing.T, b Bed) {
 	done := make(chan error, 1)
 	require.NoError(t, p.Append(topic, 0, v, func(err error) { done <- err }))
 	v[0] = 'x'
-	require.NoError(t, reported(t, done))
+	require.NoError(t, drive.Reported(t, done))
 	for range 2 { // the receiver may change a record, too
 		r := b.reader(t)
 		require.NoError(t, r.Assign(topic, []int64{0}))
-		rec := read(t, r, 1)[0]
+		rec := drive.Read(t, r, 1)[0]
 		require.Equal(t, "abc", string(rec.Value))
 		rec.Value[1] = 'y'
 	}
@@ -60,7 +61,7 @@ func reportsElsewhere(t *testing.T, b Bed) {
 		}))
 		mu.Unlock()
 	}
-	appendAll(t, p, topic, 0, "last")
+	drive.AppendAll(t, p, topic, 0, "last")
 	require.NoError(t, p.Close())
 	for i := range reported {
 		require.Equal(t, 1, reported[i])
@@ -117,8 +118,8 @@ func purgeReports(t *testing.T, b Bed) {
 	}
 	p.Purge()
 	for range 5 {
-		_ = reported(t, reports) // some appends may have succeeded
-		require.Error(t, reported(t, failed))
+		_ = drive.Reported(t, reports) // some appends may have succeeded
+		require.Error(t, drive.Reported(t, failed))
 	}
 	goesOn(t, p, topic)
 	require.NoError(t, p.Close())
@@ -132,7 +133,7 @@ func goesOn(t *testing.T, p kafka.Producer, topic string) {
 	reports := make(chan error, 1)
 	eventually(t, patience, "the producer goes on", func() bool {
 		require.NoError(t, p.Append(topic, 0, []byte("goes on"), func(err error) { reports <- err }))
-		return reported(t, reports) == nil
+		return drive.Reported(t, reports) == nil
 	})
 }
 
@@ -170,11 +171,11 @@ func concurrentAppends(t *testing.T, b Bed) {
 	}
 	sending.Wait()
 	for range senders * each {
-		require.NoError(t, reported(t, reports))
+		require.NoError(t, drive.Reported(t, reports))
 	}
 	require.NoError(t, r.Assign(topic, []int64{0, 0, 0}))
 	for there := map[string]bool{}; len(there) < senders*each; {
-		there[string(read(t, r, 1)[0].Value)] = true // some may be there twice
+		there[string(drive.Read(t, r, 1)[0].Value)] = true // some may be there twice
 	}
 	require.NoError(t, p.Close())
 	require.Empty(t, reports, "reported again")
@@ -188,7 +189,7 @@ func timeUp(t *testing.T, b Bed) {
 	works := func(what string) {
 		for began := time.Now(); ; {
 			require.NoError(t, p.Append(topic, 0, []byte(what), func(err error) { done <- err }))
-			if err := reported(t, done); err == nil {
+			if err := drive.Reported(t, done); err == nil {
 				break
 			}
 			require.Less(t, time.Since(began), 15*time.Second, what)
@@ -199,7 +200,7 @@ func timeUp(t *testing.T, b Bed) {
 	defer thaw()
 	began := time.Now()
 	require.NoError(t, p.Append(topic, 0, nil, func(err error) { done <- err }))
-	require.Error(t, reported(t, done))
+	require.Error(t, drive.Reported(t, done))
 	require.Less(t, time.Since(began), 15*time.Second)
 	thaw()
 	works("it works again")
@@ -222,7 +223,7 @@ func appending(p kafka.Producer, topic string, report func(error)) int {
 func closeUnderLoad(t *testing.T, b Bed) {
 	topic := b.topic(t, 1)
 	p := b.producer(t)
-	appendAll(t, p, topic, 0, "0")
+	drive.AppendAll(t, p, topic, 0, "0")
 	var mu sync.Mutex
 	var accepted, reported, late int
 	closed := false
@@ -260,12 +261,12 @@ func closeBounded(t *testing.T, b Bed) {
 	topic := b.topic(t, 1)
 	p, r, g := b.producer(t), b.reader(t), b.member(t, newName())
 	a := b.admin(t, p)
-	appendAll(t, p, topic, 0, "0")
+	drive.AppendAll(t, p, topic, 0, "0")
 	require.NoError(t, r.Assign(topic, []int64{0}))
-	read(t, r, 1)
-	m := track(t, g, topic, false)
-	eventually(t, patience, "it has the partition", func() bool { return len(m.assigned()) == 1 })
-	m.stop()
+	drive.Read(t, r, 1)
+	m := drive.Track(t, g, topic, false)
+	eventually(t, patience, "it has the partition", func() bool { return len(m.Assigned()) == 1 })
+	m.Stop()
 	defer b.Freeze(t)()
 	done := make(chan error, 1)
 	require.NoError(t, p.Append(topic, 0, nil, func(err error) { done <- err }))
@@ -278,13 +279,13 @@ func closeBounded(t *testing.T, b Bed) {
 		shut()
 		require.Less(t, time.Since(began), 12*time.Second, what)
 	}
-	require.Error(t, reported(t, done))
+	require.Error(t, drive.Reported(t, done))
 }
 
 func purgeInFlight(t *testing.T, b Bed) {
 	topic := b.topic(t, 1)
 	p := b.producer(t)
-	appendAll(t, p, topic, 0, "0")
+	drive.AppendAll(t, p, topic, 0, "0")
 	thaw := b.Freeze(t)
 	defer thaw()
 	done := make(chan error, 20)
@@ -296,7 +297,7 @@ func purgeInFlight(t *testing.T, b Bed) {
 	p.Purge()
 	require.Less(t, time.Since(began), time.Second, "Purge waits")
 	for range 5 {
-		require.Error(t, reported(t, done))
+		require.Error(t, drive.Reported(t, done))
 	}
 	require.Less(t, time.Since(began), 5*time.Second)
 	thaw()
@@ -311,7 +312,7 @@ func throttled(t *testing.T, b Bed) {
 	require.Zero(t, p.Throttled())
 	value := string(make([]byte, 100_000))
 	eventually(t, patience, "it says so", func() bool {
-		appendAll(t, p, topic, 0, value)
+		drive.AppendAll(t, p, topic, 0, value)
 		return p.Throttled() > 0
 	})
 	before := p.Throttled()
