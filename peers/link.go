@@ -82,11 +82,9 @@ func (l *link) run(ctx context.Context) {
 			l.refused(l.index, fmt.Errorf("log host %s (%s) refuses: %w", l.to.ID, l.to.Address, plain(err)))
 		}
 		l.tell(err)
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(wait):
 		}
 	}
 }

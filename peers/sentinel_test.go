@@ -3,17 +3,13 @@
 package peers
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -85,9 +81,15 @@ func TestASentinelReleasesWhatAKilledPeerLed(t *testing.T) {
 	t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
 
 	events := make(chan string, 100)
-	members := map[string]*exec.Cmd{}
+	members := map[string]*process{}
 	for _, h := range hosts {
-		members[h.ID] = startWatched(t, watchedOrders{hosts, h.ID, socket}, events)
+		p := startProcess(t, h.ID, sentinelEnv, watchedOrders{hosts, h.ID, socket})
+		members[h.ID] = p
+		go func() {
+			for line := range p.lines {
+				events <- p.name + " " + line
+			}
+		}()
 	}
 	next := func(is func(who, what string) bool) string {
 		t.Helper()
@@ -115,40 +117,11 @@ func TestASentinelReleasesWhatAKilledPeerLed(t *testing.T) {
 	})
 	pause(t.Context(), 2*sentinelT) // no term is released before it is T old
 	killed := time.Now()
-	require.NoError(t, members[leader].Process.Signal(syscall.SIGKILL))
+	require.NoError(t, members[leader].cmd.Process.Signal(syscall.SIGKILL))
 	next(func(who, what string) bool { return who != leader && strings.HasPrefix(what, "leads true") })
 	took := time.Since(killed)
 	t.Logf("killed → next leader: %v", took.Round(time.Millisecond))
 	require.Less(t, took, sentinelT/2, "takes longer than round trips on a busy machine")
-}
-
-func startWatched(t *testing.T, o watchedOrders, events chan<- string) *exec.Cmd {
-	t.Helper()
-	orders, err := json.Marshal(o)
-	require.NoError(t, err)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), sentinelEnv+"="+string(orders))
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		for in := bufio.NewScanner(out); in.Scan(); {
-			events <- o.Self + " " + in.Text()
-		}
-	})
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		reading.Wait()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("%s:\n%s", o.Self, &said)
-		}
-	})
-	return cmd
 }
 
 // The members of two groups may have the same name, and their hosts the same ids.

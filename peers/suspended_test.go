@@ -156,11 +156,9 @@ func beMember(orders string) error {
 }
 
 func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 
@@ -223,8 +221,8 @@ func transfer(ctx context.Context, n *neli.Neli, role int, to string) error {
 	return n.Transfer(ctx, role, to)
 }
 
-// suspended is such a process, as the test sees it.
-type suspended struct {
+// process is one of the programs in a process of its own, as the test sees it.
+type process struct {
 	name   string
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -232,12 +230,13 @@ type suspended struct {
 	errors bytes.Buffer
 }
 
-func startSuspended(t *testing.T, hosts []Host, self string) *suspended {
+// startProcess starts the program of an environment variable.
+func startProcess(t *testing.T, name, variable string, orders any) *process {
 	t.Helper()
-	orders, err := json.Marshal(stopOrders{hosts, self})
+	text, err := json.Marshal(orders)
 	require.NoError(t, err)
-	s := &suspended{name: self, cmd: exec.Command(os.Args[0]), lines: make(chan string, 10)}
-	s.cmd.Env = append(os.Environ(), memberEnv+"="+string(orders))
+	s := &process{name: name, cmd: exec.Command(os.Args[0]), lines: make(chan string, 10)}
+	s.cmd.Env = append(os.Environ(), variable+"="+string(text))
 	s.cmd.Stderr = &s.errors
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	s.in, err = s.cmd.StdinPipe()
@@ -260,12 +259,15 @@ func startSuspended(t *testing.T, hosts []Host, self string) *suspended {
 		}
 		reading.Wait()
 		_ = s.cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s:\n%s", s.name, &s.errors)
+		}
 	})
 	return s
 }
 
 // line waits for a line of the given kind.
-func (s *suspended) line(t *testing.T, kind string) string {
+func (s *process) line(t *testing.T, kind string) string {
 	t.Helper()
 	late := time.After(within)
 	for {
@@ -281,7 +283,7 @@ func (s *suspended) line(t *testing.T, kind string) string {
 	}
 }
 
-func (s *suspended) holders(t *testing.T) string {
+func (s *process) holders(t *testing.T) string {
 	t.Helper()
 	_, err := fmt.Fprintln(s.in, "state")
 	require.NoError(t, err)
@@ -289,7 +291,7 @@ func (s *suspended) holders(t *testing.T) string {
 }
 
 // settled waits until all members name the same holder of each role.
-func settled(t *testing.T, all []*suspended) {
+func settled(t *testing.T, all []*process) {
 	t.Helper()
 	said := make([]string, len(all))
 	require.Eventually(t, func() bool {
@@ -309,9 +311,9 @@ func TestSuspendedMembersLoseNothing(t *testing.T) {
 		rounds = more
 	}
 	hosts := Hosts(t, 3)
-	var all []*suspended
+	var all []*process
 	for _, h := range hosts {
-		all = append(all, startSuspended(t, hosts, h.ID))
+		all = append(all, startProcess(t, h.ID, memberEnv, stopOrders{hosts, h.ID}))
 	}
 	settled(t, all)
 	began, stops := time.Now(), 0
