@@ -141,10 +141,8 @@ func (t *transactions[R]) run(ctx context.Context, work func(context.Context, *P
 // next attempt, but not after ctx has ended.
 func (t *transactions[R]) rest(ctx context.Context) {
 	t.close()
-	timer := time.NewTimer(t.pause.NextBackOff())
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(t.pause.NextBackOff()):
 	case <-ctx.Done():
 	}
 }

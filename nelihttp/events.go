@@ -95,10 +95,8 @@ func (h *handler) follow(r *http.Request, run *feedRun, s *stream) {
 }
 
 func pause(r *http.Request, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-r.Context().Done():
 	}
 }

@@ -157,11 +157,9 @@ func (f *feedRun) look(ctx context.Context, changed <-chan struct{}) {
 		if news {
 			again = time.After(pause + f.src.Config().HeartbeatTimeout/50)
 		}
-		rest := time.NewTimer(pause)
 		select {
-		case <-rest.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			rest.Stop()
 			return
 		}
 	}

@@ -78,11 +78,9 @@ func persist(ctx context.Context, w *watcher, ask func(wait time.Duration) error
 		if w.refused() {
 			return w.explain(err)
 		}
-		timer := time.NewTimer(slice)
 		select {
-		case <-timer.C:
+		case <-time.After(slice):
 		case <-ctx.Done():
-			timer.Stop()
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}

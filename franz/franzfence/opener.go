@@ -70,11 +70,9 @@ func verified(ctx context.Context, kafka *kgo.Client) error {
 		if !unanswered(err) {
 			return err
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			timer.Stop()
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}

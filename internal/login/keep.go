@@ -37,11 +37,9 @@ func Keep(ctx context.Context, get func(context.Context) (kafka.Token, error), s
 			}
 			wait = min(max(leastPause, time.Until(renew)), mostPause)
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
 	}

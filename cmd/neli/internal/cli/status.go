@@ -198,10 +198,8 @@ func callMembers(ctx context.Context, n *neli.Neli) (missing string) {
 
 // wait waits for d, or until ctx is done.
 func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }
