@@ -11,8 +11,8 @@ import (
 	"github.com/goneli/neli/internal/said"
 )
 
-// Trouble is told every ten seconds, and that it is over once, if it was told at all.
-func TestTroubleIsTold(t *testing.T) {
+// A trouble is logged every ten seconds. Its end is logged once, if the trouble was logged at all.
+func TestTroubleIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out said.Text
 		log := slog.New(slog.NewTextHandler(&out, nil))

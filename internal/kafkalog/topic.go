@@ -41,9 +41,9 @@ type Topic struct {
 
 const (
 	identityEvery = 10 * time.Second
-	// A topic counts as deleted when the brokers have reported that for this long without
-	// showing another topic of that name: after a cold start of all brokers, their metadata
-	// can lack topics for many seconds.
+	// A topic counts as deleted when the brokers have reported that for this long without showing
+	// another topic of that name. After a cold start of all brokers, their metadata can lack topics
+	// for many seconds.
 	unknownFor = time.Minute
 	// How much the time between two such reports may count. It is longer than a pause of retry and a
 	// quick answer.

@@ -27,7 +27,7 @@ func missingTopic(brokers int, refuse func(kafka.TopicSpec) error) (*Topic, *tol
 
 func policy(words string) error { return errors.Join(kafka.ErrSettings, errors.New(words)) }
 
-// forbidding refuses settings, whatever their value.
+// forbidding refuses settings, whatever their values.
 func forbidding(names ...string) func(kafka.TopicSpec) error {
 	return func(s kafka.TopicSpec) error {
 		for _, name := range names {
@@ -39,7 +39,7 @@ func forbidding(names ...string) func(kafka.TopicSpec) error {
 	}
 }
 
-// created is what was created in the end, the only thing that was.
+// created returns the topic that was created in the end. It must be the only one.
 func (a *toldAdmin) created(t *testing.T) kafka.TopicSpec {
 	t.Helper()
 	var all []kafka.TopicSpec
@@ -54,9 +54,9 @@ func (a *toldAdmin) created(t *testing.T) kafka.TopicSpec {
 
 func names(settings map[string]string) []string { return slices.Sorted(maps.Keys(settings)) }
 
-// Whatever single setting a cluster refuses, the topic has all others, and the one that it
-// lacks is named, once, with what that means.
-func TestEachSettingIsRefusedByItself(t *testing.T) {
+// Whatever single setting a cluster refuses, the topic gets all others. The missing one is named
+// once, with its consequences.
+func TestTopicLacksOnlyTheSettingThatIsRefused(t *testing.T) {
 	for _, refused := range topicSettings(3) {
 		t.Run(refused.name, func(t *testing.T) {
 			leader, admin, out := missingTopic(3, forbidding(refused.name))
@@ -81,14 +81,14 @@ func TestEachSettingIsRefusedByItself(t *testing.T) {
 	}
 }
 
-// Several that are refused cost no others, and what is set is LogAppendTime above all: the
-// clusters here are those that are known to refuse something.
+// A cluster that refuses several settings still sets all others, above all LogAppendTime. These are
+// clusters that are known to refuse something.
 func TestSettingsOfClustersThatRefuseSome(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		brokers int
 		refuse  func(kafka.TopicSpec) error
-		want    map[string]string // but for what it takes as it is asked for
+		want    map[string]string // settings that differ from those asked for
 		lacks   []string
 		copies  int
 	}{
@@ -164,7 +164,7 @@ func allOf(replicas int) map[string]string {
 	return all
 }
 
-// Clusters that refuse nothing are asked once.
+// A cluster that refuses nothing is asked only once.
 func TestTopicIsCreatedByOneRequest(t *testing.T) {
 	for brokers, want := range map[int]int{1: 0, 2: 3, 3: 3, 7: 3} {
 		leader, admin, _ := missingTopic(brokers, nil)
@@ -173,7 +173,7 @@ func TestTopicIsCreatedByOneRequest(t *testing.T) {
 		require.Equal(t, want, admin.specs[0].Replicas, "%d brokers", brokers)
 		require.Equal(t, allOf(want), admin.specs[0].Settings)
 	}
-	// Of two brokers, the third may be down: two replicas only if there is none.
+	// A third broker may exist and be down. Two replicas are asked for only if there is none.
 	leader, admin, _ := missingTopic(2, func(s kafka.TopicSpec) error {
 		if s.Replicas > 2 {
 			return policy("2 brokers")
@@ -182,15 +182,15 @@ func TestTopicIsCreatedByOneRequest(t *testing.T) {
 	})
 	require.NoError(t, leader.make(t.Context()))
 	require.Equal(t, 2, admin.created(t).Replicas)
-	// Any other error is no reason to leave anything out.
+	// No other error is a reason to leave out a setting.
 	leader, admin, _ = missingTopic(3, func(kafka.TopicSpec) error { return errReported })
 	require.ErrorIs(t, leader.make(t.Context()), errReported)
 	require.Len(t, admin.specs, 1)
 }
 
-// A cluster that does not create the topic at all is not asked for each setting again and
-// again, and what it says is not said of something else. Once it is there, however it came
-// about, it is used.
+// A cluster that does not create the topic at all is not asked again and again for each setting,
+// and its answer is not taken for that to another question. Once the topic exists, whoever created
+// it, it is used.
 func TestTopicRefusedOutright(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, admin, out := missingTopic(3, func(kafka.TopicSpec) error { return policy("topics are made by the platform's team") })
@@ -208,14 +208,14 @@ func TestTopicRefusedOutright(t *testing.T) {
 		require.Contains(t, out.String(), "create it by hand")
 		require.Contains(t, out.String(), "topics are made by the platform's team")
 		require.NotContains(t, out.String(), "cannot find the leader topic")
-		negotiations := 2 * (2 + len(allOf(3))) // each number of replicas: without settings, with each, both values of one
-		// Each time with all settings, and without for each number of replicas.
+		negotiations := 2 * (2 + len(allOf(3))) // for each number of replicas: without settings, with each, and with both values of one
+		// Each time it asks with all settings and, for each number of replicas, without settings.
 		require.LessOrEqual(t, len(admin.specs), (1+2)*asked+negotiations)
 	})
 }
 
-// A cluster of two brokers first refuses the topic altogether, and then, when its policy was changed, makes it
-// with the two replicas that it can have.
+// A cluster of two brokers first refuses the topic altogether. When its policy has changed, it creates the
+// topic with two replicas, which are all that it can have.
 func TestTopicOfTwoBrokersAfterItWasRefusedOutright(t *testing.T) {
 	allowed := false
 	leader, admin, _ := missingTopic(2, func(s kafka.TopicSpec) error {
@@ -234,9 +234,9 @@ func TestTopicOfTwoBrokersAfterItWasRefusedOutright(t *testing.T) {
 	require.Equal(t, 2, admin.created(t).Replicas)
 }
 
-// A cluster that gives topics no ids is found out by a topic of its own, before the leader
-// topic is created in vain.
-func TestNothingIsCreatedWithoutIDs(t *testing.T) {
+// A trial topic shows that a cluster gives topics no ids, before the leader topic is created in
+// vain.
+func TestTopicIsNotCreatedWithoutTopicIDs(t *testing.T) {
 	leader, admin, _ := missingTopic(3, nil)
 	admin.old = kafka.TopicInfo{ID: noTopicID, Partitions: 50, Replicas: 3}
 	err := leader.make(t.Context())
@@ -250,9 +250,9 @@ func TestNothingIsCreatedWithoutIDs(t *testing.T) {
 	require.Len(t, admin.specs, 1)
 }
 
-// One broker has described the topic, and the next does not know it yet: that is no
-// warning, unless it lasts.
-func TestYoungTopicIsNotComplainedOf(t *testing.T) {
+// One broker has described the topic, and the next one does not know it yet. That is not logged as
+// a warning unless it lasts.
+func TestNewTopicCausesNoWarning(t *testing.T) {
 	for lasts, warned := range map[time.Duration]bool{3 * time.Second: false, 20 * time.Second: true} {
 		synctest.Test(t, func(t *testing.T) {
 			leader, _, out := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: "id", Partitions: 1, Replicas: 1}, nil })
@@ -269,7 +269,8 @@ func TestYoungTopicIsNotComplainedOf(t *testing.T) {
 	}
 }
 
-// What an existing topic has instead is told, but for what is as good or unsafe anyway.
+// Settings of an existing topic that differ are logged, unless they are as good or another warning
+// names them.
 func TestDifferences(t *testing.T) {
 	require.Empty(t, differences(allOf(3), 3))
 	require.Empty(t, differences(nil, 3), "nothing is told")
@@ -283,7 +284,7 @@ func TestDifferences(t *testing.T) {
 	require.Contains(t, got[0], "retention.bytes is -1, and the library would create it with 16777216: ")
 }
 
-// lateAdmin tells the settings of a topic when it has heard of that.
+// lateAdmin describes the settings of a topic only once it knows the topic.
 type lateAdmin struct {
 	*toldAdmin
 	since    time.Time
@@ -297,8 +298,8 @@ func (a lateAdmin) Settings(context.Context, string) (map[string]string, error) 
 	return a.settings, nil
 }
 
-// Nor does it keep its settings from being checked.
-func TestSettingsOfAYoungTopicAreChecked(t *testing.T) {
+// Such a delay does not keep the topic's settings from being checked.
+func TestSettingsOfANewTopicAreChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, admin, out := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: "id", Partitions: 1, Replicas: 1}, nil })
 		leader.Admin = lateAdmin{admin, time.Now().Add(time.Second), map[string]string{"cleanup.policy": "compact"}}
@@ -307,8 +308,9 @@ func TestSettingsOfAYoungTopicAreChecked(t *testing.T) {
 	})
 }
 
-// A trial asks for what a first member would create, and creates nothing, whatever the cluster answers.
-func TestATrialCreatesNothing(t *testing.T) {
+// A trial asks for what a first member would create. It creates nothing, whatever the cluster
+// answers.
+func TestTrialCreatesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		refuse func(kafka.TopicSpec) error

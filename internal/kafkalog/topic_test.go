@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// toldAdmin is an admin that describes the topic as it is told to.
+// toldAdmin is an admin that describes the topic in the way that the test sets.
 type toldAdmin struct {
 	fakeAdmin
 	topic   func() (kafka.TopicInfo, error)
 	brokers int
-	refuse  func(kafka.TopicSpec) error // what a creation is refused with
-	specs   []kafka.TopicSpec           // of all creations that were tried
+	refuse  func(kafka.TopicSpec) error // the error of a creation
+	specs   []kafka.TopicSpec           // all creations that were tried
 	old     kafka.TopicInfo             // Kafka's own topic; without partitions: unknown
 }
 
@@ -46,7 +46,7 @@ func (a *toldAdmin) CreateTopic(_ context.Context, s kafka.TopicSpec) error {
 	return a.refuse(s)
 }
 
-// someOf are brokers 1 to n.
+// someOf returns brokers 1 to n.
 func someOf(n int) []kafka.BrokerInfo {
 	all := make([]kafka.BrokerInfo, n)
 	for i := range all {
@@ -62,15 +62,15 @@ func told(describe func() (kafka.TopicInfo, error)) (*Topic, *toldAdmin, *said.T
 	return &Topic{name: "t", Admin: a, log: slog.New(slog.NewTextHandler(&out, nil)), suspect: make(chan struct{}, 1), lease: 5 * time.Second, pace: new(Pace)}, a, &out
 }
 
-// After a cold start of all brokers their metadata can lack a topic for a while:
-// that alone ends nobody within a minute, another id does at once.
+// After a cold start of all brokers their metadata can lack a topic for a while. That alone ends no
+// process within a minute. Another id ends it at once.
 func TestTopicUnknownForAWhile(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		missing time.Duration
-		then    string // id; empty: it stays away
+		then    string // the id afterwards; empty if the topic stays away
 		want    error
-		took    time.Duration // at least, and at most 3 s more
+		took    time.Duration // the least time, which may be exceeded by 3 s
 	}{
 		{"back after 50 s", 50 * time.Second, "id", nil, 50 * time.Second},
 		{"another after 7 s", 7 * time.Second, "other", ErrTopicReplaced, 7 * time.Second},
@@ -94,7 +94,8 @@ func TestTopicUnknownForAWhile(t *testing.T) {
 	}
 }
 
-// The time in which this process is suspended shows nothing of the topic: nobody has asked meanwhile.
+// The time for which this process is suspended proves nothing about the topic, since it has not
+// asked meanwhile.
 func TestTopicUnknownAroundASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -114,8 +115,8 @@ func TestTopicUnknownAroundASuspension(t *testing.T) {
 	})
 }
 
-// Without an id a recreated topic looks like the former one, so brokers that give
-// none are refused, by name; one that is late with it is waited for.
+// Without an id a recreated topic looks like the former one. So brokers that give no ids are
+// refused by name, and a broker that is late with the id is waited for.
 func TestTopicWithoutID(t *testing.T) {
 	for _, id := range []string{"AAAAAAAAAAAAAAAAAAAAAA", ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -137,7 +138,7 @@ func TestTopicWithoutID(t *testing.T) {
 			require.NoError(t, leader.Open(t.Context()))
 			require.Equal(t, "late", leader.id)
 		})
-		// Nor is it another topic when a broker forgets to say for a moment.
+		// If a broker leaves the id out for a moment, this does not count as another topic.
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			leader, _, _ := told(func() (kafka.TopicInfo, error) {
@@ -152,8 +153,8 @@ func TestTopicWithoutID(t *testing.T) {
 	}
 }
 
-// A topic is created so that no process whose clock is ahead is shut out, and so
-// that what was written before a downtime of days is found again.
+// A topic is created with settings that shut out no process whose clock is ahead, and that keep
+// records over a downtime of days.
 func TestCreatedTopic(t *testing.T) {
 	leader, admin, out := told(nil)
 	leader.create = &kafka.TopicSpec{Name: "t", Partitions: 2}
@@ -167,9 +168,8 @@ func TestCreatedTopic(t *testing.T) {
 	require.NotContains(t, out.String(), "WARN")
 }
 
-// The first question has three seconds. Brokers may be further away than that takes: each
-// question that has taken too long gives the next one twice the time, up to what all have
-// later.
+// The first question has three seconds. Brokers may be too far away for that. So each question that
+// has taken too long gives the next one twice the time, up to the limit of later questions.
 func TestFarBrokersAreGivenTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, _, _ := told(nil)
