@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"slices"
 	"time"
 
 	"github.com/goneli/neli/lab/chaos/history"
@@ -138,24 +137,4 @@ func lapsed(lives []history.Life, role int, at, presumption time.Duration) bool 
 		}
 	}
 	return false
-}
-
-// Spread is the distribution of some lengths.
-type Spread struct {
-	Count                   int
-	Total, Median, P90, Max time.Duration
-}
-
-// SpreadOf sorts out lengths; percentiles are by nearest rank.
-func SpreadOf(lengths []time.Duration) Spread {
-	if len(lengths) == 0 {
-		return Spread{}
-	}
-	sorted := slices.Sorted(slices.Values(lengths))
-	rank := func(percent int) time.Duration { return sorted[(percent*len(sorted)+99)/100-1] }
-	s := Spread{Count: len(sorted), Median: rank(50), P90: rank(90), Max: sorted[len(sorted)-1]}
-	for _, l := range sorted {
-		s.Total += l
-	}
-	return s
 }

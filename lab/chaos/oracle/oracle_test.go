@@ -417,15 +417,6 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-func TestSpread(t *testing.T) {
-	assert.Equal(t, Spread{}, SpreadOf(nil))
-	var ls []time.Duration
-	for i := range 10 {
-		ls = append(ls, ms(10-i))
-	}
-	assert.Equal(t, Spread{Count: 10, Total: ms(55), Median: ms(5), P90: ms(9), Max: ms(10)}, SpreadOf(ls))
-}
-
 // A record of one term without faults passes as a whole, and an empty record does not.
 func TestJudge(t *testing.T) {
 	limits := Limits{Recovery: Recovery{Takeover: ms(1000), Handover: ms(1000), Presuming: ms(1000)}, Pace: Pace{Timeout: ms(1000)}, Crash: ms(1000), Register: time.Minute}

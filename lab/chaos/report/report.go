@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/goneli/neli/lab/bench/measure"
 	"github.com/goneli/neli/lab/chaos/history"
 	"github.com/goneli/neli/lab/chaos/oracle"
 	"github.com/goneli/neli/lab/chaos/wire"
@@ -98,7 +99,7 @@ func gapTable(w io.Writer, s Subject) {
 			return
 		}
 		fmt.Fprintf(w, "\nTime without a leader, %s, ms, over %d roles\t\t\t\t\t\t\n", history.ModeName(mode), s.Record.Roles)
-		fmt.Fprintf(w, "after\tfaults\tgaps\tmedian\tp90\tmax\ttotal\n")
+		fmt.Fprintf(w, "after\tfaults\tgaps\tmedian\tp95\tmax\ttotal\n")
 		kinds := []string{oracle.NoFault}
 		for _, f := range sorted(s.Record.Faults) {
 			if !slices.Contains(kinds, f.Kind) {
@@ -132,12 +133,17 @@ func gapTable(w io.Writer, s Subject) {
 }
 
 func spreadRow(w io.Writer, kind, count string, lengths []time.Duration) {
-	d := oracle.SpreadOf(lengths)
-	if d.Count == 0 {
+	var all []float64
+	var total time.Duration
+	for _, l := range lengths {
+		all, total = append(all, measure.Milliseconds(l)), total+l
+	}
+	d := measure.SpreadOf(all)
+	if d.N == 0 {
 		fmt.Fprintf(w, "%s\t%s\t0\t–\t–\t–\t0\n", kind, count)
 		return
 	}
-	fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", kind, count, d.Count, ms(d.Median), ms(d.P90), ms(d.Max), ms(d.Total))
+	fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.0f\t%.0f\t%d\n", kind, count, d.N, d.Median, d.P95, d.Max, ms(total))
 }
 
 func storeTable(w io.Writer, s Subject) {
