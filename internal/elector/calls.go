@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
@@ -49,7 +50,7 @@ func (e *Elector) Peek() []term.Change {
 // token on these units. It frees the lock after each surveyRoles of them. The check no longer finds
 // any of them led when it returns.
 func (e *Elector) Drained(units []int, token int64) {
-	for some := range slices.Chunk(units, surveyRoles) {
+	for some := range slices.Chunk(units, observe.SurveyRoles) {
 		e.do(func(n *Node, now clock.Instant) { n.Drained(some, token, now) })
 	}
 }
@@ -131,13 +132,13 @@ func (e *Elector) Members() ([]roster.Member, clock.Instant) {
 // Standings returns what is known of all roles, and the time of the answer. If there are more than
 // surveyRoles roles, calls within T/50 of each other get the same answer, since it takes long and
 // many may ask.
-func (e *Elector) Standings() ([]Standing, clock.Instant) {
+func (e *Elector) Standings() ([]observe.Standing, clock.Instant) {
 	s := &e.surveyed
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fresh := clock.LongestStep(e.node.set.T)
 	if now := e.now(); s.last != nil && now.Age(s.at) < fresh {
-		return s.last.out, now
+		return s.last.Out, now
 	}
 	v, slices := &survey{}, 0
 	s.at = e.slices(func(n *Node, now clock.Instant) bool { slices++; return n.survey(v, now) })
@@ -145,7 +146,7 @@ func (e *Elector) Standings() ([]Standing, clock.Instant) {
 		s.last = v
 		time.AfterFunc(fresh, func() { s.forget(v) }) // it may be large
 	}
-	return v.out, s.at
+	return v.Out, s.at
 }
 
 // surveyed keeps the last answer of Standings for a short time. Its lock is held while an answer
@@ -179,7 +180,7 @@ func (e *Elector) Notify() (<-chan struct{}, func()) {
 }
 
 // Shares returns how many roles each process holds, the largest number first.
-func (e *Elector) Shares() []Share {
+func (e *Elector) Shares() []observe.Share {
 	defer e.look()()
 	return e.node.Shares(e.now())
 }

@@ -19,7 +19,7 @@ func (a *actor) visible(now clock.Instant) string {
 	var s strings.Builder
 	for role := range a.desired.Roles {
 		p, local := a.local(role)
-		token, g := p.standing(local, now)
+		token, g := p.Standing(local, now)
 		fmt.Fprintf(&s, "role %d: %d of %s\n", role, token, g.Session.Process)
 	}
 	var members []string

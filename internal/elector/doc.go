@@ -10,7 +10,7 @@ logs, and when. Node decides and is pure; Elector runs it, and does nothing else
 	┌─ Node ────────────────────────────────────────────────────────────────────┐
 	│ shard 0: lease · own · handovers · claims       channel 0: link · Hellos   │
 	│ shard 1: …                                                                 │
-	│ members · plan of who should lead what (placement) · moves · timing        │
+	│ roster · plan of who should lead what (placement) · balance · requests     │
 	└───────┬───────────────────────────────────────────────┬───────────────────┘
 	        ▼                                               ▼
 	 Ready{Append, Notes, WakeIn, Verify, …}         term.Table: what is held, V
@@ -33,7 +33,7 @@ step matters:
  2. giveUp, advance: what is not wanted any more is handed over, before anything new is
     claimed;
  3. repeat, beat: what is held is kept alive, and what was given back is said again;
- 4. silence, claim: holders whose leases are over by any clock are noticed, and what is
+ 4. noticeSilent, claim: holders whose leases are over by any clock are noticed, and what is
     due is claimed, all of it in one record;
  5. greet, answer: Hellos to a log that is not known, Snapshots for those who ask.
 
@@ -47,33 +47,35 @@ again "to be sure" then keeps the log as busy as what it replaces, and nobody ev
 again. So a Claim carries all roles that are due, at most one Beat, one Hello and one
 Claim are on their way at a time, a Claim that failed is followed by the next one after
 T/8 · 2^k, and who has read nothing of its own for a while sends only a Hello, until one
-comes back quickly (link, claims).
+comes back quickly (link, vacancy).
 
 # Files
 
 settings.go says what a Node is told and which Log it needs. node.go has its inputs and output,
-read.go what a record that was read does, and what the log is told of trouble. timing.go has the
-process's own times, its start and its end. loop.go has the only mutex, the goroutines and the I/O,
-calls.go what others ask of an Elector.
+read.go what a record that was read does, and what the log is told of trouble. timing.go ends a
+Node. loop.go has the only mutex, the goroutines and the I/O, calls.go and watching.go what others
+ask of an Elector, and face.go what package neli needs of the packages below.
 
-A shard (shard.go) is the roles that have the same logs, and what it needs of them. shard_claims.go
-decides what is claimed and when, release.go what is given up, and leases.go has what differs
-between one log and a majority of small ones. A channel (channel.go) is one log, its own records
-there, and the Pings that members answer. standings.go, survey.go (many roles at once) and stats.go
-report to others; they decide nothing.
+A shard (shard.go) is the roles that have the same logs, and what it needs of them. own.go has the
+roles that this process holds, shard_claims.go decides what is claimed and when, release.go what is
+given up, and leases.go has what differs between one log and a majority of small ones. A channel
+(channel.go, announcements.go) is one log, its own records there, and the Pings that members answer.
+survey.go (many roles at once), gaps.go, vacancy_stats.go and stats.go report to others; they decide
+nothing.
 
-These types need no Node. The Node tells each what it has to know, and carries out what it says:
+# Packages
 
-	own.go            what this process holds, and the application's terms of it; a map of roles
-	standings.go      what is known of a role's holder
-	claims.go         what is vacant, and who comes first
-	handovers.go      how orderly ends of terms go on
-	members.go        who is there, and which holders were not heard yet
-	planner.go        who should lead what, and hold what is vacant
-	mover.go          what is handed over though it could be kept
-	announcer.go      when this process says Hello to all
-	announcements.go  what it says in one log: Hellos and Snapshots
-	nomination.go     what a nominator says, and when to make room
-	requests*.go      requests to others and from others, calls
+These need no Node. The Node tells each what it has to know, and carries out what it says. Each
+changes its own fields only:
+
+	roster    who is there, and who may be given roles
+	vacancy   which roles are vacant, and when this process claims them
+	handover  how the orderly end of a term goes on
+	balance   what is handed over though it could be kept, and what became of it
+	announce  when to say Hello, when to write a Snapshot
+	nominate  what a nominator said, and when to make room
+	request   what processes ask of each other
+	link      own records in flight on one log, and round trips
+	observe   who is known to hold what, for Holder, Watch and Standings
 */
 package elector

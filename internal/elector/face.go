@@ -3,15 +3,21 @@ package elector
 import (
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/balance"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
 )
 
 // What package neli and its logs need of the packages below.
 type (
-	Member  = roster.Member
-	Request = request.Request
+	Member   = roster.Member
+	Request  = request.Request
+	Standing = observe.Standing
+	Watcher  = observe.Watcher
 )
+
+// NewWatcher returns a Watcher that was told nothing.
+func NewWatcher() *Watcher { return observe.NewWatcher() }
 
 // History is about the largest number of records between two Snapshots.
 const History = announce.History

@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -29,6 +28,9 @@ type gap struct {
 // maxGaps limits how many gaps are remembered.
 const maxGaps = 16
 
+// rest is how long a process rests at most.
+const rest = time.Second
+
 // idle is how long an observer may read nothing until it takes the log to have stood still. Members
 // announce themselves twice in that time.
 const idle = 2 * roster.HelloEvery
@@ -40,7 +42,7 @@ func (g *gaps) stepped(deaf bool, t time.Duration, now clock.Instant) (unknown b
 	if g.read == (clock.Instant{}) {
 		g.read = now
 	}
-	if g.step != 0 && now.Raw.Sub(g.step) > lookEvery+min(lookEvery, t/2) && !g.blind {
+	if g.step != 0 && now.Raw.Sub(g.step) > rest+min(rest, t/2) && !g.blind {
 		g.add(gap{from: g.step, known: g.step, to: now.Raw, asleep: true})
 		g.read, deaf, unknown = now, false, true
 	}
@@ -107,28 +109,4 @@ func (g *gaps) without(from, to clock.Raw, begin func(gap) clock.Raw) time.Durat
 		d -= max(0, min(to, p.to).Sub(max(from, begin(p))))
 	}
 	return max(0, d)
-}
-
-// lastRead is when the logs that count were last read: the only one, or the majority that was read
-// last.
-func lastRead(logs []*channel) clock.Instant {
-	if len(logs) == 1 {
-		return logs[0].readAt
-	}
-	at := make([]clock.Instant, len(logs))
-	for i, c := range logs {
-		at[i] = c.readAt
-	}
-	slices.SortFunc(at, func(a, b clock.Instant) int { return cmp.Compare(b.Mono, a.Mono) })
-	return at[len(at)/2]
-}
-
-// deaf reports that a process which last read something at a time should have read more by now: an
-// own record has not come back for T/4, or the majority of small logs was not heard for T/2.
-func deaf(logs []*channel, read, now clock.Instant) bool {
-	if len(logs) > 1 {
-		return now.Mono.Sub(read.Mono) >= clock.Recent(logs[0].set.T)
-	}
-	c := logs[0]
-	return !c.link.IsReading() && c.link.WaitsSince(read.Mono) <= now.Mono.Add(-clock.Stalled(c.set.T))
 }

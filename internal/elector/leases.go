@@ -10,6 +10,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/link"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/quorum"
 )
@@ -30,7 +31,7 @@ func (k *common) openLogs(logs int, now clock.Instant) {
 		l := lease.New(rules)
 		s := newShard(k, byrole.Numbering{Index: i, Of: logs}, &oneLog{Lease: l, line: i, t: k.set.T, rho: k.set.Rho})
 		s.main = newChannel(k, i, l, s, now)
-		s.logs = []*channel{s.main}
+		s.logs = channels{s.main}
 		k.shards, k.channels = append(k.shards, s), append(k.channels, s.main)
 	}
 }
@@ -103,7 +104,7 @@ func (l *oneLog) Earlier(log int, read, token int64) bool { return log != l.line
 
 func (l *oneLog) Grant(local int32) (token int64, holder int32, ok bool) {
 	if token, holder, ok = l.Lease.Grant(local); !ok {
-		return vacantToken, -1, true
+		return observe.VacantToken, -1, true
 	}
 	return token, holder, true
 }
@@ -148,7 +149,7 @@ func (l *oneLog) changedAll() {
 func (l *oneLog) changedSome(roles []int32) {
 	l.version++
 	for _, local := range roles {
-		i := int(local / surveyRoles)
+		i := int(local / observe.SurveyRoles)
 		for len(l.versions) <= i {
 			l.versions = append(l.versions, 0)
 		}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
@@ -54,17 +55,17 @@ type Elector struct {
 }
 
 // weakPicture does not keep a picture alive.
-type weakPicture struct{ weak.Pointer[picture] }
+type weakPicture struct{ weak.Pointer[observe.Picture] }
 
 // Value returns the picture, or nil.
-func (p *weakPicture) Value() *picture {
+func (p *weakPicture) Value() *observe.Picture {
 	if p == nil {
 		return nil
 	}
 	return p.Pointer.Value()
 }
 
-func (e *Elector) keep(p *picture) { e.pictures.Store(&weakPicture{weak.Make(p)}) }
+func (e *Elector) keep(p *observe.Picture) { e.pictures.Store(&weakPicture{weak.Make(p)}) }
 
 // NewElector returns an Elector that Run starts. now reads all clocks.
 func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now func() clock.Instant, logger *slog.Logger) *Elector {

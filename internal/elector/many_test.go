@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
@@ -42,7 +43,7 @@ func (discard) Append(Address, []byte, func(error)) error { return nil }
 
 // Work on many roles that ends together keeps nobody waiting for the lock.
 func TestDrainedInSlices(t *testing.T) {
-	const roles = 2*surveyRoles + 1
+	const roles = 2*observe.SurveyRoles + 1
 	w := newWorld(1)
 	w.mute = true
 	a := w.start("a", roles, nil)
@@ -61,7 +62,7 @@ func TestDrainedInSlices(t *testing.T) {
 			return w.instant()
 		}}
 	e.Drained(units, id)
-	require.Equal(t, []int{roles, roles - surveyRoles, 1}, left)
+	require.Equal(t, []int{roles, roles - observe.SurveyRoles, 1}, left)
 	require.Empty(t, a.leads(roles))
 	require.Zero(t, a.shards[0].own.Len(), "all are released together, after the last slice")
 	require.EqualValues(t, roles, e.node.terms.Counts().Ended[term.Closing])

@@ -11,6 +11,7 @@ import (
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/link"
 	"github.com/goneli/neli/internal/elector/nominate"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/vacancy"
@@ -188,8 +189,8 @@ func (n *Node) Tick(now clock.Instant) {
 	n.announce(now)
 	n.requests.Pursue(func(role int) (g lease.Grantee, held, known bool) {
 		s, local := n.local(role)
-		token, g := s.standing(local, now)
-		return g, token >= 0, token != unknownToken
+		token, g := s.Standing(local, now)
+		return g, token >= 0, token != observe.UnknownToken
 	}, n.route, now)
 	n.correspond(now)
 	n.verify(now)
@@ -245,7 +246,7 @@ type Note struct {
 
 // lookEvery is the longest time between two Ticks. It limits how late a hung application is
 // noticed.
-const lookEvery = time.Second
+const lookEvery = rest
 
 // Ready returns what there is to do, and begins a new list.
 func (n *Node) Ready(now clock.Instant) Ready {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/balance"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
@@ -20,10 +21,10 @@ func (n *Node) Ask(r request.Request, now clock.Instant) (id int, err error) {
 		return 0, request.ErrUnknown
 	}
 	s, local := n.local(r.Role)
-	switch token, g := s.standing(local, now); {
-	case token == unknownToken:
+	switch token, g := s.Standing(local, now); {
+	case token == observe.UnknownToken:
 		return 0, request.ErrUnknown
-	case token == vacantToken:
+	case token == observe.VacantToken:
 		return 0, request.ErrVacant
 	case g.Session.Process == n.set.Process:
 		return 0, errOwnRole

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
 )
 
 // told writes what a watcher is told as words.
-func (a *actor) told(wt *Watcher) (out []string) {
+func (a *actor) told(wt *observe.Watcher) (out []string) {
 	for _, s := range a.Changes(wt, a.w.instant()) {
 		who := [...]string{"unknown", "vacant", s.Holder.Name}[s.Status]
 		out = append(out, fmt.Sprintf("%s: %s", list(s.Roles), who))
@@ -30,7 +31,7 @@ func stays(s *Settings) { s.Rebalance = false }
 func TestChanges(t *testing.T) {
 	w := newWorld(1)
 	o := w.start("o", 6, func(s *Settings) { s.Observer = true })
-	wt := NewWatcher()
+	wt := observe.NewWatcher()
 	require.Empty(t, o.told(wt), "nothing is known")
 	a := w.start("a", 6, stays)
 	w.pass(6 * time.Second)
@@ -45,7 +46,7 @@ func TestChanges(t *testing.T) {
 	w.pass(50 * time.Millisecond)
 	got := o.told(wt)
 	require.True(t, slices.Equal(got, []string{"1,4: b"}) || slices.Equal(got, []string{"1: b", "4: b"}), "one for each token: %v", got)
-	require.Equal(t, 1, min(1, len(a.told(NewWatcher()))), "everybody knows")
+	require.Equal(t, 1, min(1, len(a.told(observe.NewWatcher()))), "everybody knows")
 
 	d := o.desired
 	d.Roles = 3
@@ -76,7 +77,7 @@ func TestAHolderIsHeardAgainOnceItsSilenceWasTold(t *testing.T) {
 	o := w.start("o", 1, func(s *Settings) { s.Observer = true })
 	w.start("a", 1, nil)
 	w.pass(6 * time.Second)
-	wt := NewWatcher()
+	wt := observe.NewWatcher()
 	require.Equal(t, []string{"0: a"}, o.told(wt))
 
 	g, _ := o.channels[0].log.Holder(0)
@@ -84,12 +85,12 @@ func TestAHolderIsHeardAgainOnceItsSilenceWasTold(t *testing.T) {
 	now = now.Add(g.FreeAt.Sub(now.Raw))
 	s := o.Changes(wt, now)
 	require.Len(t, s, 1)
-	require.Equal(t, Vacant, s[0].Status)
+	require.Equal(t, observe.Vacant, s[0].Status)
 	o.Ready(now) // nothing else has changed
 	last := o.channels[0].log.Offset()
 	o.Read(Entry{Offset: last + 1}, &lease.Record{Kind: lease.Beat, Session: g.Session, Read: last, Seq: 1 << 20}, nil, now)
 	require.True(t, o.Ready(now).Changed)
-	require.Equal(t, Held, o.Changes(wt, now)[0].Status)
+	require.Equal(t, observe.Held, o.Changes(wt, now)[0].Status)
 }
 
 // What a log said at first is not what it says: a role is called vacant by whoever has read all
@@ -115,7 +116,7 @@ func TestNothingIsVacantBeforeTheLogWasRead(t *testing.T) {
 	}
 	counted := o.Stats(w.instant()).Vacancies.Count
 	begin(len(log))
-	wt := NewWatcher()
+	wt := observe.NewWatcher()
 	for i := range log {
 		require.Empty(t, o.told(wt))
 		require.ErrorIs(t, ask(0), request.ErrUnknown)
@@ -149,8 +150,8 @@ func TestChangesOfSeveralLogs(t *testing.T) {
 	o := w.start("o", 4, func(s *Settings) { s.Observer = true })
 	w.start("a", 4, nil)
 	w.pass(6 * time.Second)
-	require.Equal(t, []string{"0,2: a", "1,3: a"}, o.told(NewWatcher()))
-	for _, s := range o.Changes(NewWatcher(), w.instant()) {
+	require.Equal(t, []string{"0,2: a", "1,3: a"}, o.told(observe.NewWatcher()))
+	for _, s := range o.Changes(observe.NewWatcher(), w.instant()) {
 		require.Equal(t, s.Roles[0], s.Partition)
 	}
 }
@@ -181,7 +182,7 @@ func TestATermAfterTheSnapshotIsToldWithTheNextBeat(t *testing.T) {
 	w.pass(6 * time.Second)
 	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
 	w.pass(50 * time.Millisecond)
-	o, wt := w.start("o", 1, watches), NewWatcher()
+	o, wt := w.start("o", 1, watches), observe.NewWatcher()
 	require.Empty(t, o.told(wt), "the claim was in the log before")
 	for range 2000 {
 		w.pass(time.Millisecond)

@@ -32,11 +32,13 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 		return
 	case e.Alive:
 		s.lease.Answered(c.index, now)
-		s.vacancyStats.heardLog(c, now)
+		c.readAt = now
+		s.vacancyStats.heardLog(now)
 	default:
 		n.counts.Records++
 		n.counts.read = now
-		s.vacancyStats.heardLog(c, now)
+		c.readAt = now
+		s.vacancyStats.heardLog(now)
 		s.nomination.Heard()
 		n.consume(c, e, r, bad, now)
 	}
@@ -150,7 +152,7 @@ func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.I
 			s.watch(roles)
 			s.vacancyStats.recountOf(roles, s.localRoles(), true, now)
 		}
-		s.unheard.heard(r.Session, c.log.Offset() >= c.end)
+		s.Heard(r.Session, c.log.Offset() >= c.end)
 	}
 	c.outlived(ev.Outlived, r, now)
 	if len(ev.Changed) > 0 {
@@ -205,7 +207,7 @@ func (s *shard) learned(anew bool, now clock.Instant) {
 	s.claims.Init()
 	s.main.pacing.Think(0)
 	s.main.announcements.MayGoBackAgain()
-	s.standings.learned()
+	s.Standings.Learned()
 }
 
 // listen acts on what a record says about its sender, independently of the lease.

@@ -8,6 +8,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/nominate"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/quorum"
@@ -20,9 +21,11 @@ import (
 type shard struct {
 	*common
 	byrole.Numbering
-	standings          // who holds what, and its logs
-	main      *channel // the channel that delays Claims
-	begun     bool     // reading has begun; nothing is said or claimed before
+	observe.Standings // what is known of who holds what
+	lease             leases
+	logs              channels // that say so
+	main              *channel // the channel that delays Claims
+	begun             bool     // reading has begun; nothing is said or claimed before
 
 	own          own                 // roles that this process leads or gives up
 	handovers    handover.Handovers  // orderly ends of terms
@@ -151,11 +154,12 @@ type leases interface {
 }
 
 func newShard(k *common, n byrole.Numbering, l leases) *shard {
-	s := &shard{common: k, Numbering: n, standings: standings{lease: l}}
+	s := &shard{common: k, Numbering: n, lease: l}
+	s.Standings = observe.NewStandings(l, &s.logs)
 	s.own = own{numbering: n, lease: l, table: k.terms, tokenBase: k.set.TokenBase}
 	s.nomination = nominate.NewNomination(!k.set.Nominated && !k.set.Observer)
 	s.claims.Init()
-	s.vacancyStats = vacancyStats{of: &s.standings, counters: &k.counts.Counters}
+	s.vacancyStats = newVacancyStats(l, &s.logs, k.set.T, &k.counts.Counters)
 	return s
 }
 
@@ -361,6 +365,6 @@ func (s *shard) end(roles []int32, why term.Reason) {
 func (n *Node) End(why term.Reason) {
 	for _, s := range n.shards {
 		s.end(s.own.Roles(), why)
-		s.vacancyStats.spans = spans{}
+		s.vacancyStats.end()
 	}
 }

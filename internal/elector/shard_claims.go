@@ -269,7 +269,7 @@ func (s *shard) noticeSilent(now clock.Instant) {
 	if len(over) == 0 {
 		return
 	}
-	roles := s.heldBy(over)
+	roles := s.HeldBy(over)
 	s.vacancyStats.addUp(now)
 	s.vacancyStats.fellSilent(found, s.localRoles(), now)
 	if !s.lease.Reminds() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -36,7 +37,7 @@ func (a *actor) same(t *testing.T, msg ...any) {
 		require.Equal(t, count, p.vacancyStats.count, msg...)
 		vacant += count
 	}
-	require.Equal(t, want[Vacant], vacant, msg...)
+	require.Equal(t, want[observe.Vacant], vacant, msg...)
 	require.Equal(t, len(a.leads(a.desired.Roles)), s.Led)
 	require.Equal(t, uint64(len(a.holding())), s.Terms.Started-ended(s), msg...)
 }

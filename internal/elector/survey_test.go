@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
 )
 
 // looked counts the roles that are asked about.
@@ -39,6 +39,7 @@ func askable(roles int) *asked {
 	n, w, next := crowded(roles)
 	a := &asked{n: n, w: w, next: next, of: &looked{leases: n.shards[0].lease}}
 	n.shards[0].lease = a.of
+	n.shards[0].Standings = observe.NewStandings(a.of, &n.shards[0].logs)
 	a.Elector = &Elector{node: n, now: func() clock.Instant { // it is read once in each hold
 		a.holds, a.of.roles = append(a.holds, a.of.roles), 0
 		return w.instant()
@@ -62,9 +63,9 @@ func (a *asked) claim(roles ...int32) {
 	a.take()
 }
 
-const someRoles = 10*surveyRoles + 17
+const someRoles = 10*observe.SurveyRoles + 17
 
-func inSlices() []int { return append(slices.Repeat([]int{surveyRoles}, 10), 17) }
+func inSlices() []int { return append(slices.Repeat([]int{observe.SurveyRoles}, 10), 17) }
 
 func TestNoHoldOfTheLockLooksAtAllRoles(t *testing.T) {
 	a := askable(someRoles)
@@ -78,46 +79,46 @@ func TestNoHoldOfTheLockLooksAtAllRoles(t *testing.T) {
 	require.Equal(t, a.n.Standings(a.w.instant()), known, "as in one hold")
 
 	a.take()
-	first, _ := a.Changes(NewWatcher())
+	first, _ := a.Changes(observe.NewWatcher())
 	require.Equal(t, inSlices(), a.take())
 	require.Equal(t, known, first)
 }
 
 func TestFewRolesOfManyPartitionsAreLookedAtInOneHold(t *testing.T) {
 	w := newWorld(40)
-	n := w.start("o", surveyRoles, func(s *Settings) { s.Observer = true }).Node
+	n := w.start("o", observe.SurveyRoles, func(s *Settings) { s.Observer = true }).Node
 	var v survey
 	require.False(t, n.survey(&v, w.instant()))
-	require.Len(t, v.out, 40)
+	require.Len(t, v.Out, 40)
 	var c headcount
 	require.False(t, n.headcount(&c, w.instant()))
-	require.Equal(t, surveyRoles, c.of[Unknown])
+	require.Equal(t, observe.SurveyRoles, c.of[observe.Unknown])
 }
 
 func TestWatchLooksOnlyWhereSomethingHasChanged(t *testing.T) {
 	a := askable(someRoles)
-	w := NewWatcher()
+	w := observe.NewWatcher()
 	a.Changes(w)
 	a.take()
 	again, _ := a.Changes(w)
 	require.Empty(t, again)
 	require.Empty(t, a.take())
 
-	a.claim(100, 200, 5*surveyRoles) // of p0
+	a.claim(100, 200, 5*observe.SurveyRoles) // of p0
 	news, _ := a.Changes(w)
 	require.Len(t, news, 1)
 	require.Equal(t, "x", news[0].Holder.Session.Process)
-	require.Equal(t, []int{100, 200, 5 * surveyRoles}, news[0].Roles)
-	require.Equal(t, []int{surveyRoles, surveyRoles}, a.take(), "two slices of eleven")
+	require.Equal(t, []int{100, 200, 5 * observe.SurveyRoles}, news[0].Roles)
+	require.Equal(t, []int{observe.SurveyRoles, observe.SurveyRoles}, a.take(), "two slices of eleven")
 }
 
 // A hundred Watches look at each change once, together; while nothing changes they take no lock at
 // all, nor does the look of a new one within T/50.
 func TestManyWatchesLookTogether(t *testing.T) {
 	a := askable(someRoles)
-	watches := make([]*Watcher, 100)
+	watches := make([]*observe.Watcher, 100)
 	for i := range watches {
-		watches[i] = NewWatcher()
+		watches[i] = observe.NewWatcher()
 		first, _ := a.Changes(watches[i])
 		require.NotEmpty(t, first)
 	}
@@ -138,7 +139,7 @@ func TestManyWatchesLookTogether(t *testing.T) {
 			require.Len(t, news, 1)
 			require.Equal(t, []int{100 + 100*round}, news[0].Roles)
 		}
-		require.Equal(t, []int{surveyRoles}, a.take())
+		require.Equal(t, []int{observe.SurveyRoles}, a.take())
 	}
 	require.LessOrEqual(t, a.n.counts.Steps.Count, locked+3*2)
 }
@@ -150,10 +151,10 @@ func TestLateWatchKnowsWhenHoldersWereHeard(t *testing.T) {
 	w.start("a", 3, nil)
 	w.pass(10 * time.Second)
 	e := &Elector{node: o.Node, now: w.instant}
-	first := NewWatcher()
+	first := observe.NewWatcher()
 	e.Changes(first)
 	w.pass(time.Minute)
-	known, now := e.Changes(NewWatcher())
+	known, now := e.Changes(observe.NewWatcher())
 	require.Len(t, known, 1)
 	require.LessOrEqual(t, now.Age(known[0].Holder.Heard), 1100*time.Millisecond)
 }
@@ -170,7 +171,7 @@ func TestReadersQueueByThemselves(t *testing.T) {
 		func() { e.Stats() },
 		func() { e.Shares() },
 		func() { e.Idle() },
-		func() { e.turn.Add(1); e.Changes(NewWatcher()) },
+		func() { e.turn.Add(1); e.Changes(observe.NewWatcher()) },
 	} {
 		e.mu.Lock() // as a step does
 		done := make(chan struct{})
@@ -186,20 +187,20 @@ func TestReadersQueueByThemselves(t *testing.T) {
 
 func TestWatchTellsOfSilenceAndOfALogThatBeginsAnew(t *testing.T) {
 	a := askable(someRoles)
-	w := NewWatcher()
+	w := observe.NewWatcher()
 	a.Changes(w)
 	a.w.now += clock.Tmax * 2 // without a Tick
 	a.turn.Add(1)
 	news, _ := a.Changes(w)
 	require.Len(t, news, 1)
-	require.Equal(t, Vacant, news[0].Status)
+	require.Equal(t, observe.Vacant, news[0].Status)
 	require.Len(t, news[0].Roles, someRoles-unheld(a.n))
 
 	a.n.Read(Entry{Reset: true, Offset: a.next, End: a.next}, nil, nil, a.w.instant())
 	a.turn.Add(1)
 	news, _ = a.Changes(w)
 	require.Len(t, news, 1)
-	require.Equal(t, Unknown, news[0].Status)
+	require.Equal(t, observe.Unknown, news[0].Status)
 	require.Len(t, news[0].Roles, someRoles)
 }
 
@@ -210,13 +211,13 @@ func unheld(n *Node) int {
 
 func TestWatchFollowsR(t *testing.T) {
 	a := askable(someRoles)
-	w := NewWatcher()
+	w := observe.NewWatcher()
 	a.Changes(w)
 	a.n.Set(Desired{Roles: someRoles + 100}, a.w.instant())
 	a.turn.Add(1)
 	news, _ := a.Changes(w)
 	require.Len(t, news, 1)
-	require.Equal(t, Vacant, news[0].Status)
+	require.Equal(t, observe.Vacant, news[0].Status)
 	require.Len(t, news[0].Roles, 100)
 	a.n.Set(Desired{Roles: 3}, a.w.instant())
 	a.turn.Add(1)
@@ -250,7 +251,7 @@ func TestWatchAgreesWithStandings(t *testing.T) {
 	for _, shards := range []int{1, 2} {
 		w := newWorld(shards)
 		o := w.start("o", 20, func(s *Settings) { s.Observer = true })
-		told, watch := map[int]string{}, NewWatcher()
+		told, watch := map[int]string{}, observe.NewWatcher()
 		w.start("a", 20, nil)
 		w.start("b", 20, nil)
 		for i := range 60 {
@@ -270,7 +271,7 @@ func TestWatchAgreesWithStandings(t *testing.T) {
 			}
 			for _, s := range o.Standings(w.instant()) {
 				for _, role := range s.Roles {
-					if s.Status != Unknown || told[role] != "" {
+					if s.Status != observe.Unknown || told[role] != "" {
 						require.Equal(t, fmt.Sprint(s.Status, s.Holder.Session, s.Holder.Token), told[role], "step %d", i)
 					}
 				}
@@ -301,10 +302,10 @@ func BenchmarkAsking(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("watch-first/roles=%d", roles), func(b *testing.B) {
 			for b.Loop() {
-				n.Changes(NewWatcher(), now)
+				n.Changes(observe.NewWatcher(), now)
 			}
 		})
-		watch := NewWatcher()
+		watch := observe.NewWatcher()
 		n.Changes(watch, now)
 		b.Run(fmt.Sprintf("watch-unchanged/roles=%d", roles), func(b *testing.B) {
 			for b.Loop() {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/lease"
 )
 
@@ -137,9 +138,18 @@ func (v *spans) longest() (since clock.Raw) {
 type vacancyStats struct {
 	spans
 	gaps
-	of       *standings
+	of       observe.Fold
+	logs     observe.Reading
+	t        time.Duration
 	counters *Counters
 }
+
+func newVacancyStats(of observe.Fold, logs observe.Reading, t time.Duration, counters *Counters) vacancyStats {
+	return vacancyStats{of: of, logs: logs, t: t, counters: counters}
+}
+
+// end ends the counting of what is vacant now.
+func (v *vacancyStats) end() { v.spans = spans{} }
 
 // endedSpans counts spans that end now. Most roles are in the same one, and are counted together.
 type endedSpans struct {
@@ -165,7 +175,7 @@ func (e *endedSpans) count() {
 		return
 	}
 	v, s := e.v, e.v.list[e.last-1]
-	newer := v.of.lease.NewerUntil()
+	newer := v.of.NewerUntil()
 	d := v.vacancy(max(s.over, newer), e.now.Raw)
 	if !e.again {
 		d += v.silence(max(s.silent, newer), s.over)
@@ -179,14 +189,14 @@ func (e *endedSpans) count() {
 // fellSilent handles that the leases of some holders are over. That is not known before the records
 // that were in the log when reading began are read.
 func (v *vacancyStats) fellSilent(holders []lease.HolderState, below int32, now clock.Instant) {
-	if !caughtUp(v.of.logs) {
+	if !v.logs.CaughtUp() {
 		return
 	}
 	numbers := map[lease.Session]int32{}
 	for _, h := range holders {
 		numbers[h.Session] = v.open(h.Heard.Raw, min(h.FreeAt, now.Raw))
 	}
-	v.of.lease.Each(func(h lease.HolderState) int32 { return numbers[h.Session] }, func(local, number int32) {
+	v.of.Each(func(h lease.HolderState) int32 { return numbers[h.Session] }, func(local, number int32) {
 		if number != 0 {
 			v.vacated(local, below, number)
 		}
@@ -205,12 +215,12 @@ type overtaken struct {
 
 // overtaking returns what a record would overtake if it were a valid Claim.
 func (v *vacancyStats) overtaking(r *lease.Record, below int32, now clock.Instant) map[lease.Session]*overtaken {
-	if r == nil || r.Kind != lease.Claim || !caughtUp(v.of.logs) {
+	if r == nil || r.Kind != lease.Claim || !v.logs.CaughtUp() {
 		return nil
 	}
 	late := map[lease.Session]*overtaken{}
-	for h := range v.of.lease.Holders() {
-		if now.Raw.Sub(h.Heard.Raw) > h.FreeAt.Sub(h.Heard.Raw)/2 && now.Raw < h.FreeAt.Add(lookEvery) { // else it was noticed
+	for h := range v.of.Holders() {
+		if now.Raw.Sub(h.Heard.Raw) > h.FreeAt.Sub(h.Heard.Raw)/2 && now.Raw < h.FreeAt.Add(rest) { // else it was noticed
 			late[h.Session] = &overtaken{}
 		}
 	}
@@ -218,7 +228,7 @@ func (v *vacancyStats) overtaking(r *lease.Record, below int32, now clock.Instan
 		return nil
 	}
 	for _, local := range r.Roles {
-		if g, held := v.of.lease.Holder(local); held && local < below && late[g.Session] != nil && !v.isVacant(local) {
+		if g, held := v.of.Holder(local); held && local < below && late[g.Session] != nil && !v.isVacant(local) {
 			o := late[g.Session]
 			o.holder, o.roles = g, append(o.roles, local)
 		}
@@ -231,7 +241,7 @@ func (v *vacancyStats) overtook(late map[lease.Session]*overtaken, below int32, 
 	for _, o := range late {
 		number := v.open(o.holder.Heard.Raw, min(o.holder.FreeAt, now.Raw))
 		for _, local := range o.roles {
-			if g, held := v.of.lease.Holder(local); held && g.Session != o.holder.Session {
+			if g, held := v.of.Holder(local); held && g.Session != o.holder.Session {
 				v.vacated(local, below, number)
 			}
 		}
@@ -248,7 +258,7 @@ func (v *vacancyStats) follow(below int32, now clock.Instant) {
 // recount looks at all roles, because a log has become known or is read again. Nothing counts
 // while the fold is unknown.
 func (v *vacancyStats) recount(below int32, now clock.Instant) {
-	if !v.of.lease.Known() {
+	if !v.of.Known() {
 		v.spans = spans{at: now.Raw}
 		return
 	}
@@ -261,7 +271,7 @@ func (v *vacancyStats) recount(below int32, now clock.Instant) {
 
 // recountOf looks at roles that a record has changed, or whose holder was heard again.
 func (v *vacancyStats) recountOf(roles []int32, below int32, again bool, now clock.Instant) {
-	if !v.of.lease.Known() {
+	if !v.of.Known() {
 		return
 	}
 	c := v.begin(again, now)
@@ -281,12 +291,12 @@ type recounting struct {
 }
 
 func (v *vacancyStats) begin(again bool, now clock.Instant) recounting {
-	return recounting{v, now, caughtUp(v.of.logs), 0, endedSpans{v: v, now: now, again: again}}
+	return recounting{v, now, v.logs.CaughtUp(), 0, endedSpans{v: v, now: now, again: again}}
 }
 
 // look counts a role as vacant from now on, or its vacancy as ended.
 func (c *recounting) look(local, below int32) {
-	switch held := c.of.lease.Held(local, c.now); {
+	switch held := c.of.Held(local, c.now); {
 	case held:
 		if number := c.occupied(local); number != 0 {
 			c.over.add(number)
@@ -308,26 +318,23 @@ func (c *recounting) end() {
 
 // addUp adds up for how long roles have been vacant.
 func (v *vacancyStats) addUp(now clock.Instant) {
-	unknown := v.stepped(deaf(v.of.logs, v.read, now), v.of.logs[0].set.T, now)
-	v.account(v.of.lease.NewerUntil(), unknown, v.counters, now)
+	unknown := v.stepped(v.logs.Deaf(v.read, now), v.t, now)
+	v.account(v.of.NewerUntil(), unknown, v.counters, now)
 }
 
-// heardLog notes that something was read from a log.
-func (v *vacancyStats) heardLog(c *channel, now clock.Instant) {
-	c.readAt = now
-	v.heard(lastRead(v.of.logs), now)
-}
+// heardLog notes that something was read.
+func (v *vacancyStats) heardLog(now clock.Instant) { v.heard(v.logs.Read(), now) }
 
 // silentFor returns for how long the role that has had no sign of a leader for longest has had
 // none: since the newest evidence of its holder, if two heartbeats are missing, or since its Release.
 // It is 0 if all leaders were heard, or if this process itself reads nothing.
 func (v *vacancyStats) silentFor(beat time.Duration, now clock.Instant) time.Duration {
-	if v.blind || !caughtUp(v.of.logs) {
+	if v.blind || !v.logs.CaughtUp() {
 		return 0
 	}
 	since := v.longest()
-	for h := range v.of.lease.Holders() {
-		if now.Raw < h.FreeAt && now.Raw.Sub(h.Heard.Raw) > missing(h, beat) && !v.of.old(h.Last) && (since == 0 || h.Heard.Raw < since) {
+	for h := range v.of.Holders() {
+		if now.Raw < h.FreeAt && now.Raw.Sub(h.Heard.Raw) > missing(h, beat) && !v.logs.Old(h.Last) && (since == 0 || h.Heard.Raw < since) {
 			since = h.Heard.Raw
 		}
 	}

@@ -1,0 +1,155 @@
+package observe
+
+import (
+	"iter"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// Status is what this process knows about the holder of a role.
+type Status int
+
+// Unknown: not enough was read yet, or nothing of the holder since this process started. Vacant:
+// no process holds it, or its holder's lease is over by any clock. Held: evidence of the holder was
+// read less than T′ ago.
+const (
+	Unknown Status = iota
+	Vacant
+	Held
+)
+
+// Standing is what is known of roles of one partition that have the same holder and token, or no
+// holder.
+type Standing struct {
+	Partition int
+	Status    Status
+	Roles     []int // ascending
+	Holder    lease.Grantee
+}
+
+// A Standing is identified by its token, or by one of these.
+const (
+	UnknownToken = int64(-2)
+	VacantToken  = int64(-1)
+)
+
+// Share is how many roles a process is known to hold.
+type Share struct {
+	Process, Name string
+	Roles         int
+}
+
+// Standings is what this process knows of the holders of a shard's roles.
+type Standings struct {
+	of      Fold    // who holds what
+	logs    Reading // of the logs that say so
+	unheard unheard // holders that were not heard since reading began
+	shown   basis   // of the standings when they were last announced
+}
+
+// Fold is what the standings need to know of who holds what.
+type Fold interface {
+	Known() bool
+	Holder(local int32) (lease.Grantee, bool)
+	Holders() iter.Seq[lease.HolderState]
+	Each(of func(lease.HolderState) int32, set func(local, value int32))
+	Roles() int32
+	FreeAt(local int32) clock.Raw
+	// Held reports whether a role has a holder whose lease may still be valid by some clock.
+	Held(local int32, now clock.Instant) bool
+	// NewerUntil is until when a member of a newer version may hold roles without a known
+	// holder; zero if there is none.
+	NewerUntil() clock.Raw
+	// Tenure identifies one uninterrupted time of holding a role.
+	Tenure(lease.Grantee) int64
+	// Grant returns the holder of a role in short; ok is false if only Holder can tell.
+	Grant(local int32) (token int64, holder int32, ok bool)
+	// Version changes whenever a role of a slice (surveyRoles) gets another holder or token; 0:
+	// unknown.
+	Version(slice int) uint64
+	// Turns grows whenever a record may have changed what Known, Holder (but for the times) or
+	// FreeAt (of a role whose holder is silent, if it has one) return for any role.
+	Turns() uint64
+}
+
+// Reading says how far the logs of a shard were read.
+type Reading interface {
+	// CaughtUp reports whether enough is read to believe that a role is vacant.
+	CaughtUp() bool
+	// Old reports whether evidence at an offset was in the log before this process started, so that
+	// its age is unknown.
+	Old(offset int64) bool
+	// Read is when the logs that count were last read.
+	Read() clock.Instant
+	// Deaf reports that a process which last read something at a time should have read more by now.
+	Deaf(read, now clock.Instant) bool
+}
+
+func NewStandings(of Fold, logs Reading) Standings { return Standings{of: of, logs: logs} }
+
+// Changed reports, once, that the standings may have changed; silent is how often a holder was found
+// silent or heard again.
+func (s *Standings) Changed(silent uint64, now clock.Instant) bool {
+	is := s.basis(silent, now)
+	changed := is != s.shown
+	s.shown = is
+	return changed
+}
+
+// Heard notes evidence of a session; live means that it was written since reading began.
+func (s *Standings) Heard(id lease.Session, live bool) { s.unheard.heard(id, live) }
+
+// Standing returns what is known of a role at time now. Silence is measured as by a process that
+// would claim.
+func (s *Standings) Standing(local int32, now clock.Instant) (token int64, g lease.Grantee) {
+	if !s.of.Known() {
+		return UnknownToken, g
+	}
+	g, held := s.of.Holder(local)
+	if held && now.Raw < g.FreeAt {
+		if s.logs.Old(g.Last) {
+			return UnknownToken, g // it was in the log before this process started; nobody knows for how long
+		}
+		return s.of.Tenure(g), g
+	}
+	if now.Raw < s.of.FreeAt(local) || !s.logs.CaughtUp() { // a member of a newer version may hold it, or a later record may show a holder
+		return UnknownToken, g
+	}
+	return VacantToken, g
+}
+
+// Learned handles that the holders have become known.
+func (s *Standings) Learned() { s.unheard.begin(s.of.Holders(), s.logs.Old) }
+
+// HeldBy returns the roles held by some sessions, ascending.
+func (s *Standings) HeldBy(sessions map[lease.Session]bool) (roles []int32) {
+	if len(sessions) > 0 {
+		s.of.Each(func(h lease.HolderState) int32 {
+			if sessions[h.Session] {
+				return 1
+			}
+			return 0
+		}, func(local, yes int32) {
+			if yes == 1 {
+				roles = append(roles, local)
+			}
+		})
+	}
+	return roles
+}
+
+// basis is what the standings of a shard's roles depend on. It is different whenever one of them
+// is.
+type basis struct {
+	turns          uint64 // of the holders
+	silent         uint64 // of those that are silent
+	heard          uint64 // of those that were not heard at first
+	free, caughtUp bool   // and so roles that nobody holds are vacant
+}
+
+// basis returns the present basis; silent is how often a holder was found silent or heard again.
+func (s *Standings) basis(silent uint64, now clock.Instant) basis {
+	return basis{turns: s.of.Turns(), silent: silent, heard: s.unheard.turns, caughtUp: s.logs.CaughtUp(),
+		free: now.Raw >= s.of.FreeAt(s.of.Roles())}
+}
