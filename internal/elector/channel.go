@@ -50,6 +50,9 @@ func (c *channel) restart(end int64, now clock.Instant) {
 	c.announcements.Reset(now)
 }
 
+// heard notes that something was read.
+func (c *channel) heard(now clock.Instant) { c.readAt = now }
+
 // released notes that roles were released: lost Releases are repeated.
 func (c *channel) released(now clock.Instant) {
 	c.repeats, c.releaseAt = 0, now.Mono.Add(clock.Resend(c.set.T))

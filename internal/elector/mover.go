@@ -141,7 +141,7 @@ func (n *Node) resolveMoves(now clock.Instant) {
 		return balance.Fate{Held: held, Ours: held && s.lease.Ours(g, v.Token), By: g.Session.Process,
 			Kept: s.own.At(v.Role) != nil && s.handovers.Of(v.Role) == nil}
 	}, limit, now)
-	n.ready.Outcomes = append(n.ready.Outcomes, ended...)
+	n.ready.ended(ended)
 	for _, v := range failed {
 		n.planner.Forget()
 		n.note(slog.LevelInfo, "member did not claim what was handed to it: nothing more for a while",

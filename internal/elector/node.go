@@ -230,6 +230,10 @@ type Ready struct {
 	WakeIn    time.Duration // Tick is due after this time, if nothing happens before
 }
 
+func (r *Ready) tell(notes []Note)                { r.Notes = append(r.Notes, notes...) }
+func (r *Ready) ended(outcomes []request.Outcome) { r.Outcomes = append(r.Outcomes, outcomes...) }
+func (r *Ready) verify()                          { r.Verify = true }
+
 // Append is a record to be appended.
 type Append struct {
 	Partition int
@@ -260,10 +264,10 @@ func (n *Node) Ready(now clock.Instant) Ready {
 }
 
 func (k *common) note(level slog.Level, text string, args ...any) {
-	k.ready.Notes = append(k.ready.Notes, Note{level, text, args})
+	k.tell([]Note{{level, text, args}})
 }
 
-func (k *common) tell(notes []Note) { k.ready.Notes = append(k.ready.Notes, notes...) }
+func (k *common) tell(notes []Note) { k.ready.tell(notes) }
 
 // wakeIn returns the time until the next Tick is due.
 func (n *Node) wakeIn(now clock.Instant) time.Duration {

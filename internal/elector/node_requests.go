@@ -89,7 +89,7 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 // from a log that was read again since; its sender will repeat it.
 func (n *Node) correspond(now clock.Instant) {
 	letters, ended := n.requests.Take()
-	n.ready.Outcomes = append(n.ready.Outcomes, ended...)
+	n.ready.ended(ended)
 	for _, l := range letters {
 		c := n.channels[l.Log]
 		if !c.begun || l.Kind == lease.Pong && c.log.Offset() < l.Ping {

@@ -32,12 +32,12 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 		return
 	case e.Alive:
 		s.lease.Answered(c.index, now)
-		c.readAt = now
+		c.heard(now)
 		s.vacancyStats.heardLog(now)
 	default:
 		n.counts.Records++
 		n.counts.read = now
-		c.readAt = now
+		c.heard(now)
 		s.vacancyStats.heardLog(now)
 		s.nomination.Heard()
 		n.consume(c, e, r, bad, now)
@@ -91,7 +91,7 @@ func (n *Node) consume(c *channel, e Entry, r *lease.Record, bad error, now cloc
 // rewound handles a log that went back or contradicts what this process has read.
 func (n *Node) rewound(c *channel, ev lease.Event, lost bool, e Entry, now clock.Instant) {
 	c.sayRewound(ev, e, now)
-	n.ready.Verify = true
+	n.ready.verify()
 	n.reset(c, lost, e.Offset+1, now)
 }
 

@@ -132,7 +132,7 @@ func (s *shard) giveUpClaims(now clock.Instant) {
 	s.lease.GiveUp(now.Add(-limit))
 	s.main.pacing.Late(s.set.T, s.set.Random, now)
 	s.reconsiderVacant(now)
-	s.ready.Verify = true
+	s.ready.verify()
 }
 
 // vacate handles roles whose holder has released them, or was silent until its lease was over.

@@ -40,7 +40,7 @@ func (n *Node) verify(now clock.Instant) {
 	wait := clock.Wait(n.set.T, n.set.Rho)
 	if n.trip.SilentFor(now) >= wait && now.Mono.Sub(t.asked.Mono) >= wait {
 		t.asked = now
-		n.ready.Verify = true
+		n.ready.verify()
 	}
 }
 
