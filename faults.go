@@ -29,15 +29,6 @@ func (f *faults) check(ok bool, field string, value any, rule string) {
 // has reports whether the field has a fault.
 func (f *faults) has(field string) bool { return slices.Contains(f.fields, field) }
 
-// of returns field if the user has set it, and otherwise source, the field from which its value
-// derives.
-func of(set bool, field, source string) string {
-	if set {
-		return field
-	}
-	return source
-}
-
 func (f *faults) err() error {
 	if len(f.list) == 0 {
 		return nil
