@@ -386,11 +386,6 @@ func (s *settings) readerProperties() map[string]string {
 // mainLoop is how often librdkafka's main loop wakes by itself.
 const mainLoop = 500 * time.Millisecond
 
-// shortestForTwoRounds is the shortest session for which the cooperative strategy is the default. It takes two rounds to
-// form a group. librdkafka waits up to a second before the second one and sends no heartbeats meanwhile. A shorter session
-// would end in this wait, so that the group would begin again, for ever.
-const shortestForTwoRounds = 2 * time.Second
-
 func (s *settings) groupProperties() map[string]string {
 	defaults := map[string]string{
 		"partition.assignment.strategy": "cooperative-sticky",
@@ -404,9 +399,6 @@ func (s *settings) groupProperties() map[string]string {
 		// librdkafka sends heartbeats only when its main loop wakes: twice a second, which is too
 		// rare for a short session. Statistics wake it more often.
 		defaults["statistics.interval.ms"] = strconv.FormatInt(max(every, 10*time.Millisecond).Milliseconds(), 10)
-	}
-	if s.Mode == NonExclusive && !newGroups(s.kafka) && sessionTimeout(s.kafka) < shortestForTwoRounds {
-		defaults["partition.assignment.strategy"] = "range"
 	}
 	maps.Copy(defaults, s.sizes())
 	fixed := following("latest")

@@ -99,30 +99,6 @@ func TestStatisticsWakeTheClientForEachHeartbeat(t *testing.T) {
 	}
 }
 
-// A session that is too short for two rounds gets a strategy that takes one.
-func TestShortSessionsFormGroupsInOneRound(t *testing.T) {
-	const cooperative = "cooperative-sticky"
-	for _, c := range []struct {
-		mode Mode
-		set  KafkaConfigMap
-		want string
-	}{
-		{NonExclusive, nil, cooperative},
-		{NonExclusive, KafkaConfigMap{"session.timeout.ms": 2000, "heartbeat.interval.ms": 200}, cooperative},
-		{NonExclusive, KafkaConfigMap{"session.timeout.ms": 1999, "heartbeat.interval.ms": 200}, "range"},
-		{NonExclusive, KafkaConfigMap{"session.timeout.ms": 100, "heartbeat.interval.ms": 10}, "range"},
-		{NonExclusive, KafkaConfigMap{"session.timeout.ms": 100, "heartbeat.interval.ms": 10, "partition.assignment.strategy": cooperative}, cooperative},
-		{NonExclusive, KafkaConfigMap{"group.protocol": "consumer"}, ""},
-		{Exclusive, KafkaConfigMap{"session.timeout.ms": 750, "heartbeat.interval.ms": 100}, cooperative},
-	} {
-		cfg := Config{Mode: c.mode, KafkaConfig: c.set}
-		if c.mode == Exclusive {
-			cfg.Nomination = NominationAssigned
-		}
-		require.Equal(t, c.want, resolved(t, cfg).groupProperties()["partition.assignment.strategy"], "%v", c)
-	}
-}
-
 // Each client gets the common properties and its own.
 func TestPropertiesReachTheirClients(t *testing.T) {
 	all := []string{"group", "producer", "reader"}
