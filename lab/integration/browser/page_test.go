@@ -46,8 +46,8 @@ func rowFollowsTheLeader(t *testing.T, browser context.Context) {
 
 	broker.CutOff("a", nelitest.LinkAll)
 	atB.becomes(row, "0 b this process")
-	atA.becomes(row, "0 vacant")
-	require.Equal(t, "vacant", atA.eval(`document.querySelector("#standings tbody tr").className.trim()`))
+	atA.becomes(row, "0 unknown")
+	require.Equal(t, "unknown", atA.eval(`document.querySelector("#standings tbody tr").className.trim()`))
 	broker.Restore("a", nelitest.LinkAll)
 	atA.becomes(row, "0 b")
 
