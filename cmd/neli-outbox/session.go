@@ -70,21 +70,31 @@ func sharesSessions(ctx context.Context, cfg *pgconn.Config) error {
 		return err
 	}
 	defer second.Close(context.WithoutCancel(ctx))
-	var sessions []string
-	for _, c := range []*pgconn.PgConn{first, second, first, first} {
-		if c == second { // keeps its session, so that the first one gets another if sessions are shared
-			if _, err := ask(ctx, c, "BEGIN"); err != nil {
-				return fmt.Errorf("%w: it refuses BEGIN: %w", errPooler, err)
+	sessions := map[*pgconn.PgConn]string{}
+	for _, step := range []struct {
+		by        *pgconn.PgConn
+		statement string
+	}{
+		{first, ""},
+		{second, "BEGIN"}, // keeps its session, so that the first one gets another if sessions are shared
+		{first, ""}, {first, ""},
+		{second, "COMMIT"}, // a pool of two sessions that gives them in turn had only one left for the first one until now
+		{first, ""}, {first, ""},
+	} {
+		if step.statement != "" {
+			if _, err := ask(ctx, step.by, step.statement); err != nil {
+				return fmt.Errorf("%w: it refuses %s: %w", errPooler, step.statement, err)
 			}
 		}
-		session, err := ask(ctx, c, "SELECT pg_backend_pid()")
+		session, err := ask(ctx, step.by, "SELECT pg_backend_pid()")
 		if err != nil {
 			return err
 		}
-		sessions = append(sessions, session...)
-	}
-	if sessions[1] == sessions[0] || sessions[2] != sessions[0] || sessions[3] != sessions[0] {
-		return errPooler
+		former, known := sessions[step.by]
+		sessions[step.by] = session[0]
+		if known && former != session[0] || sessions[first] == sessions[second] {
+			return errPooler
+		}
 	}
 	return nil
 }
