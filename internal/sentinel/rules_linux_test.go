@@ -34,7 +34,7 @@ var kernelRules = []mutation.Mutant{
 		Guard: "TestSentinelBelowADirectoryForAllAcceptsOnlyItsOwnUser", Want: "another user's member"},
 	{Rule: "one sentinel listens at a path", File: "socket_linux.go",
 		Old: "unix.LOCK_EX|unix.LOCK_NB)", New: "unix.LOCK_SH|unix.LOCK_NB)",
-		Guard: "TestOfTwoSentinelsThatStartTogetherOneListens", Want: "one listens"},
+		Guard: "TestALockedPathIsRefused", Want: "another one starts there"},
 	{Rule: "other users cannot lock a sentinel's path", File: "socket_linux.go",
 		Old: "O_NOFOLLOW, 0o600)", New: "O_NOFOLLOW, 0o644)",
 		Guard: "TestOfTwoSentinelsThatStartTogetherOneListens", Want: "nobody else may open it"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // A sentinel never removes the socket of another program, which may be of another kind.
@@ -55,6 +56,21 @@ func TestOfTwoSentinelsThatStartTogetherOneListens(t *testing.T) {
 		next.remove()
 		require.NoError(t, next.listener.Close())
 	}
+}
+
+// A sentinel that starts locks the path before it looks whether the socket there is abandoned. Any lock of another one counts.
+func TestALockedPathIsRefused(t *testing.T) {
+	socket := socketIn(t.TempDir())
+	other, err := os.OpenFile(socket+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	require.NoError(t, err)
+	require.NoError(t, unix.Flock(int(other.Fd()), unix.LOCK_SH|unix.LOCK_NB))
+	_, err = listenAlone(socket)
+	require.ErrorIs(t, err, errListens, "another one starts there")
+	require.NoError(t, other.Close())
+	f, err := listenAlone(socket)
+	require.NoError(t, err)
+	f.remove()
+	require.NoError(t, f.listener.Close())
 }
 
 // Somebody has removed a sentinel's files, and another sentinel listens in its place.
