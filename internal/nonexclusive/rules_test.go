@@ -89,7 +89,7 @@ var sharedRules = []mutation.Mutant{
 		Guard: "TestSharedDeafMemberMakesRoom", Want: `not within \S+: the other one leads|nobody led for a while`},
 	{Rule: "a member does not leave just after it could write again", File: silenceFile,
 		Old: "s.resumed.Mono >= heard.Mono {", New: "s.resumed.Mono >= heard.Mono && set == nil {",
-		Guard: "TestSharedStallOfAll/S=100ms_T=.*s_.*", Want: `nobody led for`},
+		Guard: "TestSharedStallOfAll/S=250ms_T=750ms_members=3_.*", Want: `nobody led for`},
 	{Rule: "a lone member stays in the group until V has lapsed", File: silenceFile,
 		Old: "		after = max(after, set.T)\n", New: "",
 		Guard: "TestSharedStallOfAll/S=6s_.*", Want: `nobody led for a while`},
