@@ -20,7 +20,7 @@ type KafkaConfigMap = kafka.ConfigMap
 // on. docs/guide.md#what-works-in-which-mode has a table of the fields and calls that a mode ignores or
 // refuses. New refuses what does not fit.
 type Config struct {
-	// Who contends, and who is preferred.
+	// The group, its members and their preference.
 
 	// LeaderGroupID names the group of processes that contend with each other. It is also the name
 	// of the consumer group where one is used. Groups with different names may share a topic in
@@ -76,7 +76,7 @@ type Config struct {
 	// can take over. Close waits for a call in progress. Default: always healthy.
 	Healthy func() error
 
-	// What is led.
+	// The mode and the roles.
 
 	// Mode is Exclusive or NonExclusive. All members of a group must use the same one. Default:
 	// Exclusive.

@@ -169,7 +169,7 @@ func receiver(f *ast.FuncDecl) string {
 	return of.(*ast.Ident).Name
 }
 
-// assigned returns the selectors to which a function assigns, or of which it assigns to an element.
+// assigned returns the fields that a function sets, x.f in x.f = 1 and also in x.f[i] = 1.
 func assigned(f *ast.FuncDecl) (to []*ast.SelectorExpr) {
 	add := func(e ast.Expr) {
 		for {

@@ -145,7 +145,7 @@ type modelConfig struct {
 	other  bool // another role's transaction is open
 	aborts bool // the application may abort as well
 
-	// What breaks the promise, besides missing rules of after.
+	// Wrong variants of the rules. Each must break the promise, as leaving out a rule of after does.
 	unchecked  bool // nobody asks after an init
 	checkOnce  bool // asks only after the term's first init
 	atCommit   bool // asks before each commit instead of after an init

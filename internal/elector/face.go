@@ -8,7 +8,7 @@ import (
 	"github.com/goneli/neli/internal/elector/roster"
 )
 
-// What package neli and its logs need of the packages below.
+// Package neli and its logs use these types and errors of the packages below under this package's name.
 type (
 	Member   = roster.Member
 	Request  = request.Request

@@ -73,8 +73,8 @@ func TestLooksForMovesOnceInAWhile(t *testing.T) {
 	require.False(t, m.Looks(true, at(4*levelEvery)), "what it hands over has not been taken")
 }
 
-// What the plan says is done when it has said so for two looks. Nothing is looked for again
-// once all is level, unless something may be moved later.
+// A move of the plan is made when two looks in a row ask for it. Once all loads are level, no further look
+// is due, unless a role may be moved later.
 func TestMovesAreWeighed(t *testing.T) {
 	todo := []placement.Move{{To: 1, Roles: []int{3}}}
 	never := func() bool { return false }
@@ -140,8 +140,8 @@ func TestEveryMoveEnds(t *testing.T) {
 	})
 }
 
-// Who did not claim what it was given is left alone for five seconds, then for twice as
-// long each time, up to a minute. A minute after that it is forgotten.
+// A member that did not claim a role that it was given gets no role for five seconds, then for twice as
+// long each time, up to a minute. A minute after that its failures are forgotten.
 func TestCooling(t *testing.T) {
 	c := cooldowns{}
 	now := clock.Mono(time.Hour)
