@@ -70,6 +70,8 @@ endef
 # The other tests run the guards on the source as it is.
 test test-all: export NELI_MUTANTS := only
 test: ## elections on a real Kafka, if Java 17 and Maven are there; each package's tests, with the race detector where it finds something; 200 seeds of the simulations
+	@echo 'first what the tests need is compiled, here with the names of packages, in minutes the first time and in seconds later'
+	@$(GO) list -v -export -test -race ./... ./franz/... ./franz/iam/... ./peers/... ./nelicron/... ./lab/integration >/dev/null
 	@echo 'integration-short, unit-root and unit-modules run side by side; go test prints a line for each package when it is done'
 	@$(MAKE) --no-print-directory -j 2 -Oline integration-short unit
 
@@ -80,7 +82,7 @@ export LANES
 lanes: # for .ci/run
 	@echo "$$LANES"
 
-# A compiler beside tests that measure time would starve them. With Go's caches filled this takes seconds.
+# A compiler beside tests that measure time starves them and their brokers. With Go's caches filled this takes seconds.
 built: # compiles what CI's lanes test, without linking
 	for m in . franz franz/iam peers metrics nelicron examples cmd/neli-outbox; do (cd $$m && $(GO) list -export -test -race ./... >/dev/null) || exit 1; done
 	cd lab && $(GO) list -export -test -race $(LAB) ./integration/... ./chaos/... >/dev/null
