@@ -80,6 +80,8 @@ func (s *settings) elector(app application) *elector.Settings {
 		Absence:    s.starvedPause,
 		Nominated:  s.Nomination == NominationAssigned,
 		Observer:   s.Observer,
+		Advertise:  s.Advertise,
+		Zone:       s.Zone,
 		Majority:   s.small,
 		TokenBase:  s.TokenBase,
 		Priority:   s.Priority,
@@ -92,7 +94,7 @@ func (s *settings) elector(app application) *elector.Settings {
 	}
 	if s.Preference != nil {
 		set.Preference = func(m elector.Member, role int) int {
-			return s.Preference(Member{Name: m.Name, ID: m.Process, Priority: m.Priority}, role)
+			return s.Preference(Member{Name: m.Name, ID: m.Process, Priority: m.Priority, Advertise: m.Advertise, Zone: m.Zone}, role)
 		}
 	}
 	return set

@@ -33,6 +33,17 @@ type Config struct {
 	// most 256 bytes of UTF-8. Default: {host}_{pid}_{time}.
 	Name string
 
+	// Advertise is the address by which other processes and users reach this one: host:port, or a URL
+	// with http, https, ws, wss, grpc or grpcs, without user and password. Others find it in Holder and
+	// Member, and can redirect a request to the leader. It is told to all who can read the topic; the
+	// library itself connects to no such address. At most 256 bytes of UTF-8, without blanks. Default:
+	// none.
+	Advertise string
+
+	// Zone is where this process runs: a data centre, a rack, a region. Others find it in Holder and
+	// Member. At most 64 bytes of UTF-8, without blanks. Default: none.
+	Zone string
+
 	// Observer makes this process watch the election without contending. Holder, Watch and Members
 	// work; Pulse, Background, Lead and StepDown return ErrObserver; no barrier is called. An
 	// observer joins no group, creates no topic, and writes only what Ask sends, so READ on
@@ -51,8 +62,8 @@ type Config struct {
 	Priority int
 
 	// Preference replaces Priority where the ranking depends on the role. It returns how much
-	// member m is preferred for a role; the highest number wins. Only Name, ID and Priority of m
-	// are set, because these are the same at every process.
+	// member m is preferred for a role; the highest number wins. Only Name, ID, Priority, Advertise and
+	// Zone of m are set, because these are the same at every process.
 	//
 	// All members should use the same function, and its result should depend on its arguments
 	// only. If two members disagree, roles may move back and forth (each at most once in 30 s);

@@ -131,6 +131,12 @@ func TestConfigFaults(t *testing.T) {
 		{Config{LeaderGroupID: "g\xff", LeaderTopic: "t"}, "LeaderGroupID", "g", "1 to 255 bytes of UTF-8"},
 		{Config{Name: strings.Repeat("n", 257)}, "Name", "nnn", "at most 256 bytes of UTF-8"},
 		{Config{Name: "n\xff\xfe"}, "Name", "n", "at most 256 bytes of UTF-8"},
+		{Config{Advertise: "a"}, "Advertise", "a", "must be host:port, or a URL"},
+		{Config{Advertise: ":8080"}, "Advertise", ":8080", "must name the host by which other processes reach this one"},
+		{Config{Advertise: "http://u:secret@a"}, "Advertise", "[redacted]", "must have no user and no password"},
+		{Config{Advertise: "a:1", Mode: NonExclusive}, "Advertise", "", "needs Mode Exclusive"},
+		{Config{Zone: "rack 7"}, "Zone", "rack 7", "at most 64 bytes of UTF-8, without blanks"},
+		{Config{Zone: "a", Mode: NonExclusive}, "Zone", "", "needs Mode Exclusive"},
 		{Config{Mode: 2}, "Mode", "2", "must be Exclusive or NonExclusive"},
 		{Config{Mode: -1}, "Mode", "-1", "must be Exclusive or NonExclusive"},
 		{Config{Observer: true, Mode: NonExclusive}, "Observer", "true", "needs Mode Exclusive"},
@@ -262,6 +268,7 @@ func TestConfigLimitsAreAllowed(t *testing.T) {
 		{HeartbeatTimeout: 100 * time.Millisecond},
 		{Nomination: NominationOpen, Priority: 1_000_000, DisableRebalance: true},
 		{Nomination: NominationOpen, Priority: -1_000_000},
+		{Advertise: "https://10.0.0.8:8443", Zone: strings.Repeat("z", 64)},
 		{HeartbeatTimeout: time.Minute, HeartbeatInterval: 13500 * time.Millisecond},
 		{HeartbeatTimeout: 5 * time.Second, HeartbeatInterval: 5 * time.Millisecond},
 		{HeartbeatTimeout: 5 * time.Second, HeartbeatInterval: 1125 * time.Millisecond},
@@ -285,6 +292,8 @@ func TestConfigReportsAllFaultsAtOnce(t *testing.T) {
 	_, err := New(Config{
 		LeaderTopic:       "?",
 		Name:              strings.Repeat("n", 300),
+		Advertise:         "0.0.0.0:80",
+		Zone:              "a\tb",
 		Mode:              9,
 		Nomination:        9,
 		Priority:          math.MaxInt,
@@ -299,11 +308,11 @@ func TestConfigReportsAllFaultsAtOnce(t *testing.T) {
 		KafkaConfig:       KafkaConfigMap{"acks": 0, "isolation.level": 0, "linger.ms": []int{1}},
 	})
 	require.Error(t, err)
-	for _, field := range []string{"LeaderTopic", "Name", "Mode", "Nomination", "Priority", "Roles", "Partitions", "HeartbeatTimeout", "HeartbeatInterval",
+	for _, field := range []string{"LeaderTopic", "Name", "Advertise", "Zone", "Mode", "Nomination", "Priority", "Roles", "Partitions", "HeartbeatTimeout", "HeartbeatInterval",
 		"MaxPulseInterval", "DrainTimeout", "GroupsOnTopic", "MaxClockDrift", "KafkaConfig[acks]", "KafkaConfig[isolation.level]", "KafkaConfig[linger.ms]"} {
 		require.Contains(t, err.Error(), "\n"+field+": ")
 	}
-	require.Equal(t, 16, strings.Count(err.Error(), "\n"), "one line a fault:\n%v", err)
+	require.Equal(t, 18, strings.Count(err.Error(), "\n"), "one line a fault:\n%v", err)
 }
 
 func TestConfigErrorsShowNoSecret(t *testing.T) {

@@ -46,11 +46,15 @@ var statusNames = [...]string{"unknown", "vacant", "held"}
 // Holder is the process that held a role when a certain record was written: the newest record of
 // its term that this process has read.
 type Holder struct {
-	// Name is the holder's Config.Name. Put into that name what other processes need to reach the
-	// holder.
-	Name string `json:"name"`
+	Name string `json:"name"` // the holder's Config.Name
 	// Member is the holder's random id, as Member.ID. Names need not be unique.
 	Member string `json:"member"`
+	// Advertise and Zone are the holder's, as it has announced them. They are empty if it has none, and
+	// until this process has read one of its announcements: up to five seconds after this process has
+	// started, or a minute in a group of hundreds. Watch does not yield a holder again when they become known.
+	// Anybody who can write to the topic can make Advertise point to any host.
+	Advertise string `json:"advertise,omitempty"`
+	Zone      string `json:"zone,omitempty"`
 	// Token is the fencing token of the term. On small logs it is 0 unless the holder is this
 	// process, since no other process knows it.
 	Token int64 `json:"token"`
@@ -106,6 +110,8 @@ func (n *Neli) Holder(role int) (h Holder, ok bool) {
 func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 	h := Holder{Name: g.Name, Member: g.Session.Process, Token: n.set.TokenBase + g.Token, Since: g.Since.Time(),
 		Age: now.Age(g.Heard)}
+	known := n.core.elector.Known(h.Member)
+	h.Advertise, h.Zone = known.Advertise, known.Zone
 	if n.set.small && g.Token == 0 {
 		h.Token = 0
 	}
@@ -205,6 +211,9 @@ type Member struct {
 	// one partition; with Open nomination it contends.
 	Nominated bool `json:"nominated"`
 	Priority  int  `json:"priority"` // its Config.Priority
+	// Advertise and Zone are those of its Config. Anybody who can write to the topic can make Advertise point to any host.
+	Advertise string `json:"advertise,omitempty"`
+	Zone      string `json:"zone,omitempty"`
 	// Roles is R as the member has announced it: it contends for the roles below R.
 	Roles int `json:"roles,omitempty"`
 	// Age is how long before the answer this process last heard the member's announcement, 0 for
@@ -228,7 +237,7 @@ func (n *Neli) Members() []Member {
 	ms := make([]Member, len(known))
 	for i, m := range known {
 		ms[i] = Member{Name: m.Name, ID: m.Process, Self: m.Self, Nominated: m.Nominated, Priority: m.Priority, Roles: m.Roles,
-			Age: now.Age(m.Heard)}
+			Advertise: m.Advertise, Zone: m.Zone, Age: now.Age(m.Heard)}
 	}
 	slices.SortFunc(ms, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))

@@ -78,9 +78,10 @@ func TestEverybodyKnowsTheHolder(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *cluster) {
-				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
 				for _, name := range []string{"a", "b", "d"} {
-					c.Work(name, with)
+					c.Work(name, func(cfg *neli.Config) {
+						cfg.Nomination, cfg.Advertise, cfg.Zone = nomination, "http://"+name, "z-"+name
+					})
 				}
 				o := c.Join("o", observer)
 				_, ok := o.Holder(0)
@@ -96,6 +97,7 @@ func TestEverybodyKnowsTheHolder(t *testing.T) {
 						require.True(c, ok, name)
 						require.Equal(c, l.As, h.Name, name)
 						require.Equal(c, l.ID(), h.Member, name)
+						require.Equal(c, []string{"http://" + l.As, "z-" + l.As}, []string{h.Advertise, h.Zone}, name)
 						require.Equal(c, token, h.Token, name)
 						require.LessOrEqual(c, h.Age, beat+10*time.Millisecond, name)
 						require.LessOrEqual(c, h.Age, time.Since(h.Since), name)
@@ -587,6 +589,8 @@ func TestStandingsAsJSON(t *testing.T) {
 	holder := neli.Holder{Name: "<a>", Member: "id", Token: 17, Since: at, Age: 1500 * time.Millisecond}
 	text := `{"name":"\u003ca\u003e","member":"id","token":17,"since":"2026-11-22T10:00:00Z","age":1.5}`
 	requireJSON(t, text, holder)
+	requireJSON(t, `{"name":"","member":"","advertise":"a:1","zone":"z","token":0,"age":0}`, neli.Holder{Advertise: "a:1", Zone: "z"})
+	requireJSON(t, `{"name":"","id":"","self":false,"nominated":false,"priority":0,"advertise":"a:1","zone":"z","age":0}`, neli.Member{Advertise: "a:1", Zone: "z"})
 	requireJSON(t, `{"name":"b","id":"x","self":true,"nominated":true,"priority":-3,"age":0.25}`,
 		neli.Member{Name: "b", ID: "x", Self: true, Nominated: true, Priority: -3, Age: 250 * time.Millisecond})
 	requireJSON(t, `{"partition":2,"status":"vacant","roles":"","count":0}`, neli.Standing{Partition: 2, Status: neli.StatusVacant})

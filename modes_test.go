@@ -20,6 +20,8 @@ func TestNewRefusesWhatTheTableOfModesSays(t *testing.T) {
 	modes := []Config{{}, {Nomination: NominationAssigned}, {Mode: NonExclusive}, {Observer: true}}
 	set := map[string]func(*Config){
 		"Observer":         func(c *Config) { c.Observer = true },
+		"Advertise":        func(c *Config) { c.Advertise = "a:1" },
+		"Zone":             func(c *Config) { c.Zone = "a" },
 		"Nomination":       func(c *Config) { c.Nomination = NominationAssigned },
 		"Priority":         func(c *Config) { c.Priority = 1 },
 		"Preference":       func(c *Config) { c.Preference = func(Member, int) int { return 0 } },

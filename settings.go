@@ -18,6 +18,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/freeze"
 	"github.com/goneli/neli/internal/kafkalog"
+	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/login"
 	"github.com/goneli/neli/internal/logqueue"
 	"github.com/goneli/neli/internal/redact"
@@ -114,6 +115,9 @@ func (s *settings) checkModes(f *faults) {
 		"must be NominationOpen or NominationAssigned")
 	f.check(!s.Observer || s.Mode == Exclusive, "Observer", s.Observer,
 		"needs Mode Exclusive: the records of the other one do not tell who leads")
+	const silent = "needs Mode Exclusive: the records of the other one say nothing"
+	f.check(s.Advertise == "" || s.Mode != NonExclusive, "Advertise", "", silent)
+	f.check(s.Zone == "" || s.Mode != NonExclusive, "Zone", "", silent)
 	f.check(s.Requests == nil || s.Mode == Exclusive, "Requests", "", "needs Mode Exclusive: in the other one nothing is handed over")
 }
 
@@ -200,6 +204,12 @@ func (s *settings) resolveNames(f *faults) (topicField string) {
 	}
 	f.check(len(s.Name) <= maxNameLength && utf8.ValidString(s.Name), "Name", s.Name,
 		fmt.Sprintf("must be at most %d bytes of UTF-8", maxNameLength))
+	f.check(lease.CheckZone(s.Zone) == "", "Zone", s.Zone, lease.CheckZone(s.Zone))
+	shown := s.Advertise
+	if strings.Contains(shown, "@") { // it may have a password
+		shown = "[redacted]"
+	}
+	f.check(lease.CheckAdvertise(s.Advertise) == "", "Advertise", shown, lease.CheckAdvertise(s.Advertise))
 	return topicField
 }
 

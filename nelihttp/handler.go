@@ -24,9 +24,9 @@ type options struct {
 // WithTitle sets the heading of the page. Default: the name of the group.
 func WithTitle(title string) Option { return func(o *options) { o.title = title } }
 
-// WithURL sets a function that returns the URL of a holder, usually from its Name. The page links to
+// WithURL sets a function that returns the URL of a holder, usually its Advertise. The page links to
 // it, and /holder/{role}?redirect=1 redirects there. An empty string means that there is none. Since
-// members choose their names, anything but an http or https URL with a host counts as none, too. url is
+// members choose what they announce, anything but an http or https URL with a host counts as none, too. url is
 // called on the goroutines of requests, concurrently. Default: no URLs.
 func WithURL(url func(neli.Holder) string) Option { return func(o *options) { o.url = url } }
 

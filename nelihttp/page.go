@@ -65,6 +65,7 @@ type pageView struct {
 	Holders     []pageShare
 	Members     []pageMember
 	MoreMembers int
+	Described   bool // a member has a zone or an address
 }
 
 // Exclusive reports whether the group is in exclusive mode, where the log shows who leads.
@@ -163,6 +164,7 @@ func (h *handler) view(g *glance, query string) pageView {
 	}
 	v.MoreMembers = max(0, len(members)-maxMembers)
 	for _, m := range members[:len(members)-v.MoreMembers] {
+		v.Described = v.Described || m.Zone+m.Advertise != ""
 		v.Members = append(v.Members, pageMember{Member: m, Age: short(m.Age), Roles: holds[m.ID]})
 	}
 	return v

@@ -49,6 +49,9 @@ func TestPageShowsWhoLeads(t *testing.T) {
 	require.Regexp(t, `leads 4 roles</span> <span class="dim">0-2,5`, page)
 	require.Contains(t, page, "5 held · <span class=\"bad\">1 vacant</span> · 1 unknown")
 	require.Contains(t, page, "3 min ago")
+	require.NotContains(t, page, "<th>Zone")
+	src.members[1].Zone, src.members[1].Advertise = "<z>", "javascript:alert(1)"
+	require.Contains(t, pageOf(t, src, ""), "<td><bdi>&lt;z&gt;</bdi><td><bdi>javascript:alert(1)</bdi>\n")
 	require.Contains(t, page, "<h1><bdi>carts</bdi></h1>")
 	require.NotContains(t, page, `name="q"`, "nothing to search")
 

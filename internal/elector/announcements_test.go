@@ -21,7 +21,7 @@ func speaks(c *channel, now clock.Instant) clock.Mono {
 
 // A Hello says all that others plan with.
 func TestWhatAHelloSays(t *testing.T) {
-	k := newRooms(1, 3, func(s *Settings) { s.Priority = 7 })
+	k := newRooms(1, 3, func(s *Settings) { s.Priority, s.Advertise, s.Zone = 7, "a:1", "z" })
 	k.begin()
 	c := k.channels[0]
 	k.joined("b", 3)
@@ -29,7 +29,7 @@ func TestWhatAHelloSays(t *testing.T) {
 	out := k.out()
 	require.Len(t, out, 1)
 	require.Equal(t, lease.Hello, out[0].Kind)
-	require.Equal(t, &lease.Announcement{Priority: 7, Roles: 3, Period: roster.HelloPeriod(2)}, out[0].Hello)
+	require.Equal(t, &lease.Announcement{Priority: 7, Roles: 3, Period: roster.HelloPeriod(2), Advertise: "a:1", Zone: "z"}, out[0].Hello)
 	require.Greater(t, c.announcements.NextHello(), k.now.Mono)
 	require.Equal(t, k.now.Mono.Add(roster.HelloPeriod(2)), k.announcer.Due(), "that was the one for all")
 	end := k.startup.End(2, false)

@@ -122,6 +122,15 @@ func (e *Elector) Holder(role int) (lease.Grantee, clock.Instant, bool) {
 	return g, now, ok
 }
 
+// Known returns what a process has said of itself; all empty if nothing is known of it.
+func (e *Elector) Known(process string) roster.Member {
+	defer e.look()()
+	if process == e.node.set.Process {
+		return e.node.self(false, clock.Instant{})
+	}
+	return e.node.members.Known(process)
+}
+
 // Members returns the known members, and the time of the answer.
 func (e *Elector) Members() ([]roster.Member, clock.Instant) {
 	defer e.look()()

@@ -54,8 +54,7 @@ func (n *Node) Unasked() (ask []roster.Member, roles int) {
 	if n.set.Preference == nil || n.set.Nominated {
 		return nil, 0
 	}
-	self := roster.Member{Name: n.set.Name, Process: n.set.Process, Priority: n.set.Priority}
-	return n.planner.Unasked(&n.members, self, n.set.Observer, n.desired.Roles), n.desired.Roles
+	return n.planner.Unasked(&n.members, n.self(false, clock.Instant{}), n.set.Observer, n.desired.Roles), n.desired.Roles
 }
 
 // holders returns the holder of each role, as the index of a candidate of the plan. Roles that no

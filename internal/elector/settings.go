@@ -22,9 +22,11 @@ type Settings struct {
 	RejoinWait time.Duration // how long a nominator may take to tell a woken process that its session is lost
 	Absence    time.Duration // how long a process must at least stay away from a nominator that is to nominate others
 	Nominated  bool          // a Nominator says which processes may claim; else any may
-	Observer   bool          // it claims and announces nothing
-	Majority   bool          // the logs are small logs: a role's leader holds it on a majority of them
-	TokenBase  int64         // added to the tokens that the application gets
+	Advertise  string        // for other processes and people, as Zone
+	Zone       string
+	Observer   bool  // it claims and announces nothing
+	Majority   bool  // the logs are small logs: a role's leader holds it on a majority of them
+	TokenBase  int64 // added to the tokens that the application gets
 	Priority   int
 	Preference func(roster.Member, int) int
 	Rebalance  bool

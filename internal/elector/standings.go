@@ -51,10 +51,15 @@ func (n *Node) Members(now clock.Instant) []roster.Member {
 	n.members.Expire(now, n.planner.Forget)
 	out := n.members.All()
 	if !n.set.Observer {
-		out = append(out, roster.Member{Name: n.set.Name, Process: n.set.Process, Self: true, Priority: n.set.Priority, Roles: n.desired.Roles,
-			Nominated: n.mayClaim(now), Heard: now})
+		out = append(out, n.self(n.mayClaim(now), now))
 	}
 	return out
+}
+
+// self is what this process says of itself.
+func (k *common) self(nominated bool, now clock.Instant) roster.Member {
+	return roster.Member{Name: k.set.Name, Process: k.set.Process, Self: true, Nominated: nominated, Priority: k.set.Priority,
+		Roles: k.desired.Roles, Advertise: k.set.Advertise, Zone: k.set.Zone, Heard: now}
 }
 
 // mayClaim reports whether this process may claim some roles.

@@ -110,6 +110,9 @@ type wireHello struct {
 	Wants    *[]int        `json:"wants,omitempty"`
 	Leaving  bool          `json:"leaving,omitempty"`
 	Period   time.Duration `json:"period,omitempty"`
+
+	Advertise hint `json:"advertise,omitempty"`
+	Zone      hint `json:"zone,omitempty"`
 }
 
 // Encode writes a record.
@@ -136,7 +139,8 @@ func (c Codec) Encode(r *Record) []byte {
 		}
 	}
 	if h := r.Hello; h != nil {
-		w.Hello = &wireHello{Priority: h.Priority, Roles: h.Roles, Leaving: h.Leaving, Period: h.Period}
+		w.Hello = &wireHello{Priority: h.Priority, Roles: h.Roles, Leaving: h.Leaving, Period: h.Period,
+			Advertise: hint(h.Advertise), Zone: hint(h.Zone)}
 		if h.Wants != nil {
 			w.Hello.Wants = &h.Wants
 		}
@@ -403,7 +407,8 @@ func (w *wireHello) announcement() (*Announcement, error) {
 	if w.Priority < -maxPriority || w.Priority > maxPriority || w.Roles < 0 || w.Roles > MaxRoles || w.Period < 0 || w.Period > maxPeriod {
 		return nil, fmt.Errorf("%w: hello: priority, roles or period", ErrMalformed)
 	}
-	a := &Announcement{Priority: w.Priority, Roles: w.Roles, Leaving: w.Leaving, Period: w.Period}
+	a := &Announcement{Priority: w.Priority, Roles: w.Roles, Leaving: w.Leaving, Period: w.Period,
+		Advertise: w.Advertise.orNone(CheckAdvertise), Zone: w.Zone.orNone(CheckZone)}
 	if w.Wants != nil {
 		if len(*w.Wants) > maxWants {
 			return nil, fmt.Errorf("%w: hello: wants", ErrMalformed)

@@ -94,6 +94,9 @@ type Announcement struct {
 	Wants    []int         // partitions that it may claim; nil: all
 	Leaving  bool          // it is about to close
 	Period   time.Duration // the next Hello comes within this time
+
+	Advertise string // the address that it is reached by, as CheckAdvertise allows; "": not said
+	Zone      string // where it runs, as CheckZone allows; "": not said
 }
 
 const (

@@ -151,7 +151,7 @@ func TestPreferenceGetsTheSameArgumentsEverywhere(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
 		for i, name := range []string{"a", "b"} {
 			c.Work(name, many(n, func(cfg *neli.Config) {
-				cfg.Priority = i
+				cfg.Priority, cfg.Advertise, cfg.Zone = i, name+":1", "zone-"+name
 				cfg.Preference = func(m neli.Member, _ int) int {
 					mu.Lock()
 					defer mu.Unlock()
@@ -163,6 +163,9 @@ func TestPreferenceGetsTheSameArgumentsEverywhere(t *testing.T) {
 		}
 	})
 	require.Len(t, asked["a"], 2)
+	for m := range asked["a"] {
+		require.Equal(t, []string{m.Name + ":1", "zone-" + m.Name}, []string{m.Advertise, m.Zone})
+	}
 	require.Equal(t, asked["a"], asked["b"])
 }
 

@@ -19,6 +19,8 @@ type Member struct {
 	Nominated bool
 	Priority  int
 	Roles     int // R, as it announced it
+	Advertise string
+	Zone      string
 	Heard     clock.Instant
 }
 
@@ -40,6 +42,8 @@ type member struct {
 	period    time.Duration // in which it says Hello
 	priority  int
 	roles     int
+	advertise string
+	zone      string
 	nominated bool       // it may claim some roles
 	present   bool       // it has written something since this process started
 	suspect   bool       // one of its leases has expired since it was last heard
@@ -103,10 +107,24 @@ func (ms *Members) Present() (n int) {
 func (ms *Members) All() (out []Member) {
 	for id, m := range ms.by {
 		if m.present {
-			out = append(out, Member{Name: m.name, Process: id, Nominated: m.nominated, Priority: m.priority, Roles: m.roles, Heard: m.heard})
+			out = append(out, m.public(id))
 		}
 	}
 	return out
+}
+
+// public returns what others may know of a process.
+func (m *member) public(id string) Member {
+	return Member{Name: m.name, Process: id, Nominated: m.nominated, Priority: m.priority, Roles: m.roles,
+		Advertise: m.advertise, Zone: m.zone, Heard: m.heard}
+}
+
+// Known returns what is known of a process; all empty if nothing is.
+func (ms *Members) Known(id string) Member {
+	if m := ms.by[id]; m != nil {
+		return m.public(id)
+	}
+	return Member{}
 }
 
 // Announced handles a Hello of another process; live means that it was written while this process
@@ -131,6 +149,7 @@ func (ms *Members) Announced(id, name string, a *lease.Announcement, live bool, 
 	}
 	m := *was
 	m.name, m.heard, m.period, m.priority, m.roles = name, now, a.Period, a.Priority, a.Roles
+	m.advertise, m.zone = a.Advertise, a.Zone
 	m.nominated = a.Wants == nil || len(a.Wants) > 0
 	m.present = m.present || live
 	m.suspect = false
@@ -139,7 +158,7 @@ func (ms *Members) Announced(id, name string, a *lease.Announcement, live bool, 
 	}
 	changed = !known || m.priority != was.priority || m.roles != was.roles || m.nominated != was.nominated ||
 		m.present != was.present || was.suspect
-	if changed && m.present || m.name != was.name {
+	if changed && m.present || m.name != was.name || m.advertise != was.advertise || m.zone != was.zone {
 		ms.turns++
 	}
 	*was = m

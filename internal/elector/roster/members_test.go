@@ -103,6 +103,12 @@ func TestMemberAnnounced(t *testing.T) {
 	more.Priority = -7
 	tells(false, true, more, "another priority")
 	require.Equal(t, -7, h.by["x"].priority)
+	turns := h.Changes()
+	more.Advertise, more.Zone = "a:1", "z"
+	tells(false, false, more, "placement does not depend on them")
+	require.Equal(t, turns+1, h.Changes(), "but what is shown does")
+	require.Equal(t, []string{"a:1", "z"}, []string{h.Known("x").Advertise, h.Known("x").Zone})
+	require.Zero(t, h.Known("y"))
 	more.Roles = 3
 	tells(false, true, more, "another R")
 	more.Wants = []int{}

@@ -105,7 +105,7 @@ func (pl *Planner) Unasked(ms *Members, self Member, observer bool, roles int) (
 	}
 	for id, m := range ms.by {
 		if pl.prefs[id] == nil {
-			ask = append(ask, Member{Name: m.name, Process: id, Priority: m.priority})
+			ask = append(ask, m.public(id))
 		}
 	}
 	if pl.prefs[self.Process] == nil && !observer {

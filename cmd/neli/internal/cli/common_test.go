@@ -195,11 +195,11 @@ func TestHostileNames(t *testing.T) {
 	holder := neli.Holder{Name: hostile, Member: hostile, Token: 17}
 	s := neli.Standing{Status: neli.StatusHeld, Holder: holder}
 	var out strings.Builder
-	require.NoError(t, show(&out, report{standings: []neli.Standing{s}, members: []neli.Member{{Name: hostile, ID: hostile}}}, false))
+	require.NoError(t, show(&out, report{standings: []neli.Standing{s}, members: []neli.Member{{Name: hostile, ID: hostile, Zone: hostile, Advertise: hostile}}}, false))
 	require.NoError(t, tell(&out, s, false))
 	require.NotContains(t, out.String(), "\x1b")
 	require.NotContains(t, out.String(), "\u202e")
-	require.Equal(t, 4, strings.Count(out.String(), `"\x1b[2J\x00\u202e\n"`), out.String())
+	require.Equal(t, 6, strings.Count(out.String(), `"\x1b[2J\x00\u202e\n"`), out.String())
 
 	env := changed(s, "jobs")
 	require.Contains(t, env, "NELI_MEMBER=\x1b[2J\u202e\n")

@@ -236,9 +236,9 @@ func show(out io.Writer, r report, asJSON bool) error {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%v\n", s.Partition, ranges(s, maxRanges), s.Status, printable(h.Name), h.Token, h.Age.Round(time.Millisecond))
 	}
 	if len(r.members) > 0 {
-		fmt.Fprintln(w, "\nMEMBER\tID\tPRIORITY\tHEARD")
+		fmt.Fprintln(w, "\nMEMBER\tID\tPRIORITY\tZONE\tADDRESS\tHEARD")
 		for _, m := range r.members {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%v ago\n", printable(m.Name), printable(m.ID), m.Priority, m.Age.Round(time.Millisecond))
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%v ago\n", printable(m.Name), printable(m.ID), m.Priority, printable(m.Zone), printable(m.Advertise), m.Age.Round(time.Millisecond))
 		}
 	}
 	if r.sentinel != "" {

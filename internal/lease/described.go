@@ -1,0 +1,103 @@
+package lease
+
+import (
+	"encoding/json"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxAdvertise = 256
+	maxZone      = 64
+)
+
+var schemes = []string{"http", "https", "ws", "wss", "grpc", "grpcs"}
+
+// CheckAdvertise returns the rule that an address breaks, "" if it breaks none.
+func CheckAdvertise(s string) (rule string) {
+	const form = "must be host:port, or a URL with http, https, ws, wss, grpc or grpcs"
+	switch {
+	case s == "":
+		return ""
+	case len(s) > maxAdvertise || !plain(s):
+		return "must be at most 256 bytes of UTF-8, without blanks and control characters"
+	}
+	isURL := strings.Contains(s, "://")
+	if !isURL {
+		s = "//" + s
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || isURL && !slices.Contains(schemes, u.Scheme):
+		return form
+	case u.User != nil:
+		return "must have no user and no password: all who can read the topic read it"
+	case u.Hostname() == "" || isAny(u.Hostname()):
+		return "must name the host by which other processes reach this one"
+	case !isHost(u.Hostname()), strings.Contains(u.Hostname(), ":") && u.Host[0] != '[', u.Port() != "" && !isPort(u.Port()):
+		return form
+	case !isURL && (u.Port() == "" || u.Path+u.RawQuery+u.Fragment != ""):
+		return form
+	}
+	return ""
+}
+
+// CheckZone returns the rule that a zone breaks, "" if it breaks none.
+func CheckZone(s string) (rule string) {
+	if len(s) > maxZone || !plain(s) {
+		return "must be at most 64 bytes of UTF-8, without blanks and control characters"
+	}
+	return ""
+}
+
+// plain reports whether text can be shown, and holds nothing that splits a line or a list.
+func plain(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar
+	})
+}
+
+// isAny reports whether a host is the address that stands for all of a machine's own.
+func isAny(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsUnspecified()
+}
+
+func isHost(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return !strings.ContainsFunc(host, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._", r)
+	})
+}
+
+func isPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
+}
+
+// hint is text that no rule needs. A value of another form counts as none, so that readers of all
+// releases read the rest of the record alike.
+type hint string
+
+// UnmarshalJSON never fails.
+func (h *hint) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, (*string)(h)) != nil {
+		*h = ""
+	}
+	return nil
+}
+
+// orNone returns the text, or none if it breaks a rule.
+func (h hint) orNone(check func(string) string) string {
+	if check(string(h)) != "" {
+		return ""
+	}
+	return string(h)
+}
