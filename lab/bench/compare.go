@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/goneli/neli/internal/sentinel"
 	"github.com/goneli/neli/lab/bench/idle"
 	"github.com/goneli/neli/lab/bench/measure"
 	"github.com/goneli/neli/lab/bench/peers"
-	"github.com/goneli/neli/lab/bench/probe"
 	"github.com/goneli/neli/lab/bench/report"
 	"github.com/goneli/neli/lab/bench/trial"
 	"github.com/goneli/neli/lab/clients"
@@ -23,7 +20,7 @@ import (
 type comparison struct {
 	n, few, lanes int
 	window        time.Duration // of idle groups
-	settle        time.Duration // pause after the servers' start, before anything is measured; groups get a part of it
+	settle        time.Duration // pause before an idle group is measured
 	only          *regexp.Regexp
 	client        string // another Kafka client to measure beside the default
 }
@@ -78,39 +75,9 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 		return "", err
 	}
 	defer servers.Stop()
-	known := report.Bed{Family: bed.Family, Name: bed.Name}
-	var trips *probe.Probe
-	switch s := servers.(type) {
-	case peers.Kafka:
-		trips, err = probe.Open(ctx, s.Bootstrap())
-	case peers.Distant:
-		trips, err = probe.Open(ctx, s.Bootstrap())
-	case peers.LogHost:
-		trips, err = probe.OpenHost(ctx, s.Addr)
-	}
-	if err != nil {
-		return "", err
-	}
-	if trips != nil {
-		defer trips.Close()
-		if known.RoundTrips, err = trips.RoundTrips(ctx, 200); err != nil {
-			return "", err
-		}
-	}
-	if o.window > 0 && len(servers.Pids()) > 0 {
-		if err := pause.For(ctx, o.settle); err != nil {
-			return "", err
-		}
-		alone, err := idle.Measure(ctx, o.window, nil, servers.Pids())
-		if err != nil {
-			return "", err
-		}
-		known.Alone = &alone
-	}
-	r.Beds = append(r.Beds, known)
 	for _, system := range bed.Systems {
 		began := time.Now()
-		s, err := o.system(ctx, place, system, servers, trips)
+		s, err := o.system(ctx, place, system, servers)
 		if err != nil {
 			return "", err
 		}
@@ -120,86 +87,29 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 	return servers.Version(), nil
 }
 
-func (o *comparison) system(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers, trips *probe.Probe) (report.System, error) {
-	s := report.System{Family: system.Family, Bed: system.Bed, Setting: system.Setting, Roles: system.Roles, Inside: system.Inside, Sentinel: system.Sentinel, Lease: measure.Milliseconds(system.Lease)}
-	if system.Timed {
-		s.Timeout = s.Lease
-	}
+func (o *comparison) system(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers) (report.System, error) {
+	s := report.System{Family: system.Family, Bed: system.Bed, Setting: system.Setting, Inside: system.Inside, Sentinel: system.Sentinel, Lease: measure.Milliseconds(system.Lease)}
 	var err error
-	s.Results, err = trial.Series(ctx, system, trial.Options{Place: place, Servers: servers, N: o.n, Few: o.few, Lanes: o.lanes, Log: logf, Probe: trips},
+	s.Results, err = trial.Series(ctx, system, trial.Options{Place: place, Servers: servers, N: o.n, Few: o.few, Lanes: o.lanes, Log: logf},
 		func(ctx context.Context, g *trial.Group) (err error) {
-			if s.Idle, err = o.idle(ctx, g, system, servers); err == nil {
-				s.Watching, err = o.watching(ctx, place, system, servers)
+			if system.Idle && o.window > 0 {
+				s.Idle, err = o.idle(ctx, g, system, servers)
 			}
 			return err
 		})
 	return s, err
 }
 
-// idle measures idle groups of several sizes, with the members' sampling off. It waits first, since members are
-// busier just after their start.
+// idle measures an idle group, with the members' sampling off. It waits first, since members are busier just after their
+// start.
 func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.System, servers peers.Servers) ([]idle.Usage, error) {
-	var all []idle.Usage
-	for _, size := range system.Idle {
-		if o.window == 0 {
-			break
-		}
-		if err := g.Ready(ctx, size); err != nil {
-			return all, fmt.Errorf("idle group of %d: %w", size, err)
-		}
-		if err := g.Quieten(ctx); err != nil {
-			return all, err
-		}
-		if err := pause.For(ctx, o.settle/6); err != nil {
-			return all, err
-		}
-		// The window is at least as long as the time between two beats of a member.
-		u, err := idle.Measure(ctx, max(o.window, system.Lease), g.Pids(), servers.Pids())
-		if err != nil {
-			return all, err
-		}
-		all = append(all, u)
-	}
-	return all, nil
-}
-
-// watching measures what an idle sentinel costs: first beside one member, which leads, then beside more
-// members that are registered and lead nothing.
-func (o *comparison) watching(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers) (all []report.Watching, err error) {
-	if o.window == 0 || len(system.Registered) == 0 {
-		return nil, nil
-	}
-	g := trial.NewGroup(place, system, servers, fmt.Sprintf("watched-%d", time.Now().UnixNano()), time.Second, new(sync.Mutex))
-	defer g.Close()
-	if err := g.Ready(ctx, 1); err != nil {
+	if err := pause.For(ctx, o.settle); err != nil {
 		return nil, err
 	}
-	if err := g.Quieten(ctx); err != nil {
+	// The window is at least as long as the time between two beats of a member.
+	u, err := idle.Measure(ctx, max(o.window, system.Lease), g.Pids(), servers.Pids())
+	if err != nil {
 		return nil, err
 	}
-	registered := 1
-	for _, n := range system.Registered {
-		for registered < n {
-			more := min(n-registered, sentinel.MaxOwned)
-			of, err := g.Watched()
-			if err != nil {
-				return all, err
-			}
-			crowd, err := peers.Register(ctx, place, of, more)
-			if err != nil {
-				return all, err
-			}
-			defer crowd.Kill()
-			registered += more
-		}
-		if err := pause.For(ctx, o.settle/6); err != nil {
-			return all, err
-		}
-		u, err := idle.Measure(ctx, max(o.window, system.Lease), []int{g.Sentinel()}, servers.Pids())
-		if err != nil {
-			return all, err
-		}
-		all = append(all, report.Watching{Registered: registered, CPU: u.MembersCPU, Memory: u.Memory})
-	}
-	return all, nil
+	return []idle.Usage{u}, nil
 }

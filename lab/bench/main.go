@@ -9,18 +9,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/goneli/neli/lab/bench/crowd"
 	"github.com/goneli/neli/lab/bench/member"
 	"github.com/goneli/neli/lab/bench/peers"
 	"github.com/goneli/neli/lab/bench/report"
-	"github.com/goneli/neli/lab/bench/steady"
 	"github.com/goneli/neli/lab/bench/trial"
-	"github.com/goneli/neli/lab/clients"
 	"github.com/goneli/neli/lab/kafkatest"
 	"github.com/goneli/neli/lab/nursery"
 )
@@ -28,11 +24,7 @@ import (
 const usage = `usage: bench COMMAND [flags]
 
   run      compare all systems; writes the results and all pages
-  quiet    count terms lost while nothing happens
-  rolling  count terms lost while brokers are restarted in turn
-  logs     one replicated log, and three logs on a broker each, while brokers fail
-  scale    many members and many roles
-  report   write the summary, the picture and the tables from results
+  report   write the pages and the picture from the results
 
 bench COMMAND -h tells the flags.
 `
@@ -45,12 +37,10 @@ func main() {
 }
 
 func command(args []string) error {
-	commands := map[string]func([]string) error{"run": run, "quiet": quiet, "rolling": rolling, "logs": logs, "scale": scale, "report": rewrite,
+	commands := map[string]func([]string) error{"run": run, "report": rewrite,
 		// Hidden subcommands, with which this program starts itself.
-		crowd.Command:       func([]string) error { return crowd.Main() },
 		trial.MemberCommand: func([]string) error { return member.Main() }, peers.ServerCommand: func([]string) error { return peers.ServerMain() },
-		peers.HostCommand:     peers.HostMain,
-		peers.SentinelCommand: func([]string) error { return peers.SentinelMain() }, peers.CrowdCommand: func([]string) error { return peers.CrowdMain() }}
+		peers.SentinelCommand: func([]string) error { return peers.SentinelMain() }}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(os.Stderr, usage)
 		return errors.New("no such command")
@@ -120,7 +110,7 @@ func run(args []string) error {
 	set.IntVar(&o.few, "few", 5, "trials of each kind for leases of a minute")
 	set.IntVar(&o.lanes, "lanes", 0, "groups side by side, at most; 0: by the lease")
 	set.DurationVar(&o.window, "idle", 15*time.Second, "how long idle groups are measured; 0: not at all")
-	set.DurationVar(&o.settle, "settle", time.Minute, "how long servers are left alone before they are measured")
+	set.DurationVar(&o.settle, "settle", 10*time.Second, "how long an idle group is left alone before it is measured")
 	set.StringVar(&only, "only", "", "regular expression for the systems that are measured, such as 'neli, 3 brokers|raft'; the figures of others stay")
 	set.StringVar(&o.client, "client", "", "'franz': measure this library with that Kafka client, too, beside the default")
 	set.StringVar(&about.Command, "command", "", "how the page says that it was made; default: this command line")
@@ -140,101 +130,6 @@ func run(args []string) error {
 		about.Versions = append(about.Versions, servers...)
 		return fresh, err
 	})
-}
-
-func quiet(args []string) error {
-	var f files
-	set := flag.NewFlagSet("quiet", flag.ContinueOnError)
-	f.flags(set)
-	length := set.Duration("for", 30*time.Minute, "how long")
-	if err := set.Parse(args); err != nil {
-		return err
-	}
-	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
-		outcomes, err := steady.Quiet(ctx, place, *length, logf)
-		return &report.Results{Quiet: outcomes}, err
-	})
-}
-
-func rolling(args []string) error {
-	var f files
-	set := flag.NewFlagSet("rolling", flag.ContinueOnError)
-	f.flags(set)
-	rounds := set.Int("rounds", 2, "how often each broker is restarted")
-	if err := set.Parse(args); err != nil {
-		return err
-	}
-	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
-		outcomes, err := steady.Rolling(ctx, place, *rounds, logf)
-		return &report.Results{Rolling: outcomes}, err
-	})
-}
-
-func logs(args []string) error {
-	var f files
-	set := flag.NewFlagSet("logs", flag.ContinueOnError)
-	f.flags(set)
-	n := set.Int("n", 3, "faults of each kind")
-	away := set.Duration("away", 15*time.Second, "how long a broker is gone; Kafka misses one that fell silent after 9 s")
-	if err := set.Parse(args); err != nil {
-		return err
-	}
-	if *n < 1 || *away < 0 {
-		return fmt.Errorf("-n is %d, must be positive; -away is %v, must not be negative", *n, *away)
-	}
-	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
-		rows, err := steady.Faults(ctx, place, *n, *away, logf)
-		return &report.Results{Faults: rows}, err
-	})
-}
-
-func scale(args []string) error {
-	var f files
-	size := crowd.Size{Processes: 1, Each: 10, Partitions: 1, Roles: 1000, T: 5 * time.Second}
-	set := flag.NewFlagSet("scale", flag.ContinueOnError)
-	f.flags(set)
-	set.IntVar(&size.Processes, "processes", 0, "processes; 0: all sizes that there are aims for, whatever the other flags of size say")
-	set.IntVar(&size.Each, "each", size.Each, "members in each; so many die, and join")
-	set.IntVar(&size.Partitions, "partitions", size.Partitions, "partitions")
-	set.IntVar(&size.Roles, "roles", size.Roles, "roles")
-	set.DurationVar(&size.T, "t", size.T, "T")
-	set.BoolVar(&size.One, "one", false, "one member leads everything, and nobody dies")
-	client := set.String("client", "", "'franz': with that Kafka client, too, beside the default")
-	window := set.Duration("quiet", 5*time.Minute, "how long nothing happens, and the cost is measured")
-	if err := set.Parse(args); err != nil {
-		return err
-	}
-	if _, err := clients.Named(*client); err != nil {
-		return fmt.Errorf("-client: %w", err)
-	}
-	sizes := []crowd.Size{size}
-	switch {
-	case size.Processes == 0:
-		sizes = crowd.Sizes()
-	case size.Processes == 1 && !size.One:
-		return errors.New("-processes is 1, must be more: one is killed")
-	}
-	if *client != "" {
-		for i, size := range slices.Backward(sizes) {
-			size.Client = *client
-			sizes = slices.Insert(sizes, i+1, size)
-		}
-	}
-	var long error // reported after the results have been kept
-	err := f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
-		fresh := &report.Results{}
-		for _, size := range sizes {
-			logf("%v", size)
-			outcome, err := crowd.Run(ctx, place, size, *window, logf)
-			if err != nil {
-				return nil, fmt.Errorf("%v: %w", size, err)
-			}
-			fresh.Scale = append(fresh.Scale, outcome)
-			long = errors.Join(long, outcome.Check())
-		}
-		return fresh, nil
-	})
-	return errors.Join(err, long)
 }
 
 // inPlace calls a function with a directory and processes of its own. Afterwards nothing of these is left; only after

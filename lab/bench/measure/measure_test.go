@@ -40,14 +40,10 @@ func TestTrack(t *testing.T) {
 	assert.Equal(t, runs, track.All(), "a gap parts runs")
 	assert.Equal(t, witness.Runs{runs[0], runs[1], runs[3]}, track.Fresh())
 	assert.Equal(t, []witness.Span{{From: 10, To: 19}, {From: 30, To: 94}, {From: 250, To: 260}}, track.Led(), "nobody stopped the process")
-	assert.Equal(t, 3, track.Lost(0), "a gap alone is no loss")
-	assert.Equal(t, 2, track.Lost(97))
 	assert.Equal(t, runs[2:], track.Since(95))
 	last, ok := track.Last()
 	assert.True(t, ok)
 	assert.Equal(t, runs[3], last)
-	cut := led(window(35, 35), window(40, 94))
-	assert.Equal(t, witness.Runs{cut, runs[2], runs[3]}, track.Clip(35))
 }
 
 func TestSpread(t *testing.T) {
@@ -61,15 +57,4 @@ func TestSpread(t *testing.T) {
 		many = append(many, float64(i+1))
 	}
 	assert.Equal(t, Spread{N: 200, Min: 1, Median: 100.5, P95: 190, P99: 198, Max: 200}, SpreadOf(many))
-}
-
-func TestInRow(t *testing.T) {
-	assert.Equal(t, []float64{3, 30}, InRow(2, []float64{1, 2, 10, 20, 5}), "what has no other is left out")
-	assert.Equal(t, []float64{6}, InRow(3, []float64{1, 2, 3, 4}))
-	assert.Empty(t, InRow(2, []float64{7}))
-}
-
-func TestSilence(t *testing.T) {
-	assert.Equal(t, "301.3ms", Silence(300*time.Millisecond).Round(10*time.Microsecond).String())
-	assert.InDelta(t, 301.3, Milliseconds(Silence(300*time.Millisecond)), 0.01)
 }

@@ -77,24 +77,3 @@ func (t Track) Last() (witness.Run, bool) {
 	}
 	return all[len(all)-1], true
 }
-
-// Lost returns how often the member ceased to lead since a time.
-func (t Track) Lost(since time.Duration) (n int) {
-	for i, r := range t {
-		if i > 0 && r.Answer == witness.No && t[i-1].Answer != witness.No && r.First.After >= since {
-			n++
-		}
-	}
-	return n
-}
-
-// Clip returns the parts of the runs of leadership after a time.
-func (t Track) Clip(since time.Duration) (runs witness.Runs) {
-	for _, r := range t.All() {
-		if max(r.First.After, r.Last.Before) >= since {
-			r.First = witness.Window{Before: max(r.First.Before, since), After: max(r.First.After, since)}
-			runs = append(runs, r)
-		}
-	}
-	return runs
-}

@@ -1,7 +1,6 @@
 package member
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -20,18 +19,6 @@ type Contender interface {
 	// Close gives up leadership as the system's documentation recommends. Leads is false when it returns.
 	Close() error
 }
-
-// changer is a Contender whose group must be told of new members.
-type changer interface {
-	Add(Voter) error
-	Remove(Voter) error
-}
-
-// learner is a Contender that reports how it learnt who leads.
-type learner interface{ Learnt() Learnt }
-
-// checker is a Contender whose Leads asks more than one question.
-type checker interface{ Check() bool }
 
 type process struct {
 	Contender
@@ -82,23 +69,8 @@ func (p *process) do(c Command) Line {
 		answer.Check = p.check()
 	case DoSample:
 		p.sampler.set(c.Every)
-	case DoLearnt:
-		if l, ok := p.Contender.(learner); ok {
-			learnt := l.Learnt()
-			answer.Learnt = &learnt
-		}
 	case DoReady:
 		p.awaitReady()
-	case DoAdd, DoRemove:
-		g, ok := p.Contender.(changer)
-		switch {
-		case !ok:
-			err = errors.New("the group needs not be told of members")
-		case c.Do == DoAdd:
-			err = g.Add(c.Voter)
-		default:
-			err = g.Remove(c.Voter)
-		}
 	default:
 		err = fmt.Errorf("unknown command %q", c.Do)
 	}
@@ -118,18 +90,14 @@ func (p *process) awaitReady() {
 
 // check measures Leads with Go's own benchmark runner, for about a second.
 func (p *process) check() *Check {
-	ask := p.Leads
-	if c, ok := p.Contender.(checker); ok {
-		ask = c.Check
-	}
-	leads := ask()
+	leads := p.Leads()
 	r := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			ask()
+			p.Leads()
 		}
 	})
-	return &Check{Leads: leads && ask(), Nanos: float64(r.T.Nanoseconds()) / float64(r.N),
+	return &Check{Leads: leads && p.Leads(), Nanos: float64(r.T.Nanoseconds()) / float64(r.N),
 		Allocs: r.AllocsPerOp(), Bytes: r.AllocedBytesPerOp()}
 }
 

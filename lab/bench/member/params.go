@@ -25,9 +25,6 @@ type Params struct {
 	// default.
 	Lease    time.Duration
 	Client   string  // neli; "" for the default
-	Assigned bool    // neli
-	Roles    int     // neli; it leads if it leads all of them
-	Logs     int     // neli; how many logs there are a majority of, each on a broker of its own
 	Priority int     // neli
 	Node     *Node   // raft
 	Hosts    []Voter // neli: log hosts, in place of Kafka
@@ -41,7 +38,7 @@ type Params struct {
 type Node struct {
 	Dir    string // of its log
 	Addr   string
-	Voters []Voter // of the first configuration; none for a node that is added later
+	Voters []Voter // of the first configuration
 }
 
 // Voter is another node, or the node itself.
@@ -53,16 +50,12 @@ const (
 	DoCheck  = "check"  // measure the check of leadership
 	DoSample = "sample" // change Every; 0 for never
 	DoReady  = "ready"  // wait until ready
-	DoAdd    = "add"    // raft: make a voter of a node
-	DoRemove = "remove"
-	DoLearnt = "learnt" // tell how it came to know the others
 )
 
 // Command is a line of a member's standard input after the first.
 type Command struct {
 	Do    string
 	Every time.Duration `json:",omitempty"`
-	Voter Voter         `json:",omitzero"`
 }
 
 // Reports of a member. Every command is answered by a Done line, close by a Closing line as well.
@@ -79,14 +72,7 @@ type Line struct {
 	At     time.Duration
 	Sample *measure.Sample `json:",omitempty"`
 	Check  *Check          `json:",omitempty"`
-	Learnt *Learnt         `json:",omitempty"`
 	Error  string          `json:",omitempty"`
-}
-
-// Learnt says when a member learnt who leads; 0 for what has not happened yet.
-type Learnt struct {
-	Metadata time.Duration // when a server first described the log to it; without a broker, when it began to ask
-	Holders  time.Duration // when it knew the holders of all roles
 }
 
 // Check is what asking once costs.

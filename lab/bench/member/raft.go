@@ -18,8 +18,8 @@ type raftContender struct {
 	store     *raftboltdb.BoltStore
 }
 
-// changeTimeout bounds a change of the configuration, and a transport's waits.
-const changeTimeout = 10 * time.Second
+// patience bounds a transport's waits.
+const patience = 10 * time.Second
 
 func newRaft(p Params) (Contender, error) {
 	config := raft.DefaultConfig()
@@ -35,7 +35,7 @@ func newRaft(p Params) (Contender, error) {
 		return nil, err
 	}
 	c := &raftContender{}
-	if c.transport, err = raft.NewTCPTransport(p.Node.Addr, addr, 3, changeTimeout, io.Discard); err != nil {
+	if c.transport, err = raft.NewTCPTransport(p.Node.Addr, addr, 3, patience, io.Discard); err != nil {
 		return nil, err
 	}
 	if c.store, err = raftboltdb.NewBoltStore(filepath.Join(p.Node.Dir, "raft.db")); err != nil {
@@ -49,7 +49,7 @@ func newRaft(p Params) (Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !known && len(p.Node.Voters) > 0 {
+	if !known {
 		var first raft.Configuration
 		for _, v := range p.Node.Voters {
 			first.Servers = append(first.Servers, raft.Server{ID: raft.ServerID(v.ID), Address: raft.ServerAddress(v.Addr)})
@@ -79,14 +79,6 @@ func (c *raftContender) Close() error {
 		err = c.LeadershipTransfer().Error()
 	}
 	return errors.Join(err, c.Shutdown().Error(), c.transport.Close(), c.store.Close())
-}
-
-func (c *raftContender) Add(v Voter) error {
-	return c.AddVoter(raft.ServerID(v.ID), raft.ServerAddress(v.Addr), 0, changeTimeout).Error()
-}
-
-func (c *raftContender) Remove(v Voter) error {
-	return c.RemoveServer(raft.ServerID(v.ID), 0, changeTimeout).Error()
 }
 
 // noState is a state machine without state, since only the election is measured.

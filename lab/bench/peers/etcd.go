@@ -35,7 +35,6 @@ const (
 	fastTickMs     = 50
 	fastElectionMs = 500
 	fastTTL        = time.Second
-	shortTTL       = 2 * time.Second
 	defaultTTL     = 60 * time.Second
 )
 
@@ -55,7 +54,7 @@ func etcdBed(fast bool) Bed {
 	} else {
 		slow := etcdSystem(bed.Name, "default: TTL 60 s", 0, defaultTTL)
 		slow.Few = true
-		bed.Systems = []System{slow, etcdSystem(bed.Name, "shortest that these servers grant: TTL 2 s", shortTTL, shortTTL)}
+		bed.Systems = []System{slow}
 	}
 	bed.Start = func(ctx context.Context, p Place) (Servers, error) { return startEtcd(ctx, p, tick, election) }
 	return bed
@@ -64,7 +63,7 @@ func etcdBed(fast bool) Bed {
 // etcdSystem asks for a TTL, 0 for etcd's default. nominal is the TTL that it then has.
 func etcdSystem(bed, setting string, ttl, nominal time.Duration) System {
 	return System{Family: "etcd", Bed: bed, Setting: setting, Lease: nominal, Beat: nominal / 3, Settle: 300 * time.Millisecond,
-		Idle: []int{Size, 30}, Kinds: common, Members: func(servers Servers, group string) Group {
+		Idle: true, Kinds: common, Members: func(servers Servers, group string) Group {
 			return plain{member.Params{Kind: member.Etcd, Lease: ttl, Group: group, Servers: servers.(*etcdCluster).addrs}}
 		}}
 }
@@ -93,7 +92,7 @@ func startEtcd(ctx context.Context, place Place, tick, election uint) (_ *etcdCl
 	for i := range Size {
 		starting.Go(func() (err error) {
 			name := fmt.Sprintf("e%d", i)
-			c.processes[i], _, err = place.serve(ctx, ServerCommand, filepath.Base(dir)+"-"+name, etcdParams{Name: name, Client: "http://" + addrs[i],
+			c.processes[i], err = place.serve(ctx, ServerCommand, filepath.Base(dir)+"-"+name, etcdParams{Name: name, Client: "http://" + addrs[i],
 				Peer: "http://" + addrs[Size+i], Cluster: strings.Join(cluster, ","), Dir: filepath.Join(dir, name), TickMs: tick, ElectionMs: election})
 			return err
 		})

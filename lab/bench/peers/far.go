@@ -29,7 +29,7 @@ func (d Distant) Stop() {
 }
 
 func startDistant(ctx context.Context, place Place) (Servers, error) {
-	near, err := StartKafkaWith(ctx, place, kafkatest.Options{Brokers: 1, ProxiedListeners: 1})
+	near, err := StartKafka(ctx, place, kafkatest.Options{Brokers: 1, ProxiedListeners: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func startDistant(ctx context.Context, place Place) (Servers, error) {
 // farBed has groups with one member far from the broker. The group prefers the member that started
 // first, so roles move round, and each third hand-over is one to the far member.
 func farBed() Bed {
-	s := NeliSystem("1 broker", false, 5*time.Second)
+	s := neliSystem("1 broker", 5*time.Second)
 	s.Bed, s.Setting = "1 broker, a far member", fmt.Sprintf("%s, one member %v away", s.Setting, Far)
 	s.Far, s.Kinds = farSeat, []Kind{Kill, Hand}
 	members := s.Members

@@ -13,10 +13,10 @@ import (
 
 // raftBed has no servers: the candidates are the consensus group.
 func raftBed() Bed {
-	bed := Bed{Name: "3 nodes", Family: "raft", Start: func(_ context.Context, p Place) (Servers, error) { return noServers{p}, nil }}
+	bed := inside("3 nodes", "raft")
 	system := func(setting string, lease, nominal time.Duration) System {
 		return System{Family: bed.Family, Bed: bed.Name, Setting: setting, Lease: nominal, Beat: nominal / 5, Settle: 300 * time.Millisecond,
-			Inside: true, Idle: []int{Size}, Kinds: common, Members: func(s Servers, group string) Group {
+			Inside: true, Idle: true, Kinds: common, Members: func(s Servers, group string) Group {
 				return &nodes{place: s.(noServers).place, group: group, lease: lease}
 			}}
 	}
@@ -27,6 +27,11 @@ func raftBed() Bed {
 		system("fastest: timeouts 50 ms", fastest, fastest),
 	}
 	return bed
+}
+
+// inside is a bed without servers: the candidates are the servers.
+func inside(name, family string) Bed {
+	return Bed{Name: name, Family: family, Start: func(_ context.Context, p Place) (Servers, error) { return noServers{p}, nil }}
 }
 
 type noServers struct{ place Place }
@@ -44,37 +49,22 @@ type nodes struct {
 	addrs []string
 }
 
-// seats is the number of initial voters and one more.
-const seats = Size + 1
-
 func (g *nodes) Params(seat, _ int) (member.Params, error) {
 	if g.addrs == nil {
 		var err error
-		if g.addrs, err = kafkatest.FreeAddrs(seats); err != nil {
+		if g.addrs, err = kafkatest.FreeAddrs(Size); err != nil {
 			return member.Params{}, err
 		}
 	}
 	dir := filepath.Join(g.place.Dir, "raft-"+g.group, fmt.Sprint(seat))
-	if seat >= Size {
-		// The node is removed from the configuration when it leaves, and comes back as a new node.
-		if err := os.RemoveAll(dir); err != nil {
-			return member.Params{}, err
-		}
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return member.Params{}, err
 	}
 	p := member.Params{Kind: member.Raft, Name: nodeID(seat), Group: g.group, Lease: g.lease, Node: &member.Node{Dir: dir, Addr: g.addrs[seat]}}
-	if seat < Size {
-		for i := range Size {
-			p.Node.Voters = append(p.Node.Voters, member.Voter{ID: nodeID(i), Addr: g.addrs[i]})
-		}
+	for i := range Size {
+		p.Node.Voters = append(p.Node.Voters, member.Voter{ID: nodeID(i), Addr: g.addrs[i]})
 	}
 	return p, nil
-}
-
-func (g *nodes) Voter(seat int) member.Voter {
-	return member.Voter{ID: nodeID(seat), Addr: g.addrs[seat]}
 }
 
 func nodeID(seat int) string { return fmt.Sprintf("n%d", seat) }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/goneli/neli/lab/bench/member"
@@ -38,23 +37,23 @@ func (p Place) Child(command, name string, params any, hear func([]byte) error) 
 	return child.New(cmd, params, child.Options{Nursery: p.Nursery, Dir: p.Dir, Name: name, Hear: hear})
 }
 
-// serve starts a child, and waits for its first line, which it returns.
-func (p Place) serve(ctx context.Context, command, name string, params any) (*child.Process, string, error) {
-	said := make(chan string, 1)
-	process, err := p.Child(command, name, params, func(line []byte) error {
+// serve starts a child, and waits for its first line, which says that it is ready.
+func (p Place) serve(ctx context.Context, command, name string, params any) (*child.Process, error) {
+	ready := make(chan struct{}, 1)
+	process, err := p.Child(command, name, params, func([]byte) error {
 		select {
-		case said <- strings.TrimSpace(string(line)):
+		case ready <- struct{}{}:
 		default:
 		}
 		return nil
 	})
 	if process == nil {
-		return nil, "", err
+		return nil, err
 	}
 	if err == nil {
 		select {
-		case line := <-said:
-			return process, line, nil
+		case <-ready:
+			return process, nil
 		case <-process.Done():
 			err = fmt.Errorf("it has ended; see %s.stderr", name)
 		case <-ctx.Done():
@@ -62,7 +61,7 @@ func (p Place) serve(ctx context.Context, command, name string, params any) (*ch
 		}
 	}
 	process.Kill()
-	return nil, "", fmt.Errorf("%s %s: %w", command, name, err)
+	return nil, fmt.Errorf("%s %s: %w", command, name, err)
 }
 
 // Servers are what candidates talk to, running.
@@ -90,11 +89,10 @@ const (
 	Kill    Kind = "SIGKILL"
 	Stop    Kind = "SIGSTOP"
 	Hand    Kind = "Close"
-	Join    Kind = "join"
 )
 
 // common are the trials of all systems.
-var common = []Kind{Kill, Stop, First, Hand, Join}
+var common = []Kind{Kill, Stop, First, Hand}
 
 // A System is one way to elect a leader, with its settings.
 type System struct {
@@ -104,17 +102,14 @@ type System struct {
 	Client  string        // of Kafka; "" for the library's default
 	Lease   time.Duration // nominal; no other member leads for about this long after a crash
 	Beat    time.Duration // faults are spread evenly over one beat
-	Settle  time.Duration // how long a join or a return may disturb the group
-	Timed   bool          // the lease is T, and targets depend on it
+	Settle  time.Duration // how long a return may disturb the group
 	Inside  bool          // the members are the servers: one alone is no majority, and a crash hits both
 	Few     bool          // its lease is so long that it is measured less often
-	Idle    []int         // sizes of idle groups
-	Roles   int           // more than one: a member leads if it leads all of them, and a group starts with one member
+	Idle    bool          // its cost is measured, too, without faults
 	Kinds   []Kind        // of trials
 	Far     int           // the seat of the member that is farther from the servers than the others; 0: none
 
-	Sentinel   bool  // beside the members of each group
-	Registered []int // numbers of members of which the sentinel's cost is measured
+	Sentinel bool // beside the members of each group
 
 	Members func(s Servers, group string) Group
 }
@@ -126,8 +121,6 @@ func (s System) Name() string { return fmt.Sprintf("%s, %s, %s", s.Family, s.Bed
 // seat.
 type Group interface {
 	Params(seat, incarnation int) (member.Params, error)
-	// Voter is not empty if the group must be told when a seat beyond the first three is taken.
-	Voter(seat int) member.Voter
 }
 
 // plain is a group whose members need only its name and the servers.
@@ -138,8 +131,6 @@ func (g plain) Params(seat, incarnation int) (member.Params, error) {
 	p.Name = fmt.Sprintf("m%d.%d", seat, incarnation)
 	return p, nil
 }
-
-func (g plain) Voter(int) member.Voter { return member.Voter{} }
 
 // Size of a group.
 const Size = 3
@@ -175,5 +166,5 @@ func (g clientele) Params(seat, incarnation int) (member.Params, error) {
 
 // Beds returns all beds.
 func Beds() []Bed {
-	return []Bed{kafkaBed(1), farBed(), kafkaBed(3), etcdBed(false), etcdBed(true), raftBed(), peersBed()}
+	return []Bed{farBed(), kafkaBed(), etcdBed(false), etcdBed(true), raftBed(), peersBed()}
 }

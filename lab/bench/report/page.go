@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"text/template"
-
-	"github.com/goneli/neli/lab/bench/member"
 )
 
 //go:embed pages/*.tmpl
@@ -17,7 +15,6 @@ var pages embed.FS
 type page struct {
 	*Results
 	Failures []string
-	Missed   int
 }
 
 // Page is Markdown: [PageName], or [MethodsName].
@@ -27,7 +24,7 @@ func (r *Results) Page(name string) (string, error) {
 		return "", err
 	}
 	var text strings.Builder
-	err = t.Execute(&text, page{r, r.failures(), r.missed()})
+	err = t.Execute(&text, page{r, r.failures()})
 	return text.String(), err
 }
 
@@ -35,9 +32,8 @@ func (r *Results) Page(name string) (string, error) {
 func (r *Results) functions() template.FuncMap {
 	return template.FuncMap{
 		"cell": cell, "counted": counted,
-		"seconds": func(ms float64) string { return fmt.Sprintf("%.1f s", ms/1000) },
-		"shown":   r.shown, "trials": r.trials, "overlaps": r.overlaps, "machine": r.machines, "runs": r.commits, "restarted": r.restarted, "check": r.check,
-		"far": r.far, "faults": r.struck, "steady": r.steady, "scale": r.crowded, "misses": r.Misses, "missed": r.missed, "safe": r.safe, "aims": r.Aims,
+		"shown": r.shown, "trials": r.trials, "overlaps": r.overlaps, "machine": r.machines, "runs": r.commits, "restarted": r.restarted, "check": r.check,
+		"far": r.far,
 	}
 }
 
@@ -53,15 +49,6 @@ func (r *Results) failures() (all []string) {
 	return all
 }
 
-func (r *Results) missed() (n int) {
-	for _, a := range r.Aims() {
-		if !a.Met {
-			n++
-		}
-	}
-	return n
-}
-
 func (r *Results) run(id string) Run {
 	i := slices.IndexFunc(r.Runs, func(run Run) bool { return run.ID == id })
 	if i < 0 {
@@ -70,11 +57,11 @@ func (r *Results) run(id string) Run {
 	return r.Runs[i]
 }
 
-// commits names the commits of a block's figures, and when they were measured.
-func (r *Results) commits(block string) string {
+// commits names the commits of the figures with a far member, or of the others, and when they were measured.
+func (r *Results) commits(far bool) string {
 	var all, of []string // of the same day
 	n := 0
-	runs := r.runsOf(block)
+	runs := r.runsOf(far)
 	for i, id := range runs {
 		run := r.run(id)
 		if !slices.Contains(of, run.Commit) {
@@ -101,11 +88,4 @@ func figure(ms float64) string {
 	default:
 		return fmt.Sprintf("%.0f", ms)
 	}
-}
-
-func question(c *member.Check) string {
-	if c == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%s ns, %d allocs", figure(c.Nanos), c.Allocs)
 }

@@ -10,9 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goneli/neli/lab/bench/crowd"
 	"github.com/goneli/neli/lab/bench/idle"
-	"github.com/goneli/neli/lab/bench/steady"
 	"github.com/goneli/neli/lab/bench/trial"
 )
 
@@ -20,12 +18,7 @@ import (
 // measured. New measurements replace those of the same name, and only these get a newer commit and date.
 type Results struct {
 	Runs    []Run
-	Beds    []Bed
 	Systems []System
-	Quiet   []steady.Outcome `json:",omitempty"`
-	Rolling []steady.Outcome `json:",omitempty"`
-	Faults  []steady.Fault   `json:",omitempty"`
-	Scale   []crowd.Outcome  `json:",omitempty"` // one of each size
 }
 
 // Run says when, from which sources, how and on which machine something was measured.
@@ -41,56 +34,24 @@ type Run struct {
 	Window   string   `json:",omitempty"` // of idle groups
 }
 
-// Bed has the measurements of servers alone.
-type Bed struct {
-	Family, Name string
-	Run          string
-	Alone        *idle.Usage `json:",omitempty"` // no group at all
-	RoundTrips   []float64   `json:",omitempty"` // ms; Kafka
-}
-
 // System has the measurements of one system.
 type System struct {
 	Family, Bed, Setting string
 	Run                  string
 	Lease                float64 // nominal, ms
-	Timeout              float64 `json:",omitempty"` // T, if the targets depend on it, ms
-	Roles                int     `json:",omitempty"` // if there are several, which one member leads
 	Inside               bool    `json:",omitempty"` // the members are the servers
+	Sentinel             bool    `json:",omitempty"` // one runs beside the members
 	*trial.Results
 	Idle []idle.Usage `json:",omitempty"`
-	// Sentinel says whether a sentinel runs beside the members; Watching has its cost.
-	Sentinel bool       `json:",omitempty"`
-	Watching []Watching `json:",omitempty"`
-}
-
-// Watching is what an idle sentinel uses while it watches Registered members.
-type Watching struct {
-	Registered int
-	CPU        float64 // of one core
-	Memory     float64 // resident, in bytes
 }
 
 // Take adds the measurements of a run.
 func (r *Results) Take(run Run, fresh *Results) {
 	r.Runs = append(r.Runs, run)
-	for _, b := range fresh.Beds {
-		b.Run = run.ID
-		r.Beds = put(r.Beds, b, func(o Bed) bool { return o.Family == b.Family && o.Name == b.Name },
-			func(o Bed) bool { return o.Family == b.Family })
-	}
 	for _, s := range fresh.Systems {
 		s.Run = run.ID
 		r.Systems = put(r.Systems, s, func(o System) bool { return o.Family == s.Family && o.Bed == s.Bed && o.Setting == s.Setting },
 			func(o System) bool { return o.Family == s.Family && o.Bed == s.Bed })
-	}
-	stamp := func(o *steady.Outcome) { o.Run = run.ID }
-	r.Quiet = anew(r.Quiet, fresh.Quiet, stamp)
-	r.Rolling = anew(r.Rolling, fresh.Rolling, stamp)
-	r.Faults = anew(r.Faults, fresh.Faults, func(f *steady.Fault) { f.Run = run.ID })
-	for _, o := range fresh.Scale {
-		o.Run = run.ID
-		r.Scale = put(r.Scale, o, func(old crowd.Outcome) bool { return old.Size == o.Size }, func(crowd.Outcome) bool { return true })
 	}
 	r.tidy()
 }
@@ -110,58 +71,21 @@ func put[E any](list []E, e E, same, alike func(E) bool) []E {
 	return slices.Insert(list, at, e)
 }
 
-// anew replaces all by the new results, if there are any, and notes the run in these.
-func anew[E any](old, fresh []E, stamp func(*E)) []E {
-	if len(fresh) == 0 {
-		return old
-	}
-	fresh = slices.Clone(fresh)
-	for i := range fresh {
-		stamp(&fresh[i])
-	}
-	return fresh
-}
-
 // tidy drops runs without results.
 func (r *Results) tidy() {
 	used := map[string]bool{}
-	for _, list := range [][]string{r.runsOf("beds"), r.runsOf("systems"), r.runsOf("far"), r.runsOf("quiet"), r.runsOf("rolling"), r.runsOf("faults"), r.runsOf("scale")} {
-		for _, id := range list {
-			used[id] = true
-		}
+	for _, s := range r.Systems {
+		used[s.Run] = true
 	}
 	r.Runs = slices.DeleteFunc(r.Runs, func(run Run) bool { return !used[run.ID] })
 	slices.SortFunc(r.Runs, func(a, b Run) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// runsOf lists the runs of a block.
-func (r *Results) runsOf(block string) (ids []string) {
-	switch block {
-	case "beds":
-		for _, b := range r.Beds {
-			ids = append(ids, b.Run)
-		}
-	case "systems", "far":
-		for _, s := range r.Systems {
-			if s.mixed() == (block == "far") {
-				ids = append(ids, s.Run)
-			}
-		}
-	case "quiet":
-		for _, o := range r.Quiet {
-			ids = append(ids, o.Run)
-		}
-	case "rolling":
-		for _, o := range r.Rolling {
-			ids = append(ids, o.Run)
-		}
-	case "faults":
-		for _, f := range r.Faults {
-			ids = append(ids, f.Run)
-		}
-	case "scale":
-		for _, o := range r.Scale {
-			ids = append(ids, o.Run)
+// runsOf lists the runs of the systems with a far member, or of the others.
+func (r *Results) runsOf(far bool) (ids []string) {
+	for _, s := range r.Systems {
+		if s.mixed() == far {
+			ids = append(ids, s.Run)
 		}
 	}
 	slices.Sort(ids)

@@ -1,17 +1,14 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/goneli/neli/lab/bench/crowd"
 	"github.com/goneli/neli/lab/bench/idle"
 	"github.com/goneli/neli/lab/bench/measure"
 	"github.com/goneli/neli/lab/bench/peers"
-	"github.com/goneli/neli/lab/bench/steady"
 )
 
 // shown are the rows of the summary: each system by default, and at its fastest.
@@ -125,149 +122,4 @@ func between(values []float64, unit string) string {
 		return "an unknown time"
 	}
 	return fmt.Sprintf("%s to %s %s", figure(slices.Min(values)), figure(slices.Max(values)), unit)
-}
-
-// struck is the result of one group while brokers failed.
-type struck struct {
-	Group, T          string
-	Faults, Lost, Met int
-	Longest           float64
-}
-
-func (r *Results) struck() []struck {
-	var all []struck
-	for _, f := range r.Faults {
-		i := slices.IndexFunc(all, func(s struck) bool { return s.Group == f.Group && s.T == f.T })
-		if i < 0 {
-			i = len(all)
-			all = append(all, struck{Group: f.Group, T: f.T})
-		}
-		s := &all[i]
-		s.Faults, s.Lost, s.Met = s.Faults+len(f.Longest), s.Lost+f.Lost, s.Met+f.Met
-		s.Longest = max(s.Longest, slices.Max(f.Longest))
-	}
-	return all
-}
-
-// steady counts the terms that the long runs have lost.
-func (r *Results) steady() string {
-	all := slices.Concat(r.Quiet, r.Rolling)
-	if all == nil {
-		return ""
-	}
-	lost := func(all []steady.Outcome) (n int) {
-		for _, o := range all {
-			n += o.Lost
-		}
-		return n
-	}
-	return fmt.Sprintf("%d terms lost in quiet runs, %d in rolling restarts", lost(r.Quiet), lost(r.Rolling))
-}
-
-// crowded is a size of the summary. Times with the default client and with the other one, if that
-// was measured, share a cell.
-type crowded struct{ What, Led, Even, Again, Joined string }
-
-func (r *Results) crowded() []crowded {
-	var all []crowded
-	for _, o := range r.Scale {
-		if o.One { // nothing to share out
-			continue
-		}
-		what := fmt.Sprintf("%d in %d, %d", o.Members(), o.Processes, o.Roles)
-		i := slices.IndexFunc(all, func(c crowded) bool { return c.What == what })
-		if i < 0 {
-			i = len(all)
-			all = append(all, crowded{What: what})
-		}
-		all[i].add(o)
-	}
-	return all
-}
-
-func (c *crowded) add(o crowd.Outcome) {
-	for cell, phase := range map[*string]string{&c.Led: crowd.LedFirst, &c.Even: crowd.SharedFirst,
-		&c.Again: fmt.Sprintf(crowd.LedAgain, o.Each), &c.Joined: fmt.Sprintf(crowd.SharedLast, o.Each)} {
-		took := "–"
-		if i := slices.IndexFunc(o.Phases, func(p crowd.Phase) bool { return p.What == phase }); i >= 0 {
-			took = fmt.Sprintf("%.1f", o.Phases[i].Seconds)
-			if o.Phases[i].Unmet {
-				took = "> " + took
-			}
-		}
-		if *cell != "" {
-			took = *cell + "/" + took
-		}
-		*cell = took
-	}
-}
-
-// Miss is a kind of target of which some are missed.
-type Miss struct {
-	Kind, Why  string
-	Missed, Of int
-	Worst      Aim
-	Measured   string // the worst measurement, without its n
-}
-
-// why explains the misses of each kind of target.
-var why = map[string]string{
-	"steps of members":                           "they wait for one of two cores",
-	"memory of a member, live on the heap":       "bookkeeping of each role",
-	"crash":                                      "one slow round trip",
-	"crash with its log":                         "the target allows 0.3 ms beyond the lease",
-	"the only member is started again":           "a busy machine",
-	"one question, leader":                       "a busy machine",
-	"hand-over":                                  "the target leaves out the processes' work",
-	"very first start, since metadata":           "connections are opened first",
-	"a joiner knows all holders, since metadata": "connections are opened first",
-	"idle group: messages":                       "by less than a tenth",
-	"CPU":                                        "the default client's threads",
-	crowds:                                       "all share two cores",
-}
-
-// safe reports whether no two members of this library ever led at once.
-func (r *Results) safe() bool {
-	return !slices.ContainsFunc(r.Aims(), func(a Aim) bool { return !a.Met && strings.HasPrefix(a.What, "two leaders at once") })
-}
-
-// crowds are the targets of how soon many members have all roles led, and shared out.
-const crowds = "many members: start, crash, join, restart"
-
-// kind groups targets by what they measure.
-func kind(what string) string {
-	head, _, _ := strings.Cut(what, ": ")
-	switch {
-	case strings.HasPrefix(head, "idle group") && strings.HasSuffix(what, ", messages"):
-		return "idle group: messages"
-	case strings.HasPrefix(head, "idle group"), strings.HasPrefix(head, "CPU of"):
-		return "CPU"
-	case strings.HasPrefix(head, "all have been led"), strings.HasPrefix(head, "shared out"), strings.HasSuffix(head, "after a clean restart"):
-		return crowds
-	}
-	head = strings.TrimSuffix(head, ", beside raft's fastest")
-	return strings.TrimSuffix(strings.TrimSuffix(head, ", median"), ", maximum")
-}
-
-// Misses returns the kinds of target of which some were missed, in the order of the targets.
-func (r *Results) Misses() []Miss {
-	var all []Miss
-	for _, a := range r.Aims() {
-		k := kind(a.What)
-		i := slices.IndexFunc(all, func(m Miss) bool { return m.Kind == k })
-		if i < 0 {
-			i = len(all)
-			all = append(all, Miss{Kind: k, Why: cmp.Or(why[k], "–")})
-		}
-		all[i].Of++
-		if !a.Met {
-			all[i].Missed++
-			if all[i].Missed == 1 || a.Excess > all[i].Worst.Excess {
-				all[i].Worst = a
-				all[i].Measured, _, _ = strings.Cut(a.Measured, " (n = ")
-				all[i].Measured, _, _ = strings.Cut(all[i].Measured, "; ")
-			}
-		}
-	}
-	return slices.DeleteFunc(all, func(m Miss) bool { return m.Missed == 0 })
 }

@@ -107,16 +107,6 @@ func (c *candidate) do(ctx context.Context, command member.Command) (member.Line
 	}
 }
 
-// learnt asks how long the member took to learn who leads. It returns nothing if the member does
-// not report that.
-func (c *candidate) learnt(ctx context.Context) (member.Learnt, error) {
-	l, err := c.do(ctx, member.Command{Do: member.DoLearnt})
-	if err != nil || l.Learnt == nil {
-		return member.Learnt{}, err
-	}
-	return *l.Learnt, nil
-}
-
 func failed(c member.Command, l member.Line) error {
 	if l.Error != "" {
 		return fmt.Errorf("%s: %s", c.Do, l.Error)

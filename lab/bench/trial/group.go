@@ -11,7 +11,6 @@ import (
 	"github.com/goneli/neli/lab/bench/measure"
 	"github.com/goneli/neli/lab/bench/member"
 	"github.com/goneli/neli/lab/bench/peers"
-	"github.com/goneli/neli/lab/bench/probe"
 	"github.com/goneli/neli/lab/witness"
 )
 
@@ -22,8 +21,7 @@ type Group struct {
 	members peers.Group
 	name    string
 	every   time.Duration
-	calm    *sync.Mutex  // held by whoever makes the machine busy, or needs it quiet
-	probe   *probe.Probe // used by whoever holds calm
+	calm    *sync.Mutex // held by whoever makes the machine busy, or needs it quiet
 
 	mu          sync.Mutex
 	changed     chan struct{} // closed at the next change
@@ -204,61 +202,6 @@ func (g *Group) each(ctx context.Context, command member.Command) error {
 		wrong = append(wrong, err)
 	}
 	return errors.Join(wrong...)
-}
-
-// Whole returns an error if a member has ended by itself: a smaller group must not be measured.
-func (g *Group) Whole() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, c := range g.present {
-		if !c.Running() {
-			return fmt.Errorf("%s: the member on seat %d has ended; see %s.stderr", g.system.Name(), c.seat, c.Name)
-		}
-	}
-	return g.wrong
-}
-
-// Lead waits until a candidate leads.
-func (g *Group) Lead(ctx context.Context) error {
-	_, err := g.leader(ctx)
-	return err
-}
-
-// Losses are a group's lost terms, and its times without a leader or with two.
-type Losses struct {
-	Terms   int           // how often a member ceased to lead
-	Vacant  time.Duration // for how long nobody led
-	Longest time.Duration // the longest period without a leader
-	Double  time.Duration // for how long two led
-	Met     int           // pairs of members that led at one instant, even if too briefly to measure
-}
-
-// Losses returns the losses since a time.
-func (g *Group) Losses(since time.Duration) (l Losses) {
-	now := witness.Now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var led []witness.Span
-	for _, c := range g.present {
-		if last, ok := c.track.Last(); ok && c.track.Leads() {
-			led = append(led, witness.Span{From: last.First.After, To: now}) // it reports only now and then that it still leads
-		}
-	}
-	tracks := g.tracks()
-	for i, t := range tracks {
-		l.Terms += t.Lost(since)
-		led = append(led, t.Led()...)
-		for _, other := range tracks[:i] {
-			length, met := witness.Together(t.Clip(since), other.Clip(since))
-			l.Double += length
-			if met {
-				l.Met++
-			}
-		}
-	}
-	vacant := witness.Without(witness.Span{From: since, To: now}, led)
-	l.Vacant, l.Longest = witness.Total(vacant), witness.Longest(vacant)
-	return l
 }
 
 // tracks returns those of all candidates there have been. The caller holds the lock.

@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -11,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/lab/bench/measure"
-	"github.com/goneli/neli/lab/child"
-	"github.com/goneli/neli/lab/nursery"
 	"github.com/goneli/neli/lab/witness"
 )
 
@@ -76,40 +73,4 @@ func TestOverlapsLeaveOutWokenLeaders(t *testing.T) {
 	terms, overlaps := g.overlaps()
 	assert.Equal(t, 5, terms)
 	assert.Equal(t, 1, overlaps, "5 to 7; not 30 to 31, which is reported as a wake")
-}
-
-func TestLosses(t *testing.T) {
-	now := witness.Now()
-	began := now - time.Second
-	g := of(led(true, run(now-500*time.Millisecond, now)), led(false, run(began-time.Second, now-600*time.Millisecond)), led(false, run(0, began-1)))
-	l := g.Losses(began)
-	assert.Equal(t, 1, l.Terms, "the one before does not count")
-	assert.Equal(t, 100*time.Millisecond, l.Vacant)
-	assert.Equal(t, 100*time.Millisecond, l.Longest)
-	assert.Zero(t, l.Double)
-	assert.Zero(t, l.Met)
-
-	beside := led(false, run(now-400*time.Millisecond, now-370*time.Millisecond), run(now-200*time.Millisecond, now-190*time.Millisecond))
-	g.past = append(g.past, beside.track)
-	l = g.Losses(began)
-	assert.Equal(t, 3, l.Terms)
-	assert.Equal(t, 40*time.Millisecond, l.Double, "of both terms together")
-	assert.Equal(t, 1, l.Met, "one pair of members")
-}
-
-func TestWholeNamesAnEndedMember(t *testing.T) {
-	n, err := nursery.New("")
-	require.NoError(t, err)
-	defer n.Close()
-	start := func(script string) *candidate {
-		c := led(false)
-		c.Process, err = child.New(exec.Command("sh", "-c", script), "parameters", child.Options{Nursery: n, Dir: t.TempDir(), Name: "m"})
-		require.NoError(t, err)
-		return c
-	}
-	there, gone := start("read parameters; read more"), start("read parameters")
-	gone.seat = 7
-	<-gone.Done()
-	assert.NoError(t, of(there).Whole())
-	assert.ErrorContains(t, of(there, gone).Whole(), "seat 7")
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/goneli/neli/lab/bench/member"
 	"github.com/goneli/neli/lab/bench/peers"
-	"github.com/goneli/neli/lab/bench/probe"
 	"github.com/goneli/neli/lab/pause"
 )
 
@@ -22,7 +21,6 @@ type Options struct {
 	Few     int // of systems with a long lease
 	Lanes   int // groups side by side at most; 0 to choose by the lease
 	Log     func(string, ...any)
-	Probe   *probe.Probe // for round trips beside hand-overs; nil if there are none
 }
 
 // groups counts all groups of this process, so that each name is used once.
@@ -80,8 +78,8 @@ func Series(ctx context.Context, system peers.System, o Options, last func(conte
 	defer s.close()
 	// Faults come first, since they mostly wait. Trials that take milliseconds come later, when
 	// fewer lanes start processes.
-	s.run(ctx, s.trials(n, peers.Both, peers.Kill, peers.Stop, peers.First), width)
-	s.run(ctx, s.trials(n, peers.Hand, peers.Join, peers.Restart, peers.Lone), min(calmLanes, width))
+	s.run(ctx, s.trials(n, peers.Kill, peers.Stop, peers.First), width)
+	s.run(ctx, s.trials(n, peers.Hand, peers.Restart), min(calmLanes, width))
 	if err := s.finish(ctx, last); err != nil && ctx.Err() == nil {
 		s.fail("cost", err)
 	}
@@ -142,14 +140,9 @@ func (s *series) run(ctx context.Context, kinds []peers.Kind, lanes int) {
 
 // one carries out a trial on a free group, or on a new one. If the trial fails the group is closed.
 func (s *series) one(ctx context.Context, kind peers.Kind) error {
-	if kind == peers.First || kind == peers.Both {
+	if kind == peers.First {
 		g := s.group()
 		defer s.drop(g)
-		if kind == peers.Both {
-			if err := g.Ready(ctx, peers.Size); err != nil {
-				return err
-			}
-		}
 		return g.Do(ctx, kind, s.results)
 	}
 	g, err := s.whole(ctx)
@@ -189,9 +182,7 @@ func (s *series) whole(ctx context.Context) (*Group, error) {
 }
 
 func (s *series) group() *Group {
-	g := NewGroup(s.Place, s.system, s.Servers, groupName(), s.every, &s.calm)
-	g.probe = s.Probe
-	return g
+	return NewGroup(s.Place, s.system, s.Servers, groupName(), s.every, &s.calm)
 }
 
 // drop closes a group, and adds up its terms.
@@ -219,7 +210,7 @@ func (s *series) finish(ctx context.Context, last func(context.Context, *Group) 
 		err = g.Quieten(ctx)
 	}
 	if err == nil && !s.system.Sentinel { // with a sentinel a check costs the same
-		err = s.checks(ctx, g)
+		err = s.check(ctx, g)
 	}
 	if err != nil || last == nil {
 		return err
@@ -229,17 +220,11 @@ func (s *series) finish(ctx context.Context, last func(context.Context, *Group) 
 
 // Ready fills a group and waits until it has settled.
 func (g *Group) Ready(ctx context.Context, size int) error {
-	sizes := []int{size}
-	if g.system.Roles > 1 && !g.system.Inside {
-		sizes = []int{1, size}
+	if err := g.Fill(ctx, size); err != nil {
+		return err
 	}
-	for _, n := range sizes {
-		if err := g.Fill(ctx, n); err != nil {
-			return err
-		}
-		if err := g.Lead(ctx); err != nil {
-			return err
-		}
+	if _, err := g.leader(ctx); err != nil {
+		return err
 	}
 	return pause.For(ctx, g.system.Settle)
 }
@@ -270,20 +255,13 @@ func (g *Group) overlaps() (terms, overlaps int) {
 	return terms, overlaps
 }
 
-// checks measures what a check costs the leader and a follower.
-func (s *series) checks(ctx context.Context, g *Group) error {
+// check measures what a check costs the leader.
+func (s *series) check(ctx context.Context, g *Group) error {
 	leader, err := g.leader(ctx)
 	if err != nil {
 		return err
 	}
-	check := func(c *candidate) (*member.Check, error) {
-		l, err := c.do(ctx, member.Command{Do: member.DoCheck})
-		return l.Check, err
-	}
-	if s.results.Leading, err = check(leader); err != nil {
-		return err
-	}
-	i := slices.IndexFunc(g.present, func(c *candidate) bool { return c != leader })
-	s.results.Following, err = check(g.present[i])
+	l, err := leader.do(ctx, member.Command{Do: member.DoCheck})
+	s.results.Leading = l.Check
 	return err
 }

@@ -9,17 +9,11 @@ import (
 // Results of one system. Times are in milliseconds.
 type Results struct {
 	First []float64 // start of three processes → the first answer "I lead"
-	// Of that, the time since a server first described the log to the leader, for systems on Kafka.
-	FirstRead []float64 `json:",omitempty"`
 	// All members had closed: from the start of one process to its first answer "I lead".
 	Restarted []float64 `json:",omitempty"`
 
 	Killed  []float64 // SIGKILL of the leader → the next one's first answer
 	Stopped []float64 // SIGSTOP of the leader → the same
-	// Groups with a sentinel: the leader and the sentinel are killed at once, until the next one leads; the
-	// only member is killed and started again at once, until it leads again.
-	Both []float64 `json:",omitempty"`
-	Lone []float64 `json:",omitempty"`
 
 	// Groups with a far member: the hand-overs to and from the far member, which Gap leaves out, and SIGKILL of it,
 	// which Killed leaves out.
@@ -29,12 +23,6 @@ type Results struct {
 
 	Asked []float64 // a graceful close is asked for → the same
 	Gap   []float64 // of that, the time from the old leader's last answer on
-	Trips []float64 `json:",omitempty"` // just before each such close: TripsBefore round trips in a row; Kafka
-
-	Joins     int // of a fourth member
-	Disturbed int // joins at which the leader changed, or ceased to lead for a moment
-	JoinGap   []float64
-	Learnt    []float64 `json:",omitempty"` // a server first described the log to the fourth → it knew the holders of all roles; Kafka
 
 	Woken    int       // leaders that went on after the next one had begun
 	WokenLed int       // those of them that answered "I lead" once more
@@ -43,7 +31,7 @@ type Results struct {
 	Terms    int // all
 	Overlaps int // pairs of terms in which two led at one instant, without a suspension
 
-	Leading, Following *member.Check
+	Leading *member.Check
 
 	Failures []string // trials that could not be carried out
 

@@ -17,12 +17,11 @@ import (
 // Do carries out one trial with a group of three, and restores the group to three members.
 func (g *Group) Do(ctx context.Context, kind peers.Kind, r *Results) error {
 	trials := map[peers.Kind]func(context.Context, *Results) error{peers.First: g.first, peers.Restart: g.restart,
-		peers.Kill: g.kill, peers.Stop: g.stop, peers.Hand: g.hand, peers.Join: g.join,
-		peers.Both: g.killBoth, peers.Lone: g.lone}
+		peers.Kill: g.kill, peers.Stop: g.stop, peers.Hand: g.hand}
 	if err := trials[kind](ctx, r); err != nil {
 		return err
 	}
-	if kind == peers.First || kind == peers.Both {
+	if kind == peers.First {
 		return nil // it was the group's only trial
 	}
 	if err := g.Fill(ctx, peers.Size); err != nil {
@@ -46,20 +45,11 @@ func (g *Group) first(ctx context.Context, r *Results) error {
 	if err != nil {
 		return err
 	}
-	leader, run, err := g.awaitLeader(ctx, began, nil)
+	_, run, err := g.awaitLeader(ctx, began, nil)
 	if err != nil {
 		return err
 	}
-	learnt, err := leader.learnt(ctx)
-	if err != nil {
-		return err
-	}
-	r.take(func() {
-		r.First = append(r.First, measure.Milliseconds(run.First.After-began))
-		if learnt.Metadata > 0 {
-			r.FirstRead = append(r.FirstRead, measure.Milliseconds(run.First.After-learnt.Metadata))
-		}
-	})
+	r.take(func() { r.First = append(r.First, measure.Milliseconds(run.First.After-began)) })
 	return nil
 }
 
@@ -226,9 +216,6 @@ func (g *Group) both(ctx context.Context, old *candidate, woken witness.Runs) (d
 	return double, met, err
 }
 
-// TripsBefore is the number of round trips before each hand-over.
-const TripsBefore = 3
-
 // hand closes the leader. No process is started meanwhile.
 func (g *Group) hand(ctx context.Context, r *Results) error {
 	old, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
@@ -239,12 +226,6 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 	defer g.calm.Unlock()
 	if err := g.sample(ctx, fine(g.system)); err != nil {
 		return err
-	}
-	var trips []float64
-	if g.probe != nil {
-		if trips, err = g.probe.InRow(ctx, TripsBefore); err != nil {
-			return err
-		}
 	}
 	g.note(func() { old.out = true })
 	asked := witness.Now()
@@ -265,79 +246,8 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 		gap = &r.FromFar
 	}
 	r.take(func() {
-		r.Trips = append(r.Trips, trips...)
 		r.Asked = append(r.Asked, measure.Milliseconds(next.First.After-asked))
 		*gap = append(*gap, measure.Milliseconds(max(0, next.First.After-last.Last.Before)))
 	})
 	return g.sample(ctx, g.every)
-}
-
-// join adds a fourth member, and closes it again.
-func (g *Group) join(ctx context.Context, r *Results) error {
-	leader, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
-	if err != nil {
-		return err
-	}
-	const seat = peers.Size
-	began := witness.Now()
-	fourth, err := g.enter(ctx, leader, seat)
-	if err == nil {
-		err = pause.For(ctx, g.system.Settle)
-	}
-	if err != nil {
-		return err
-	}
-	lost := g.Losses(began)
-	learnt, err := fourth.learnt(ctx)
-	if err != nil {
-		return err
-	}
-	r.take(func() {
-		if learnt.Metadata > 0 && learnt.Holders > 0 {
-			r.Learnt = append(r.Learnt, measure.Milliseconds(learnt.Holders-learnt.Metadata))
-		}
-		r.Joins++
-		if lost.Terms > 0 {
-			r.Disturbed++
-		}
-		r.JoinGap = append(r.JoinGap, measure.Milliseconds(lost.Vacant))
-	})
-	return g.leave(ctx, fourth)
-}
-
-// enter starts a further member and waits until it would take over.
-func (g *Group) enter(ctx context.Context, leader *candidate, seat int) (*candidate, error) {
-	var fresh []*candidate
-	err := g.calmly(func() (err error) {
-		fresh, err = g.start(ctx, seat)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if v := g.members.Voter(seat); v.ID != "" {
-		if _, err := leader.do(ctx, member.Command{Do: member.DoAdd, Voter: v}); err != nil {
-			return nil, err
-		}
-	}
-	return fresh[0], g.await(ctx, "a new member to be ready", func() bool { return fresh[0].ready })
-}
-
-// leave closes a further member.
-func (g *Group) leave(ctx context.Context, c *candidate) error {
-	g.note(func() { c.out = true })
-	if v := g.members.Voter(c.seat); v.ID != "" {
-		leader, err := g.leader(ctx)
-		if err != nil {
-			return err
-		}
-		if _, err := leader.do(ctx, member.Command{Do: member.DoRemove, Voter: v}); err != nil {
-			return err
-		}
-	}
-	if _, err := c.do(ctx, member.Command{Do: member.DoClose}); err != nil {
-		return err
-	}
-	g.remove(c)
-	return nil
 }

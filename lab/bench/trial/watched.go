@@ -28,16 +28,6 @@ func (g *Group) guarded(params member.Params) (socket string, err error) {
 	return g.sentinel.Socket, nil
 }
 
-// Sentinel is the process of the group's sentinel.
-func (g *Group) Sentinel() int { return g.sentinel.Pid() }
-
-// Watched returns the parameters of a member that a registration needs.
-func (g *Group) Watched() (member.Params, error) {
-	p, err := g.members.Params(0, 0)
-	p.Sentinel = g.sentinel.Socket
-	return p, err
-}
-
 // tenured waits until the leader's term is old enough for a sentinel to release it. Then it returns
 // the leader, at a random moment of its beats.
 func (g *Group) tenured(ctx context.Context) (*candidate, error) {
@@ -100,54 +90,4 @@ func (g *Group) succeeded(ctx context.Context, old *candidate) (float64, error) 
 	_, next, err := g.awaitLeader(ctx, at, old)
 	g.remove(old)
 	return measure.Milliseconds(next.First.After - at), err
-}
-
-// killBoth kills the sentinel and then, at once, the leader, as when a machine dies.
-func (g *Group) killBoth(ctx context.Context, r *Results) error {
-	old, err := g.tenured(ctx)
-	if err != nil {
-		return err
-	}
-	g.sentinel.Kill()
-	took, err := g.succeeded(ctx, old)
-	if err == nil {
-		r.take(func() { r.Both = append(r.Both, took) })
-	}
-	return err
-}
-
-// lone kills the only member, and starts it again as soon as it has ended, like a supervisor
-// without a delay. Its sentinel lives.
-func (g *Group) lone(ctx context.Context, r *Results) error {
-	old, err := g.tenured(ctx)
-	if err != nil {
-		return err
-	}
-	for _, c := range g.others(old) {
-		if err := g.leave(ctx, c); err != nil {
-			return err
-		}
-	}
-	g.calm.Lock()
-	defer g.calm.Unlock()
-	if err := pause.For(ctx, restful); err != nil {
-		return err
-	}
-	usual := g.every
-	defer func() { g.every = usual }()
-	g.every = fine(g.system)
-	at, err := g.strikeDead(old)
-	if err != nil {
-		return err
-	}
-	g.remove(old)
-	if _, err := g.start(ctx, old.seat); err != nil {
-		return err
-	}
-	_, next, err := g.awaitLeader(ctx, at, nil)
-	if err != nil {
-		return err
-	}
-	r.take(func() { r.Lone = append(r.Lone, measure.Milliseconds(next.First.After-at)) })
-	return g.sample(ctx, usual)
 }

@@ -24,35 +24,28 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The trials of groups with a sentinel, once each, on logs that need no broker.
-func TestTrialsBesideASentinel(t *testing.T) {
+// Trials of a group that needs no broker, once each.
+func TestTrials(t *testing.T) {
 	processes, err := nursery.New("")
 	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "neli-bench-") // the path of a socket is short
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		processes.Close()
-		assert.NoError(t, os.RemoveAll(dir))
-	})
-	var system peers.System
-	for _, s := range peers.Beds() {
-		for _, s := range s.Systems {
-			if s.Sentinel && s.Inside {
-				system = s
-			}
-		}
-	}
-	require.NotZero(t, system.Lease)
+	t.Cleanup(processes.Close)
+	beds := peers.Beds()
+	system := beds[len(beds)-1].Systems[0]
+	require.Equal(t, "neli, peers, T = 1s", system.Name())
 	var r Results
-	for name, kind := range map[string]peers.Kind{"a": peers.Kill, "b": peers.Both} {
-		g := NewGroup(peers.Place{Nursery: processes, Dir: dir}, system, nil, name, sampling(system.Lease), new(sync.Mutex))
-		t.Cleanup(g.Close)
-		require.NoError(t, g.Ready(t.Context(), peers.Size))
-		require.NoError(t, g.Do(t.Context(), kind, &r))
+	g := NewGroup(peers.Place{Nursery: processes, Dir: t.TempDir()}, system, nil, "a", sampling(system.Lease), new(sync.Mutex))
+	t.Cleanup(g.Close)
+	require.NoError(t, g.Ready(t.Context(), peers.Size))
+	for _, kind := range []peers.Kind{peers.Kill, peers.Stop, peers.Hand, peers.Restart} {
+		require.NoError(t, g.Do(t.Context(), kind, &r), kind)
 	}
-	require.Len(t, r.Killed, 1)
-	require.Len(t, r.Both, 1)
-	t.Logf("killed → next leader: %.0f ms beside a sentinel, %.0f ms when both are killed", r.Killed[0], r.Both[0])
-	assert.Less(t, r.Killed[0], measure.Milliseconds(system.Lease)/2, "round trips, on a busy machine")
-	assert.Greater(t, r.Both[0], measure.Milliseconds(system.Lease)/2, "its lease has to run out")
+	lease := measure.Milliseconds(system.Lease)
+	for _, took := range [][]float64{r.Killed, r.Stopped} {
+		require.Len(t, took, 1)
+		assert.Greater(t, took[0], lease/2, "its lease has to run out")
+	}
+	require.Len(t, r.Gap, 1)
+	assert.Less(t, r.Gap[0], lease/2, "round trips, on a busy machine")
+	assert.Len(t, r.Restarted, 1)
+	assert.Zero(t, r.WokenLed)
 }
