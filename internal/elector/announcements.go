@@ -15,7 +15,7 @@ func (c *channel) catchUp(now clock.Instant) {
 	}
 	c.caughtUpAt, c.history = now, c.announcements.ReadFor(now)
 	c.link.CaughtUp(now)
-	c.shard.vacancyStats.follow(c.shard.localRoles(), now) // they may begin to count
+	c.shard.vacancyStats.Follow(c.shard.localRoles(), now) // they may begin to count
 	switch {
 	case c.meets():
 		c.startup.Anew(now)

@@ -210,10 +210,10 @@ func TestAChannelCatchesUp(t *testing.T) {
 		require.False(t, caughtUp(k.channels), "a record was in the log")
 		require.LessOrEqual(t, speaks(c, k.now), k.now.Mono.Add(k.set.T), "it waits no longer for it")
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-		require.Zero(t, c.shard.vacancyStats.count)
+		require.Zero(t, c.shard.vacancyStats.Vacant())
 		c.catchUp(k.now)
 		require.True(t, caughtUp(k.channels))
-		require.Equal(t, 1, c.shard.vacancyStats.count, "role 1")
+		require.Equal(t, 1, c.shard.vacancyStats.Vacant(), "role 1")
 		require.Equal(t, again, c.announcements.Answers(), "who has looked back tells others")
 	}
 }

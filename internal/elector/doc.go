@@ -60,8 +60,7 @@ A shard (shard.go) is the roles that have the same logs, and what it needs of th
 roles that this process holds, shard_claims.go decides what is claimed and when, release.go what is
 given up, and leases.go has what differs between one log and a majority of small ones. A channel
 (channel.go, announcements.go) is one log, its own records there, and the Pings that members answer.
-survey.go (many roles at once), gaps.go, vacancy_stats.go and stats.go report to others; they decide
-nothing.
+standings.go, survey.go (many roles at once) and stats.go report to others; they decide nothing.
 
 # Packages
 
@@ -77,5 +76,6 @@ changes its own fields only:
 	request   what processes ask of each other
 	link      own records in flight on one log, and round trips
 	observe   who is known to hold what, for Holder, Watch and Standings
+	stats     counters, and for how long roles had no leader
 */
 package elector

@@ -6,6 +6,7 @@ import (
 	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/stats"
 )
 
 // Package neli and its logs use these types and errors of the packages below under this package's name.
@@ -14,6 +15,7 @@ type (
 	Request  = request.Request
 	Standing = observe.Standing
 	Watcher  = observe.Watcher
+	Stats    = stats.Stats
 )
 
 // NewWatcher returns a Watcher that was told nothing.

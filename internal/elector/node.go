@@ -14,6 +14,7 @@ import (
 	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/stats"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
@@ -46,7 +47,7 @@ type common struct {
 	closing   handover.Closing
 	mover     balance.Mover
 	announcer announce.Announcer
-	counts    counts
+	counts    stats.Counters
 	reports   reports
 	ready     Ready
 	eager     bool // this process has passed over nothing vacant since it became willing
@@ -97,8 +98,8 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	}
 	if d.Roles != was.Roles {
 		for _, s := range n.shards {
-			s.vacancyStats.addUp(now)
-			s.vacancyStats.follow(s.localRoles(), now)
+			s.vacancyStats.AddUp(now)
+			s.vacancyStats.Follow(s.localRoles(), now)
 		}
 	}
 	if d.Roles > was.Roles { // and others may do the same
@@ -147,11 +148,7 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	if err != nil && !former {
 		c.link.Failed(r.Seq)
 	}
-	if err != nil {
-		n.counts.AppendFailed++
-	} else {
-		n.counts.Appended++
-	}
+	n.counts.Acked(err)
 	c.shard.step(now)
 	n.conclude(now)
 }
@@ -179,7 +176,7 @@ func (n *Node) Tick(now clock.Instant) {
 	}
 	n.becomeWilling(now)
 	for _, s := range n.shards {
-		s.vacancyStats.addUp(now)
+		s.vacancyStats.AddUp(now)
 		s.recheckVacant(now)
 	}
 	n.rebalance(now)
@@ -250,7 +247,7 @@ type Note struct {
 
 // lookEvery is the longest time between two Ticks. It limits how late a hung application is
 // noticed.
-const lookEvery = rest
+const lookEvery = stats.Rest
 
 // Ready returns what there is to do, and begins a new list.
 func (n *Node) Ready(now clock.Instant) Ready {

@@ -17,11 +17,11 @@ import (
 func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	c := n.channels[e.Partition]
 	s := c.shard
-	s.vacancyStats.addUp(now)
+	s.vacancyStats.AddUp(now)
 	switch {
 	case e.Reset:
 		if c.begun && !c.announcements.GoesBack() {
-			n.counts.LogResets++
+			n.counts.BeganAgain()
 		}
 		c.id = e.ID
 		lost := s.lease.Begin(c.index, e, now)
@@ -33,12 +33,11 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	case e.Alive:
 		s.lease.Answered(c.index, now)
 		c.heard(now)
-		s.vacancyStats.heardLog(now)
+		s.vacancyStats.Heard(now)
 	default:
-		n.counts.Records++
-		n.counts.read = now
+		n.counts.GotRecord(now)
 		c.heard(now)
-		s.vacancyStats.heardLog(now)
+		s.vacancyStats.Heard(now)
 		s.nomination.Heard()
 		n.consume(c, e, r, bad, now)
 	}
@@ -60,11 +59,11 @@ func (n *Node) conclude(now clock.Instant) {
 // consume folds a record into the lease and acts on the result.
 func (n *Node) consume(c *channel, e Entry, r *lease.Record, bad error, now clock.Instant) {
 	s := c.shard
-	late := s.vacancyStats.overtaking(r, s.localRoles(), now)
+	late := s.vacancyStats.Overtaking(r, s.localRoles(), now)
 	ev, anew := s.lease.Read(c.index, e.Offset, r, bad, now)
-	s.vacancyStats.overtook(late, s.localRoles(), now)
+	s.vacancyStats.Overtook(late, s.localRoles(), now)
 	if bad != nil {
-		n.counts.skipped(bad)
+		n.counts.Skipped(bad)
 		n.tell(n.reports.skipped(bad, e))
 	}
 	if ev.Rewound {
@@ -73,7 +72,7 @@ func (n *Node) consume(c *channel, e Entry, r *lease.Record, bad error, now cloc
 	}
 	if ev.Own {
 		if len(s.logs) == 1 {
-			s.vacancyStats.proved(ev.Stamp.Raw)
+			s.vacancyStats.Proved(ev.Stamp.Raw)
 		}
 		c.back(r, ev.Stamp, now)
 	}
@@ -96,15 +95,14 @@ func (n *Node) rewound(c *channel, ev lease.Event, lost bool, e Entry, now clock
 }
 
 func (c *channel) sayRewound(ev lease.Event, e Entry, now clock.Instant) {
-	c.counts.LogResets++
-	c.tell(c.reports.rewound(ev, c.index, e.Offset, c.counts.LogResets, now))
+	c.tell(c.reports.rewound(ev, c.index, e.Offset, c.counts.BeganAgain(), now))
 }
 
 // doubt handles a record whose sender has computed another fold of the same log. Every process
 // that knows the fold writes a Snapshot, so that all can compare; the lease decides what follows.
 func (c *channel) doubt(ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
 	if ev.Differs {
-		c.counts.Contradictions++
+		c.counts.Contradicted()
 		c.tell(c.reports.contradicted(c.index, e.Offset, r, c.nameOf(r.Session.Process), now))
 		c.announcements.ContradictedBy(r.Session.Process)
 	}
@@ -115,8 +113,9 @@ func (c *channel) doubt(ev lease.Event, e Entry, r *lease.Record, now clock.Inst
 	}
 	if ev.Confirmed {
 		process := c.announcements.Contradictor()
-		c.counts.Diverged = c.nameOf(process)
-		c.tell(c.reports.confirm(c.index, e.Offset, process, c.counts.Diverged, now))
+		name := c.nameOf(process)
+		c.counts.DivergedFrom(name)
+		c.tell(c.reports.confirm(c.index, e.Offset, process, name, now))
 		c.shard.reconsiderVacant(now)
 	}
 }
@@ -136,7 +135,7 @@ func (n *Node) reset(c *channel, lost bool, end int64, now clock.Instant) {
 	}
 	c.restart(end, now)
 	s.begun = true
-	s.vacancyStats.recount(s.localRoles(), now)
+	s.vacancyStats.Recount(s.localRoles(), now)
 	n.planner.Forget()
 }
 
@@ -150,14 +149,14 @@ func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.I
 		if id := s.lease.As(r.Session); s.claims.Revived(id) { // others were told that its roles are vacant
 			roles := s.lease.RolesOf(id)
 			s.watch(roles)
-			s.vacancyStats.recountOf(roles, s.localRoles(), true, now)
+			s.vacancyStats.RecountOf(roles, s.localRoles(), true, now)
 		}
 		s.Heard(r.Session, c.log.Offset() >= c.end)
 	}
 	c.outlived(ev.Outlived, r, now)
 	if len(ev.Changed) > 0 {
 		s.watch(ev.Changed)
-		s.vacancyStats.recountOf(ev.Changed, s.localRoles(), false, now)
+		s.vacancyStats.RecountOf(ev.Changed, s.localRoles(), false, now)
 		s.claims.Designate(ev.Changed, r, s.set.Process)
 	}
 	s.sync(now)
@@ -200,7 +199,7 @@ func (c *channel) suspect(process string, heard, now clock.Instant) {
 
 // learned reconsiders everything after the fold has become known.
 func (s *shard) learned(anew bool, now clock.Instant) {
-	s.vacancyStats.recount(s.localRoles(), now)
+	s.vacancyStats.Recount(s.localRoles(), now)
 	if !anew {
 		return
 	}

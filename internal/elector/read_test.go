@@ -82,10 +82,10 @@ func TestAHolderIsBack(t *testing.T) {
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
 	k.now = k.now.Add(s.lease.FreeAt(0).Sub(k.now.Raw))
 	s.noticeSilent(k.now)
-	require.Equal(t, 2, s.vacancyStats.count)
+	require.Equal(t, 2, s.vacancyStats.Vacant())
 	turns := s.claims.Silences()
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Beat}))
-	require.Zero(t, s.vacancyStats.count)
+	require.Zero(t, s.vacancyStats.Vacant())
 	require.Greater(t, s.claims.Silences(), turns, "others are told")
 }
 

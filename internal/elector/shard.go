@@ -9,6 +9,7 @@ import (
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/elector/observe"
+	"github.com/goneli/neli/internal/elector/stats"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/quorum"
@@ -31,7 +32,7 @@ type shard struct {
 	handovers    handover.Handovers  // orderly ends of terms
 	claims       vacancy.Claims      // vacancies, and own Claims
 	nomination   nominate.Nomination // the nominator's decision
-	vacancyStats vacancyStats        // for counters
+	vacancyStats stats.Vacancies     // for counters
 
 	dueAt     clock.Mono // when time alone has an effect
 	untoldAt  clock.Mono // when roles of which the application was not told are looked for again
@@ -159,7 +160,7 @@ func newShard(k *common, n byrole.Numbering, l leases) *shard {
 	s.own = own{numbering: n, lease: l, table: k.terms, tokenBase: k.set.TokenBase}
 	s.nomination = nominate.NewNomination(!k.set.Nominated && !k.set.Observer)
 	s.claims.Init()
-	s.vacancyStats = newVacancyStats(l, &s.logs, k.set.T, &k.counts.Counters)
+	s.vacancyStats = stats.NewVacancies(l, &s.logs, k.set.T, &k.counts)
 	return s
 }
 
@@ -230,7 +231,7 @@ func (s *shard) recheckVacant(now clock.Instant) {
 // other, the memory would be allocated for each of them.
 func (s *shard) free(now clock.Instant) {
 	s.claims.Free()
-	s.vacancyStats.free()
+	s.vacancyStats.Free()
 	s.planner.Free(s.set.T, now)
 }
 
@@ -365,6 +366,6 @@ func (s *shard) end(roles []int32, why term.Reason) {
 func (n *Node) End(why term.Reason) {
 	for _, s := range n.shards {
 		s.end(s.own.Roles(), why)
-		s.vacancyStats.end()
+		s.vacancyStats.End()
 	}
 }

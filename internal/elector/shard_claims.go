@@ -270,8 +270,8 @@ func (s *shard) noticeSilent(now clock.Instant) {
 		return
 	}
 	roles := s.HeldBy(over)
-	s.vacancyStats.addUp(now)
-	s.vacancyStats.fellSilent(found, s.localRoles(), now)
+	s.vacancyStats.AddUp(now)
+	s.vacancyStats.FellSilent(found, s.localRoles(), now)
 	if !s.lease.Reminds() {
 		s.vacate(roles, now)
 	}

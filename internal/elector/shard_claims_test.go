@@ -318,7 +318,7 @@ func TestAShardNoticesASilentHolder(t *testing.T) {
 			}
 			s.noticeSilent(k.now)
 			require.Equal(t, !stood, k.members.Suspected("b"))
-			require.Equal(t, 2, s.vacancyStats.count)
+			require.Equal(t, 2, s.vacancyStats.Vacant())
 			require.False(t, s.claims.IsEmpty(), "they may be claimed in any case")
 			s.claims.Clear()
 			s.noticeSilent(k.now)

@@ -10,7 +10,6 @@ import (
 	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // same asserts that what is counted is what others are told: a count for each Status, and
@@ -29,12 +28,12 @@ func (a *actor) same(t *testing.T, msg ...any) {
 	vacant := 0
 	for _, p := range a.shards {
 		count := 0
-		for _, number := range p.vacancyStats.in {
-			if number != 0 {
+		for local := range p.localRoles() {
+			if p.vacancyStats.IsVacant(local) {
 				count++
 			}
 		}
-		require.Equal(t, count, p.vacancyStats.count, msg...)
+		require.Equal(t, count, p.vacancyStats.Vacant(), msg...)
 		vacant += count
 	}
 	require.Equal(t, want[observe.Vacant], vacant, msg...)
@@ -122,88 +121,41 @@ func TestAShardCountsVacancies(t *testing.T) {
 	s.lease.Begin(0, Entry{Reset: true, Whole: true, End: 2}, k.now)
 	s.main.restart(2, k.now)
 	s.begun = true
-	s.vacancyStats.addUp(k.now)
+	s.vacancyStats.AddUp(k.now)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-	s.vacancyStats.recountOf([]int32{2}, s.localRoles(), false, k.now)
-	require.Zero(t, s.vacancyStats.count, "a later record may show who holds roles 2 and 4")
+	s.vacancyStats.RecountOf([]int32{2}, s.localRoles(), false, k.now)
+	require.Zero(t, s.vacancyStats.Vacant(), "a later record may show who holds roles 2 and 4")
 	caught(s.main, k.now)
-	s.vacancyStats.follow(s.localRoles(), k.now)
-	require.Equal(t, 1, s.vacancyStats.count)
+	s.vacancyStats.Follow(s.localRoles(), k.now)
+	require.Equal(t, 1, s.vacancyStats.Vacant())
 
 	addUp := func(d time.Duration) {
 		for range d / (500 * time.Millisecond) {
 			k.now = k.now.Add(500 * time.Millisecond)
-			s.vacancyStats.addUp(k.now)
+			s.vacancyStats.AddUp(k.now)
 		}
 	}
 	addUp(3 * time.Second)
 	require.InDelta(t, 3, k.counts.Leaderless, 1e-9)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}}))
-	require.Equal(t, 3, s.vacancyStats.count)
+	require.Equal(t, 3, s.vacancyStats.Vacant())
 	addUp(time.Second)
 	require.InDelta(t, 6, k.counts.Leaderless, 1e-9, "three roles for a second")
 	k.read(0, k.from("c", 0, lease.Record{Kind: lease.Claim, Roles: []int32{0, 2}}))
-	require.Equal(t, 1, s.vacancyStats.count)
+	require.Equal(t, 1, s.vacancyStats.Vacant())
 	require.Equal(t, uint64(2), k.counts.Vacancies.Count)
 	require.InDelta(t, 1+4, k.counts.Vacancies.Sum, 1e-9, "one for a second, one from the beginning")
 
 	k.desired.Roles = 2 // of which only role 0 is here
-	s.vacancyStats.follow(s.localRoles(), k.now)
-	require.Zero(t, s.vacancyStats.count, "nobody wants the rest")
-	s.vacancyStats.fellSilent(slices.Collect(s.lease.Holders()), s.localRoles(), k.now)
-	require.Equal(t, 1, s.vacancyStats.count, "c held 0 and 2")
+	s.vacancyStats.Follow(s.localRoles(), k.now)
+	require.Zero(t, s.vacancyStats.Vacant(), "nobody wants the rest")
+	s.vacancyStats.FellSilent(slices.Collect(s.lease.Holders()), s.localRoles(), k.now)
+	require.Equal(t, 1, s.vacancyStats.Vacant(), "c held 0 and 2")
 	s.lease.Begin(0, Entry{Reset: true, Offset: 9, End: 9}, k.now)
-	s.vacancyStats.recount(s.localRoles(), k.now)
-	require.Zero(t, s.vacancyStats.count, "nothing is known any more")
+	s.vacancyStats.Recount(s.localRoles(), k.now)
+	require.Zero(t, s.vacancyStats.Vacant(), "nothing is known any more")
 	addUp(time.Hour)
 	require.InDelta(t, 6, k.counts.Leaderless, 1e-9)
-}
-
-// The time since the last look is counted as it was until then, however often one looks.
-func TestLeaderlessTimeDoesNotDependOnLooks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var once, often spans
-		var c, d Counters
-		end, now := time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms"))*time.Millisecond, time.Duration(0)
-		for _, v := range []*spans{&once, &often} {
-			v.vacated(1, 4, v.open(at(0).Raw, at(0).Raw))
-			v.account(0, false, &Counters{}, at(0))
-		}
-		newer := at(time.Duration(rapid.IntRange(0, 60_000).Draw(t, "newer")) * time.Millisecond).Raw
-		for now < end {
-			now = min(end, now+time.Duration(rapid.IntRange(1, 9000).Draw(t, "pause"))*time.Millisecond)
-			often.account(newer, false, &d, at(now))
-		}
-		once.account(newer, false, &c, at(end))
-		if diff := c.Leaderless - d.Leaderless; diff > 1e-6 || diff < -1e-6 {
-			t.Fatalf("%v s at once, %v s in all", c.Leaderless, d.Leaderless)
-		}
-	})
-}
-
-// Vacancies that began and ended together are one entry of the histogram with a number, so that a
-// million roles cost one.
-func TestVacanciesThatEndTogetherAreCountedTogether(t *testing.T) {
-	k := newRooms(1, 5, nil)
-	k.begin()
-	v := &k.shards[0].vacancyStats
-	v.spans = spans{}
-	for role, since := range []time.Duration{2, 2, 7, 2} {
-		if role != 1 {
-			v.open(at(since*time.Second).Raw, at(since*time.Second).Raw)
-		}
-		v.vacated(int32(role), 5, int32(len(v.list)))
-	}
-	e := endedSpans{v: v, now: at(10 * time.Second)}
-	for local := range int32(4) {
-		e.add(v.occupied(local))
-	}
-	e.count()
-	e.count()
-	require.Equal(t, uint64(4), k.counts.Vacancies.Count)
-	require.InDelta(t, 3*8+3, k.counts.Vacancies.Sum, 1e-9)
-	require.InDelta(t, 3*8+3, k.counts.Leaderless, 1e-9, "nothing was added up while they lasted")
-	require.Len(t, v.unused, 3, "no span is left")
 }
 
 // crowded is a Node that knows of R roles, held by a hundred others, and the next offset.

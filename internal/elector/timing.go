@@ -79,7 +79,7 @@ func (n *Node) finish(now clock.Instant) {
 
 // waited reports whether a closing process without roles has waited long enough.
 func (n *Node) waited(owing bool, now clock.Instant) bool {
-	return n.closing.Waited(owing && now.Age(n.counts.read) < handover.CloseTail/4, now)
+	return n.closing.Waited(owing && now.Age(n.counts.Read) < handover.CloseTail/4, now)
 }
 
 // Busy reports whether this process holds, claims or releases anything. It ends closeTail after

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goneli/neli/internal/clock"
 	"github.com/stretchr/testify/require"
 )
 
@@ -256,34 +255,4 @@ func TestASleeperCountsNoOutage(t *testing.T) {
 	}
 	leaderless, _, _ := u.counted(follower)
 	require.Less(t, leaderless, 0.01, "it read on a millisecond after it woke up")
-}
-
-// A gap hides time, and an own record that is read back shows part of it.
-func TestGaps(t *testing.T) {
-	for name, c := range map[string]struct {
-		past             []gap
-		proved           time.Duration
-		silence, vacancy time.Duration // from 10 to 20
-	}{
-		"none":                             {nil, 0, 10, 10},
-		"before":                           {[]gap{{from: 1, known: 1, to: 9}}, 0, 10, 10},
-		"within":                           {[]gap{{from: 12, known: 12, to: 15}}, 0, 7, 7},
-		"over the beginning":               {[]gap{{from: 5, known: 5, to: 15}}, 0, 5, 5},
-		"of a log that stood still":        {[]gap{{from: 12, known: 12, to: 15}}, 14, 7, 9},
-		"of a log that stood still, ended": {[]gap{{from: 12, known: 12, to: 15}}, 16, 7, 10},
-		"asleep":                           {[]gap{{from: 12, known: 12, to: 15, asleep: true}}, 14, 7, 7},
-		"asleep, and nothing was missed":   {[]gap{{from: 12, known: 12, to: 15, asleep: true}}, 15, 10, 10},
-		"all of it":                        {[]gap{{from: 12, known: 12, to: 15}, {from: 8, known: 8, to: 12}, {from: 15, known: 15, to: 30}}, 0, 0, 0},
-	} {
-		g := gaps{past: c.past}
-		g.proved(clock.Raw(c.proved))
-		require.Equal(t, [2]time.Duration{c.silence, c.vacancy}, [2]time.Duration{g.silence(10, 20), g.vacancy(10, 20)}, name)
-	}
-	var g gaps
-	for i := range 100 {
-		g.add(gap{from: clock.Raw(10 * i), known: clock.Raw(10*i + 1), to: clock.Raw(10*i + 2)})
-	}
-	require.Len(t, g.past, maxGaps)
-	require.EqualValues(t, (maxGaps-1)*8, g.silence(g.past[0].to, 992), "the newest are kept")
-	require.Zero(t, g.silence(1, g.past[0].to), "the others count as one")
 }

@@ -1,4 +1,4 @@
-package elector
+package stats
 
 import (
 	"slices"
@@ -28,8 +28,8 @@ type gap struct {
 // maxGaps limits how many gaps are remembered.
 const maxGaps = 16
 
-// rest is how long a process rests at most.
-const rest = time.Second
+// Rest is how long a process rests at most.
+const Rest = time.Second
 
 // idle is how long an observer may read nothing until it takes the log to have stood still. Members
 // announce themselves twice in that time.
@@ -42,7 +42,7 @@ func (g *gaps) stepped(deaf bool, t time.Duration, now clock.Instant) (unknown b
 	if g.read == (clock.Instant{}) {
 		g.read = now
 	}
-	if g.step != 0 && now.Raw.Sub(g.step) > rest+min(rest, t/2) && !g.blind {
+	if g.step != 0 && now.Raw.Sub(g.step) > Rest+min(Rest, t/2) && !g.blind {
 		g.add(gap{from: g.step, known: g.step, to: now.Raw, asleep: true})
 		g.read, deaf, unknown = now, false, true
 	}
@@ -64,17 +64,17 @@ func (g *gaps) heard(at, now clock.Instant) {
 	g.read, g.blind = at, false
 }
 
-// cutOff returns for how long this process has read nothing, although it should have.
-func (g *gaps) cutOff(now clock.Instant) time.Duration {
+// CutOff returns for how long this process has read nothing, although it should have.
+func (g *gaps) CutOff(now clock.Instant) time.Duration {
 	if !g.blind {
 		return 0
 	}
 	return max(0, now.Raw.Sub(g.read.Raw))
 }
 
-// proved notes that an own record of that time was read back, and so everything that was in the log
+// Proved notes that an own record of that time was read back, and so everything that was in the log
 // before.
-func (g *gaps) proved(sent clock.Raw) {
+func (g *gaps) Proved(sent clock.Raw) {
 	g.past = slices.DeleteFunc(g.past, func(p gap) bool { return p.asleep && p.to <= sent })
 	for i := range g.past {
 		if p := &g.past[i]; !p.asleep {

@@ -1,0 +1,2 @@
+// Package stats counts what happens, and for how long roles have no leader. It decides nothing.
+package stats
