@@ -47,7 +47,7 @@ func (e *Elector) Peek() []term.Change {
 }
 
 // Drained tells the Elector that the application has finished the work of the terms with this
-// token on these units. It frees the lock after each surveyRoles of them. The check no longer finds
+// token on these units. It frees the lock after each SurveyRoles of them. The check no longer finds
 // any of them led when it returns.
 func (e *Elector) Drained(units []int, token int64) {
 	for some := range slices.Chunk(units, observe.SurveyRoles) {
@@ -90,9 +90,9 @@ func (e *Elector) Idle() bool {
 
 // Stats returns the counters and the current state.
 func (e *Elector) Stats() (s Stats) {
-	var c headcount
+	var c observe.Headcount
 	e.slices(func(n *Node, now clock.Instant) (more bool) {
-		if more = n.headcount(&c, now); !more {
+		if more = c.Next(n.observed, n.desired.Roles, now); !more {
 			s = n.stats(&c, now)
 		}
 		return more
@@ -118,7 +118,7 @@ func (e *Elector) slices(look func(*Node, clock.Instant) (more bool)) (now clock
 func (e *Elector) Holder(role int) (lease.Grantee, clock.Instant, bool) {
 	defer e.look()()
 	now := e.now()
-	g, ok := e.node.Holder(role, now)
+	g, ok := e.node.observed.Holder(role, now)
 	return g, now, ok
 }
 
@@ -139,7 +139,7 @@ func (e *Elector) Members() ([]roster.Member, clock.Instant) {
 }
 
 // Standings returns what is known of all roles, and the time of the answer. If there are more than
-// surveyRoles roles, calls within T/50 of each other get the same answer, since it takes long and
+// SurveyRoles roles, calls within T/50 of each other get the same answer, since it takes long and
 // many may ask.
 func (e *Elector) Standings() ([]observe.Standing, clock.Instant) {
 	s := &e.surveyed
@@ -149,8 +149,8 @@ func (e *Elector) Standings() ([]observe.Standing, clock.Instant) {
 	if now := e.now(); s.last != nil && now.Age(s.at) < fresh {
 		return s.last.Out, now
 	}
-	v, slices := &survey{}, 0
-	s.at = e.slices(func(n *Node, now clock.Instant) bool { slices++; return n.survey(v, now) })
+	v, slices := &observe.Survey{}, 0
+	s.at = e.slices(func(n *Node, now clock.Instant) bool { slices++; return v.Next(n.observed, n.desired.Roles, now) })
 	if s.last = nil; slices > 1 {
 		s.last = v
 		time.AfterFunc(fresh, func() { s.forget(v) }) // it may be large
@@ -162,11 +162,11 @@ func (e *Elector) Standings() ([]observe.Standing, clock.Instant) {
 // is made, so that concurrent callers get that one.
 type surveyed struct {
 	mu   sync.Mutex
-	last *survey
+	last *observe.Survey
 	at   clock.Instant
 }
 
-func (s *surveyed) forget(v *survey) {
+func (s *surveyed) forget(v *observe.Survey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == v {
@@ -191,7 +191,7 @@ func (e *Elector) Notify() (<-chan struct{}, func()) {
 // Shares returns how many roles each process holds, the largest number first.
 func (e *Elector) Shares() []observe.Share {
 	defer e.look()()
-	return e.node.Shares(e.now())
+	return e.node.observed.Shares(e.node.nameOf, e.now())
 }
 
 // Ask sends a request to the holder of the role, once that is known, and waits for the outcome

@@ -60,7 +60,7 @@ A shard (shard.go) is the roles that have the same logs, and what it needs of th
 roles that this process holds, shard_claims.go decides what is claimed and when, release.go what is
 given up, and leases.go has what differs between one log and a majority of small ones. A channel
 (channel.go, announcements.go) is one log, its own records there, and the Pings that members answer.
-standings.go, survey.go (many roles at once) and stats.go report to others; they decide nothing.
+standings.go reports to others; it decides nothing.
 
 # Packages
 

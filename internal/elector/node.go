@@ -28,6 +28,7 @@ type Node struct {
 	codec      lease.Codec
 	requests   request.Requests
 	attendance nominate.Attendance
+	observed   observe.Shards
 	shown      shown
 	timing     timing
 }
@@ -66,6 +67,9 @@ func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	_, _ = h.Write([]byte(n.set.Process))
 	n.announcer.SetHome(int(h.Sum32() % uint32(partitions)))
 	lines := n.openShards(partitions, now)
+	for _, s := range n.shards {
+		n.observed = append(n.observed, &s.Standings)
+	}
 	n.members.Open(len(n.shards))
 	n.terms.Open(lines, len(n.shards))
 }

@@ -14,6 +14,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// What is known of roles, and what was counted, in one look.
+
+func (n *Node) Holder(role int, now clock.Instant) (lease.Grantee, bool) {
+	return n.observed.Holder(role, now)
+}
+
+func (n *Node) Standings(now clock.Instant) []observe.Standing {
+	return n.observed.Standings(n.desired.Roles, now)
+}
+
+func (n *Node) Changes(w *observe.Watcher, now clock.Instant) []observe.Standing {
+	return n.observed.Changes(w, n.desired.Roles, now)
+}
+
+func (n *Node) Stats(now clock.Instant) Stats {
+	var c observe.Headcount
+	for c.Next(n.observed, n.desired.Roles, now) {
+	}
+	return n.stats(&c, now)
+}
+
 // told writes what a watcher is told as words.
 func (a *actor) told(wt *observe.Watcher) (out []string) {
 	for _, s := range a.Changes(wt, a.w.instant()) {

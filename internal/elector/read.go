@@ -120,8 +120,11 @@ func (c *channel) doubt(ev lease.Event, e Entry, r *lease.Record, now clock.Inst
 	}
 }
 
-// nameOf returns the name of a member; empty if it is unknown.
+// nameOf returns the name of a process; empty if it is unknown.
 func (k *common) nameOf(process string) string {
+	if process == k.set.Process {
+		return k.set.Name
+	}
 	return k.members.NameOf(process)
 }
 

@@ -115,7 +115,7 @@ func TestWhatIsLearnedIsPlannedAnew(t *testing.T) {
 	require.NotEqual(t, k.now.Mono.Add(time.Hour), listing(&s.claims)[vacancy.ToClaim][1])
 	_, held := s.lease.Holder(0)
 	require.True(t, held)
-	s.Standings.Changed(0, k.now)
+	s.Standings.Changed(k.now)
 	s.Heard(session("z"), true)
-	require.True(t, s.Standings.Changed(0, k.now), "nobody has heard it since reading began")
+	require.True(t, s.Standings.Changed(k.now), "nobody has heard it since reading began")
 }

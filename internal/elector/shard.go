@@ -156,7 +156,7 @@ type leases interface {
 
 func newShard(k *common, n byrole.Numbering, l leases) *shard {
 	s := &shard{common: k, Numbering: n, lease: l}
-	s.Standings = observe.NewStandings(l, &s.logs)
+	s.Standings = observe.NewStandings(n, l, &s.logs, &s.claims)
 	s.own = own{numbering: n, lease: l, table: k.terms, tokenBase: k.set.TokenBase}
 	s.nomination = nominate.NewNomination(!k.set.Nominated && !k.set.Observer)
 	s.claims.Init()

@@ -1,49 +1,10 @@
 package elector
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/roster"
-	"github.com/goneli/neli/internal/lease"
 )
-
-// Holder returns the known holder of a role.
-func (n *Node) Holder(role int, now clock.Instant) (lease.Grantee, bool) {
-	if len(n.shards) == 0 {
-		return lease.Grantee{}, false
-	}
-	s, local := n.local(role)
-	token, g := s.Standing(local, now)
-	return g, token >= 0
-}
-
-// Shares returns how many roles each process holds, the largest number first. Its cost depends on
-// the number of holders, not of roles.
-func (n *Node) Shares(now clock.Instant) []observe.Share {
-	held := map[string]int{}
-	for _, s := range n.shards {
-		for h := range s.lease.Holders() {
-			if now.Raw < h.FreeAt && !s.logs.Old(h.Last) {
-				held[h.Session.Process] += h.Held
-			}
-		}
-	}
-	var out []observe.Share
-	for process, roles := range held {
-		name := n.set.Name
-		if process != n.set.Process {
-			name = n.members.NameOf(process)
-		}
-		out = append(out, observe.Share{Process: process, Name: name, Roles: roles})
-	}
-	slices.SortFunc(out, func(a, b observe.Share) int {
-		return cmp.Or(cmp.Compare(b.Roles, a.Roles), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Process, b.Process))
-	})
-	return out
-}
 
 // Members returns the processes that have written something since this process started, and this
 // one unless it is an observer.
@@ -80,10 +41,27 @@ type shown struct {
 // nobody who changes one of them can forget to announce it.
 func (n *Node) changed(now clock.Instant) bool {
 	is := shown{len(n.shards), n.desired.Roles, n.members.Changes(), n.mayClaim(now), n.Busy(now)}
-	changed := is != n.shown
+	changed := n.observed.Changed(now) || is != n.shown
 	n.shown = is
-	for _, s := range n.shards {
-		changed = s.Standings.Changed(s.claims.Silences(), now) || changed
-	}
 	return changed
+}
+
+// stats returns the counters and the state, with a headcount that was taken before.
+func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
+	for _, s := range n.shards {
+		s.vacancyStats.AddUp(now)
+	}
+	accepted, refused := n.requests.Decided()
+	out := Stats{Counters: n.counts, Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Members: n.members.Present(),
+		Held: c.Of[observe.Held], Vacant: c.Of[observe.Vacant], Unknown: c.Of[observe.Unknown], RequestsAccepted: accepted, RequestsRefused: refused}
+	for _, s := range n.shards {
+		out.Add(&s.vacancyStats, n.set.Every, s.main.link.WithheldFor(now), s.own.evidence(now))
+	}
+	if len(n.shards) == 0 {
+		out.Unknown = n.desired.Roles
+	}
+	if !n.set.Observer {
+		out.Members++
+	}
+	return out
 }

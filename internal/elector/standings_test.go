@@ -4,23 +4,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/observe"
+	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
 )
 
 // knownStandings is the standings of one log in which b holds role 0 with a lease of a second; the log
 // ended at end when reading began.
-func knownStandings(t *testing.T, end int64) (*observe.Standings, *channels, *kept) {
+func knownStandings(t *testing.T, end int64) (*observe.Standings, *channels, *kept, *vacancy.Claims) {
 	l := &oneLog{Lease: lease.New(lease.Rules{Process: "a", Name: "a", T: time.Second, History: announce.History}), t: time.Second}
 	k := &kept{l, at(0), make([]int64, 1)}
 	k.Begin(0, Entry{Reset: true, Whole: true, End: end}, k.now)
 	require.True(t, k.read(0, k.from(0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}})).Known)
 	logs := &channels{caught(&channel{end: end}, k.now)}
-	s := observe.NewStandings(l, logs)
-	return &s, logs, k
+	silences := &vacancy.Claims{}
+	silences.Init()
+	s := observe.NewStandings(byrole.Numbering{Of: 1}, l, logs, silences)
+	return &s, logs, k, silences
 }
 
 // caught lets the records be read that were in a log when reading began.
@@ -30,7 +34,7 @@ func caught(c *channel, now clock.Instant) *channel {
 }
 
 func TestWhatIsKnownOfARole(t *testing.T) {
-	s, logs, k := knownStandings(t, 0)
+	s, logs, k, _ := knownStandings(t, 0)
 	standing := func(local int32, now clock.Instant) int64 {
 		token, _ := s.Standing(local, now)
 		return token
@@ -56,7 +60,7 @@ func TestWhatIsKnownOfARole(t *testing.T) {
 
 // Nobody knows how old the evidence is that was in the log when reading began.
 func TestOldEvidenceSaysNothing(t *testing.T) {
-	s, logs, k := knownStandings(t, 1)
+	s, logs, k, _ := knownStandings(t, 1)
 	token, g := s.Standing(0, k.now)
 	require.Equal(t, observe.UnknownToken, token)
 	require.True(t, logs.Old(g.Last))
@@ -64,35 +68,37 @@ func TestOldEvidenceSaysNothing(t *testing.T) {
 	require.False(t, logs.Old(g.Last), "the offsets of several logs say nothing")
 	*logs = (*logs)[:1]
 
-	s.Changed(0, k.now)
+	s.Changed(k.now)
 	s.Learned()
 	s.Heard(session("b"), false)
-	require.False(t, s.Changed(0, k.now), "it is known already that nothing is known of it")
+	require.False(t, s.Changed(k.now), "it is known already that nothing is known of it")
 	k.read(0, k.from(0, lease.Record{Kind: lease.Beat}))
 	s.Heard(session("b"), true)
 	token, _ = s.Standing(0, k.now)
 	require.Equal(t, int64(0), token)
-	require.True(t, s.Changed(0, k.now), "that is announced")
+	require.True(t, s.Changed(k.now), "that is announced")
 	s.Heard(session("b"), true)
-	require.False(t, s.Changed(0, k.now), "once")
+	require.False(t, s.Changed(k.now), "once")
 }
 
 func TestTheBasisOfStandings(t *testing.T) {
-	s, logs, k := knownStandings(t, 0)
-	s.Changed(3, k.now)
-	require.False(t, s.Changed(3, k.now))
-	require.True(t, s.Changed(4, k.now), "a holder was found silent")
+	s, logs, k, silences := knownStandings(t, 0)
+	s.Changed(k.now)
+	require.False(t, s.Changed(k.now))
+	silences.SaidSilent(session("b"))
+	require.True(t, silences.Revived(session("b")))
+	require.True(t, s.Changed(k.now), "a holder was heard that had been called silent")
 	(*logs)[0].announcements.Reset(k.now)
-	require.True(t, s.Changed(4, k.now))
+	require.True(t, s.Changed(k.now))
 	caught((*logs)[0], k.now)
-	require.True(t, s.Changed(4, k.now))
+	require.True(t, s.Changed(k.now))
 	k.Read(0, k.ends[0], nil, lease.ErrNewer, k.now)
-	require.True(t, s.Changed(4, k.now), "vacant roles may be held by a newer version")
-	require.True(t, s.Changed(4, k.now.Add(2*clock.Tmax)), "and time ends that")
+	require.True(t, s.Changed(k.now), "vacant roles may be held by a newer version")
+	require.True(t, s.Changed(k.now.Add(2*clock.Tmax)), "and time ends that")
 }
 
 func TestRolesOfSomeSessions(t *testing.T) {
-	s, _, k := knownStandings(t, 0)
+	s, _, k, _ := knownStandings(t, 0)
 	k.read(0, k.from(0, lease.Record{Kind: lease.Claim, Roles: []int32{2, 5}}))
 	r := k.from(0, lease.Record{Kind: lease.Claim, Roles: []int32{1}})
 	r.Session, r.Name = session("c"), "c"

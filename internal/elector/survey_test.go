@@ -39,7 +39,7 @@ func askable(roles int) *asked {
 	n, w, next := crowded(roles)
 	a := &asked{n: n, w: w, next: next, of: &looked{leases: n.shards[0].lease}}
 	n.shards[0].lease = a.of
-	n.shards[0].Standings = observe.NewStandings(a.of, &n.shards[0].logs)
+	n.shards[0].Standings = observe.NewStandings(n.shards[0].Numbering, a.of, &n.shards[0].logs, &n.shards[0].claims)
 	a.Elector = &Elector{node: n, now: func() clock.Instant { // it is read once in each hold
 		a.holds, a.of.roles = append(a.holds, a.of.roles), 0
 		return w.instant()
@@ -87,12 +87,12 @@ func TestNoHoldOfTheLockLooksAtAllRoles(t *testing.T) {
 func TestFewRolesOfManyPartitionsAreLookedAtInOneHold(t *testing.T) {
 	w := newWorld(40)
 	n := w.start("o", observe.SurveyRoles, func(s *Settings) { s.Observer = true }).Node
-	var v survey
-	require.False(t, n.survey(&v, w.instant()))
+	var v observe.Survey
+	require.False(t, v.Next(n.observed, n.desired.Roles, w.instant()))
 	require.Len(t, v.Out, 40)
-	var c headcount
-	require.False(t, n.headcount(&c, w.instant()))
-	require.Equal(t, observe.SurveyRoles, c.of[observe.Unknown])
+	var c observe.Headcount
+	require.False(t, c.Next(n.observed, n.desired.Roles, w.instant()))
+	require.Equal(t, observe.SurveyRoles, c.Of[observe.Unknown])
 }
 
 func TestWatchLooksOnlyWhereSomethingHasChanged(t *testing.T) {
@@ -287,7 +287,7 @@ func BenchmarkAsking(b *testing.B) {
 		now := w.instant()
 		b.Run(fmt.Sprintf("hold/roles=%d", roles), func(b *testing.B) {
 			for b.Loop() {
-				n.survey(&survey{}, now)
+				(&observe.Survey{}).Next(n.observed, roles, now)
 			}
 		})
 		b.Run(fmt.Sprintf("standings/roles=%d", roles), func(b *testing.B) {

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"iter"
 	"time"
 
 	"github.com/goneli/neli/internal/byrole"
@@ -19,6 +18,7 @@ type Picture struct {
 	roles int
 	parts [][]*pictured // by shard, by slice of its roles
 	heard map[lease.Session]clock.Instant
+	cursor
 }
 
 func NewPicture(turn uint64) *Picture { return &Picture{turn: turn} }
@@ -28,8 +28,27 @@ func (p *Picture) IsOf(turn uint64, fresh time.Duration, now clock.Instant) bool
 	return p != nil && p.turn == turn && now.Age(p.at) < fresh
 }
 
-// Finish notes when the picture was finished.
-func (p *Picture) Finish(now clock.Instant) { p.at = now }
+// Next looks at the next slices that may have changed since the last picture, which may be nil,
+// and reports whether there are more.
+func (p *Picture) Next(of Shards, roles int, last *Picture, now clock.Instant) (more bool) {
+	if p.parts == nil {
+		p.begin(of, roles)
+	}
+	var in *Standings
+	view := uint64(0)
+	for looked := int32(0); looked < SurveyRoles; {
+		s, from, to, ok := p.slice(of, roles)
+		if !ok {
+			p.at = now
+			return false
+		}
+		if s != in {
+			in, view = s, s.View(now)
+		}
+		looked += p.look(s, from, to, view, last, now)
+	}
+	return true
+}
 
 // pictured is a slice of the roles of a shard. It is the same one in the next picture if nothing has
 // changed there.
@@ -48,33 +67,28 @@ type sighting struct {
 	view    uint64 // of what is known about these holders
 }
 
-// Begun reports whether the making has begun.
-func (p *Picture) Begun() bool { return p.parts != nil }
-
-func (p *Picture) Begin(roles, shards int) {
-	p.roles, p.parts, p.heard = roles, make([][]*pictured, shards), map[lease.Session]clock.Instant{}
-}
-
-// Hear notes when holders were last heard.
-func (p *Picture) Hear(holders iter.Seq[lease.HolderState]) {
-	for h := range holders {
-		if at := p.heard[h.Session]; h.Heard.Mono > at.Mono {
-			p.heard[h.Session] = h.Heard
+// begin notes when each holder was last heard.
+func (p *Picture) begin(of Shards, roles int) {
+	p.roles, p.parts, p.heard = roles, make([][]*pictured, len(of)), map[lease.Session]clock.Instant{}
+	for _, s := range of {
+		for h := range s.of.Holders() {
+			if at := p.heard[h.Session]; h.Heard.Mono > at.Mono {
+				p.heard[h.Session] = h.Heard
+			}
 		}
 	}
 }
 
-// Look adds the roles from..to-1 of a shard, which are one slice, and returns how many it looked at:
-// none if nothing has changed since the last picture. Of holders that are silent it tells silent.
-func (p *Picture) Look(shard byrole.Numbering, s *Standings, from, to int32, view uint64, last *Picture, silent func(lease.Session),
-	now clock.Instant) (looked int32) {
-	i := int(from / SurveyRoles)
+// look adds the roles from..to-1 of a shard, which are one slice, and returns how many it looked at:
+// none if nothing has changed since the last picture.
+func (p *Picture) look(s *Standings, from, to int32, view uint64, last *Picture, now clock.Instant) (looked int32) {
+	i, shard := int(from/SurveyRoles), s.shard.Index
 	is := sighting{s.of.Version(i), view}
-	if old := last.part(shard.Index, i, to-from); old != nil && old.is == is && is.version != 0 {
-		p.put(shard.Index, old)
+	if old := last.part(shard, i, to-from); old != nil && old.is == is && is.version != 0 {
+		p.put(shard, old)
 		return 0
 	}
-	p.put(shard.Index, s.pictured(shard, from, to, is, silent, now))
+	p.put(shard, s.pictured(from, to, is, now))
 	return to - from
 }
 
@@ -90,8 +104,8 @@ func (p *Picture) part(shard, slice int, roles int32) *pictured {
 
 // pictured looks at some roles. Who is told that a holder is silent must be told if it is heard
 // again.
-func (s *Standings) pictured(shard byrole.Numbering, from, to int32, is sighting, silent func(lease.Session), now clock.Instant) *pictured {
-	p := &pictured{shard: shard, from: from, is: is, keys: make([]int64, to-from), of: map[int64]*Known{}}
+func (s *Standings) pictured(from, to int32, is sighting, now clock.Instant) *pictured {
+	p := &pictured{shard: s.shard, from: from, is: is, keys: make([]int64, to-from), of: map[int64]*Known{}}
 	l := Lookup{In: s, Now: now}
 	var last *Known
 	for local := from; local < to; local++ {
@@ -103,7 +117,7 @@ func (s *Standings) pictured(shard byrole.Numbering, from, to int32, is sighting
 		last = k
 		p.of[k.Key] = k
 		if k.Key == VacantToken {
-			silent(k.grantee.Session)
+			s.silences.SaidSilent(k.grantee.Session)
 		}
 	}
 	return p

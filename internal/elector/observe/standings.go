@@ -3,6 +3,7 @@ package observe
 import (
 	"iter"
 
+	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
 )
@@ -42,10 +43,12 @@ type Share struct {
 
 // Standings is what this process knows of the holders of a shard's roles.
 type Standings struct {
-	of      Fold    // who holds what
-	logs    Reading // of the logs that say so
-	unheard unheard // holders that were not heard since reading began
-	shown   basis   // of the standings when they were last announced
+	shard    byrole.Numbering
+	of       Fold     // who holds what
+	logs     Reading  // of the logs that say so
+	silences Silences // of holders
+	unheard  unheard  // holders that were not heard since reading began
+	shown    basis    // of the standings when they were last announced
 }
 
 // Fold is what the standings need to know of who holds what.
@@ -86,12 +89,21 @@ type Reading interface {
 	Deaf(read, now clock.Instant) bool
 }
 
-func NewStandings(of Fold, logs Reading) Standings { return Standings{of: of, logs: logs} }
+// Silences says which holders are silent.
+type Silences interface {
+	// Silences is how often a holder was found silent, or was heard again after that.
+	Silences() uint64
+	// SaidSilent notes that others were told that a holder is silent: they must be told if it is heard again.
+	SaidSilent(lease.Session)
+}
 
-// Changed reports, once, that the standings may have changed; silent is how often a holder was found
-// silent or heard again.
-func (s *Standings) Changed(silent uint64, now clock.Instant) bool {
-	is := s.basis(silent, now)
+func NewStandings(shard byrole.Numbering, of Fold, logs Reading, silences Silences) Standings {
+	return Standings{shard: shard, of: of, logs: logs, silences: silences}
+}
+
+// Changed reports, once, that the standings may have changed.
+func (s *Standings) Changed(now clock.Instant) bool {
+	is := s.basis(now)
 	changed := is != s.shown
 	s.shown = is
 	return changed
@@ -148,8 +160,8 @@ type basis struct {
 	free, caughtUp bool   // and so roles that nobody holds are vacant
 }
 
-// basis returns the present basis; silent is how often a holder was found silent or heard again.
-func (s *Standings) basis(silent uint64, now clock.Instant) basis {
-	return basis{turns: s.of.Turns(), silent: silent, heard: s.unheard.turns, caughtUp: s.logs.CaughtUp(),
+// basis returns the present basis.
+func (s *Standings) basis(now clock.Instant) basis {
+	return basis{turns: s.of.Turns(), silent: s.silences.Silences(), heard: s.unheard.turns, caughtUp: s.logs.CaughtUp(),
 		free: now.Raw >= s.of.FreeAt(s.of.Roles())}
 }
