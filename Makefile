@@ -159,7 +159,6 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination open'
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination assigned'
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS=-peers
-	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-peers -sentinels'
 	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination open'
 	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination assigned'
 
@@ -191,7 +190,7 @@ browser: ## the page of nelihttp in a real Chromium (Debian's, or what NELI_CHRO
 cli: ## the command neli, on a Kafka in memory; NELI_ROUNDS=200 for more of what is killed and stopped; Linux
 	cd cmd/neli && $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./...
 
-chaos: ## a real cluster disturbed for FOR=3m from SEED=1, with the further flags CHAOS='-nomination assigned', or CHAOS='-peers -sentinels' for members without a broker; root, Linux; writes lab/chaos/chaos-report (docs/correctness.md)
+chaos: ## a real cluster disturbed for FOR=3m from SEED=1, with the further flags CHAOS='-nomination assigned', or CHAOS=-peers for members without a broker; root, Linux; writes lab/chaos/chaos-report (docs/correctness.md)
 	cd lab/chaos && $(GO) run . -for $(FOR) -seed $(SEED) $(CHAOS) -out chaos-report/run
 
 # What takes Kafka's own patience comes first, for it might not come at all. A violation fails.
@@ -200,7 +199,6 @@ chaos-ci:
 	cd lab/chaos && $(GO) run . -for 90s -seed 3 -nomination assigned -first 'link between brokers cut for long' -out chaos-report/assigned
 	cd lab/chaos && NELI_PROVIDER=franz $(GO) run . -for 90s -seed 4 -nomination assigned -first 'broker frozen past its session' -out chaos-report/franz
 	cd lab/chaos && $(GO) run . -peers -for 150s -seed 5 -out chaos-report/peers
-	cd lab/chaos && $(GO) run . -peers -sentinels -for 60s -seed 3 -only 'sentinel alive, member killed; sentinel killed; sentinel stopped, member killed; false members at the sentinel; member frozen; member executes another program; files closed, member killed; a stranger'\''s socket' -out chaos-report/sentinels
 
 # client-go and controller-runtime take minutes to build: without the race detector, as lint has built them.
 migration: ## programs before and after they moved here from other systems; Linux

@@ -77,16 +77,6 @@
 // split three to two. The checks of exclusive mode above apply, except those that read a topic, and those of orders and
 // health, which do not occur.
 //
-// # Sentinels
-//
-// With -sentinels each member has a sentinel on its host. Every other step is about sentinels. A sentinel is killed or
-// suspended, alone or with its member. Processes that die register in the name of a living member, with wrong secrets. A
-// proxy takes the socket, and loses the pidfd, corrupts messages, delays them, or ends connections. A socket in another
-// user's directory takes its place: it is a violation if a member says anything to it. The cgroup of a member is frozen. A
-// member executes another program, which lives on. A member loses the files of its pidfds and of its connection to the
-// sentinel, and is killed later. On host m2 the member is the first process of a PID namespace of its own, on m3 the
-// sentinel, on m4 each of both. All checks above apply. The report also says how long roles were without a leader, by kind.
-//
 // # What is left behind
 //
 // A directory (-out) with report.txt, and the logs of members and brokers, and nothing else. All processes live

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,6 @@ import (
 	"github.com/goneli/neli/lab/chaos/oracle"
 	"github.com/goneli/neli/lab/chaos/plan"
 	"github.com/goneli/neli/lab/chaos/report"
-	"github.com/goneli/neli/lab/chaos/sentinel"
 	"github.com/goneli/neli/lab/chaos/store"
 	"github.com/goneli/neli/lab/clients"
 	"github.com/goneli/neli/lab/dbtest"
@@ -38,13 +38,6 @@ const (
 func main() {
 	if os.Getenv(member.Env) != "" {
 		if err := member.Main(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	if os.Getenv(sentinel.Env) != "" {
-		if err := sentinel.Main(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -85,7 +78,6 @@ func parse(args []string) (machine.Options, error) {
 	flags.BoolVar(&o.Peers, "peers", false, "no brokers: five members with a log host each inside, exclusive mode only")
 	flags.StringVar(&stores, "stores", "", "what leaders write to, role by role in turn, separated by semicolons: "+strings.Join(store.Kinds(true), "; ")+" (with brokers); all if nothing is said")
 	flags.BoolVar(&o.Unfenced, "unfenced", false, "leave out the fences of hold and transactions: the checks must notice it")
-	flags.BoolVar(&o.Sentinels, "sentinels", false, "a sentinel beside each member, and faults of these in turn with the others: "+strings.Join(plan.SentinelKinds(), "; "))
 	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(), "; ")+"; with -peers: "+strings.Join(plan.PeerKinds(), "; "))
 	flags.StringVar(&first, "first", "", "kinds of faults that come before all others, likewise")
 	flags.StringVar(&o.Dir, "out", "chaos-report", "directory of the report; a former report there is replaced")
@@ -128,18 +120,9 @@ func parse(args []string) (machine.Options, error) {
 		if o.Nomination != neli.NominationOpen || o.First != nil {
 			return o, errors.New("-peers goes with -nomination open, and without -first")
 		}
-		return o, check(o, o.Only, plan.CheckPeers)
+		return o, plan.CheckPeers(o.Only)
 	}
-	brokers := func(names []string) error { return plan.Check(names, o.Nomination == neli.NominationOpen) }
-	return o, errors.Join(check(o, o.Only, brokers), brokers(o.First))
-}
-
-// check checks the names of faults.
-func check(o machine.Options, names []string, others func([]string) error) error {
-	if o.Sentinels {
-		return plan.CheckSentinels(names, others)
-	}
-	return others(names)
+	return o, plan.Check(slices.Concat(o.Only, o.First), o.Nomination == neli.NominationOpen)
 }
 
 // names splits a list. It returns nil for an empty one.
@@ -252,7 +235,6 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 			{"database", outcome.StoreVersion},
 			{"stores, by role", written(o)},
 			{"client", transport(o)},
-			{"sentinels", fmt.Sprint(o.Sentinels)},
 			{"machine", fmt.Sprintf("%d cores, Linux %s, %s", runtime.NumCPU(), kernel(), runtime.Version())},
 		},
 		Record:  outcome.Record,

@@ -23,7 +23,6 @@ import (
 	"github.com/goneli/neli/lab/chaos/jail"
 	"github.com/goneli/neli/lab/chaos/member"
 	"github.com/goneli/neli/lab/chaos/report"
-	"github.com/goneli/neli/lab/chaos/sentinel"
 	"github.com/goneli/neli/lab/chaos/store"
 )
 
@@ -31,7 +30,7 @@ import (
 const envMain = "NELI_CHAOS_MAIN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envMain) != "" || os.Getenv(member.Env) != "" || os.Getenv(sentinel.Env) != "" || jail.Inside() {
+	if os.Getenv(envMain) != "" || os.Getenv(member.Env) != "" || jail.Inside() {
 		main()
 		return
 	}
@@ -82,7 +81,6 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"-peers", "-nomination", "assigned"}, "goes with -nomination open"},
 		{[]string{"-peers", "-only", "broker killed"}, "no fault of peers is called"},
 		{[]string{"-peers", "-stores", "transactions"}, "no store here is called"},
-		{[]string{"-only", "sentinel killed"}, "no fault is called"},
 		{[]string{"-for", "0s"}, "must be positive"},
 		{[]string{"-t", "1ms"}, "must be at least"},
 		{[]string{"more"}, "unexpected argument"},

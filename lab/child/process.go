@@ -220,36 +220,24 @@ func (p *Process) Killed() bool {
 
 // Suspend sends the child SIGSTOP, and returns the time just before.
 func (p *Process) Suspend() (time.Duration, error) {
-	at := p.Silence()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := witness.Now()
+	p.stops = append(p.stops, witness.Span{From: at, To: witness.Never})
 	return at, p.Signal(syscall.SIGSTOP)
 }
 
 // Wake sends the child SIGCONT, and returns the time just before.
 func (p *Process) Wake() (time.Duration, error) {
-	at := p.Thaw()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := witness.Now()
+	p.awake(at)
 	err := p.Signal(syscall.SIGCONT)
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil
 	}
 	return at, err
-}
-
-// Silence notes that the child does nothing from now on.
-func (p *Process) Silence() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at := witness.Now()
-	p.stops = append(p.stops, witness.Span{From: at, To: witness.Never})
-	return at
-}
-
-// Thaw notes that the child goes on.
-func (p *Process) Thaw() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at := witness.Now()
-	p.awake(at)
-	return at
 }
 
 func (p *Process) awake(at time.Duration) {

@@ -86,7 +86,7 @@ func free(from int, taken map[string]bool) string {
 func (m *machine) part(ctx context.Context, p plan.Part, a aim, f history.Fault) error {
 	f.Label, f.Targets = m.describe(p, a)
 	f.Span.From = witness.Now()
-	f.Crash = p.Action == plan.KillMember || p.Action == plan.ExecMember
+	f.Crash = p.Action == plan.KillMember
 	f.Gone = p.Action.Silences() || (p.Action == plan.CutMember || p.Action == plan.Split) && p.Way != plan.In
 	f.Pair = p.Action == plan.CutBrokers
 	f.Cluster = p.Action.DisturbsBrokers()
@@ -131,10 +131,6 @@ func (m *machine) inflict(ctx context.Context, p plan.Part, a aim) error {
 		return m.order(ctx, p, a)
 	case plan.Ail, plan.Hang, plan.Flap:
 		return m.ail(ctx, p, host)
-	case plan.KillSentinel, plan.StopSentinel, plan.ForgeMembers, plan.ProxySentinel, plan.StrangeSocket:
-		return m.inflictSentinel(ctx, p, host)
-	case plan.FreezeMember, plan.ExecMember, plan.CloseFiles:
-		return m.inflictProcess(ctx, p, host)
 	default:
 		return m.inflictLinks(ctx, p, a)
 	}
@@ -269,9 +265,6 @@ func pairs(p plan.Part, host string) [][2]string {
 
 // describe returns a readable name of a part, and the hosts that it strikes.
 func (m *machine) describe(p plan.Part, a aim) (label string, targets []string) {
-	if label := describeSentinel(p, a.host) + describeProcess(p, a.host); label != "" {
-		return label, []string{a.host}
-	}
 	if m.Peers {
 		if label, targets := describePeers(p, a); label != "" {
 			return label, targets

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/goneli/neli/lab/chaos/history"
@@ -29,16 +28,12 @@ type guest struct {
 	order  []int64
 	orders map[int64]*history.Order
 	ails   []history.Ail // To is Never while it is unwell
-	id     string        // the id of its process in exclusive mode
 	closed *member.Line  // its report of Close
-	// replaced is its report of how many files it has lost.
-	replaced *member.Line
-	ended    []string // Leads that returned before Close
+	ended  []string      // Leads that returned before Close
 }
 
-// newGuest starts a member on a host, in a PID namespace of its own if namespace is set. Its output and its
-// log are also written to dir.
-func newGuest(n *nursery.Nursery, host *wire.Host, dir string, params member.Params, namespace bool) (*guest, error) {
+// newGuest starts a member on a host. Its output and its log are also written to dir.
+func newGuest(n *nursery.Nursery, host *wire.Host, dir string, params member.Params) (*guest, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -46,9 +41,6 @@ func newGuest(n *nursery.Nursery, host *wire.Host, dir string, params member.Par
 	g := &guest{host: host.Name, ops: map[int64]*history.Op{}, orders: map[int64]*history.Order{}}
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), member.Env+"=1")
-	if namespace {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
-	}
 	g.Process, err = child.New(cmd, params, child.Options{Nursery: n, Dir: dir, Name: params.Name, Keep: true, By: host.Start, Hear: g.hear})
 	if g.Process == nil {
 		return nil, err
@@ -71,16 +63,12 @@ func (g *guest) hear(text []byte) error {
 		g.ops[line.ID] = line.Op
 	case member.SayOrder:
 		g.orders[line.ID] = line.Order
-	case member.SayID:
-		g.id = line.Text
 	case member.SayHealth:
 		g.recover(line.At)
 		if line.Text != member.DoBeWell {
 			ail := history.Ail{Span: witness.Span{From: line.At, To: witness.Never}, Hangs: line.Text == member.DoHang}
 			g.ails = append(g.ails, ail)
 		}
-	case member.SayReplaced:
-		g.replaced = &line
 	case member.SayClosed:
 		g.closed = &line
 	case member.SayEnded:
@@ -94,13 +82,6 @@ func (g *guest) recover(at time.Duration) {
 	if n := len(g.ails); n > 0 && g.ails[n-1].To == witness.Never {
 		g.ails[n-1].To = at
 	}
-}
-
-// process returns the id of the member's process in exclusive mode.
-func (g *guest) process() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.id
 }
 
 // obeyed reports whether the result of an order was reported, success or not.

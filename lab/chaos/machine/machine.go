@@ -22,7 +22,6 @@ import (
 	"github.com/goneli/neli/lab/chaos/plan"
 	"github.com/goneli/neli/lab/chaos/store"
 	"github.com/goneli/neli/lab/chaos/wire"
-	"github.com/goneli/neli/lab/child"
 	"github.com/goneli/neli/lab/kafkatest"
 	"github.com/goneli/neli/lab/nursery"
 	"github.com/goneli/neli/lab/pause"
@@ -38,7 +37,6 @@ type Options struct {
 	Peers      bool          // no brokers: a log host in each member, and exclusive mode only
 	Stores     []string      // kinds of stores that leaders write to; roles use them in turn
 	Unfenced   bool          // leave out the fences, to see that the checks find it
-	Sentinels  bool          // a sentinel beside each member
 	Only       []string      // kinds of faults; nil for all
 	First      []string      // kinds that come before all others
 	Dir        string        // for the logs of members and brokers
@@ -131,7 +129,6 @@ type machine struct {
 	mu      sync.Mutex
 	guests  []*guest          // present and former
 	present map[string]*guest // by host
-	keepers map[string]*child.Process
 	faults  []history.Fault
 	wrong   []string
 }
@@ -178,16 +175,13 @@ func MemberHosts() []string {
 
 // Run does a whole run. An error means that the run has no result.
 func Run(ctx context.Context, o Options) (*Outcome, error) {
-	m := &machine{Options: o, present: map[string]*guest{}, keepers: map[string]*child.Process{}, leaning: plan.LeaningOf(o.Seed)}
+	m := &machine{Options: o, present: map[string]*guest{}, leaning: plan.LeaningOf(o.Seed)}
 	defer m.close()
 	if err := m.build(ctx); err != nil {
 		return nil, fmt.Errorf("building the cluster: %w", err)
 	}
 	if !pause.Until(ctx, 2*time.Minute, func() bool { return m.unwell(ctx) == "" }) {
 		return nil, errors.Join(errors.New("in a cluster that nothing disturbs "+m.unwell(ctx)), ctx.Err())
-	}
-	if m.Sentinels {
-		m.checkNamespaces()
 	}
 	record := history.Record{Start: witness.Now(), Roles: Roles}
 	m.Log.Info("every role has a leader; chaos begins", "for", o.For, "seed", o.Seed)
@@ -229,11 +223,6 @@ func (m *machine) build(ctx context.Context) (err error) {
 		return err
 	}
 	for i := range Members {
-		if m.Sentinels {
-			if err := m.post(memberHost(i)); err != nil {
-				return err
-			}
-		}
 		if err := m.enlist(memberHost(i)); err != nil {
 			return err
 		}
@@ -274,7 +263,6 @@ func (m *machine) enlist(host string) error {
 		Seed:       m.Seed,
 		DSN:        m.store.DSN,
 		Unfenced:   m.Unfenced,
-		Sentinel:   m.socket(host),
 		Roles:      Roles,
 		Nomination: m.Nomination,
 		Leaning:    m.leaning,
@@ -298,7 +286,7 @@ func (m *machine) enlist(host string) error {
 	} else {
 		params.Bootstrap = m.cluster.Bootstrap()
 	}
-	g, err := newGuest(m.nursery, m.net.Host(host), filepath.Join(m.Dir, MembersDir), params, m.Sentinels && apart[host].member)
+	g, err := newGuest(m.nursery, m.net.Host(host), filepath.Join(m.Dir, MembersDir), params)
 	if g != nil {
 		m.guests = append(m.guests, g)
 		m.present[host] = g
@@ -332,9 +320,6 @@ func (m *machine) disturb(ctx context.Context) error {
 		steps = plan.PeerSteps(m.Seed, size, m.Timeout)
 	case m.Nomination == neli.NominationAssigned:
 		steps = plan.Assigned(steps)
-	}
-	if m.Sentinels {
-		steps = plan.SentinelSteps(steps, m.Seed, size, m.Timeout)
 	}
 	if m.Only != nil {
 		steps = plan.Only(steps, m.Only)
@@ -423,9 +408,6 @@ func (m *machine) collect(ctx context.Context, record history.Record) (*Outcome,
 func (m *machine) close() {
 	for _, g := range m.guests {
 		g.Kill()
-	}
-	for _, k := range m.keepers {
-		k.Kill()
 	}
 	if m.nursery != nil {
 		m.nursery.Close()

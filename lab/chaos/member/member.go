@@ -47,11 +47,6 @@ func Main() error {
 	if err := p.open(); err != nil {
 		return err
 	}
-	for _, m := range p.nelis[history.Exclusive].Members() {
-		if m.Self {
-			p.tell(Line{Say: SayID, Text: m.ID})
-		}
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	work, ctx := errgroup.WithContext(ctx)
@@ -98,7 +93,6 @@ func (p *process) open() error {
 		if mode == history.Exclusive {
 			cfg.Nomination = p.Nomination
 			cfg.HeartbeatTimeout = p.Timeout
-			cfg.Sentinel = p.Sentinel
 			p.incline(&cfg)
 		} else {
 			cfg.Mode = neli.NonExclusive

@@ -43,10 +43,6 @@ func (p *process) obey(c Command) {
 		p.order(c, func(ctx context.Context) error { return n.Transfer(ctx, c.Role, p.address(c)) })
 	case DoStepDown:
 		p.order(c, n.StepDown)
-	case DoExec:
-		p.become()
-	case DoReplace:
-		p.tell(Line{Say: SayReplaced, ID: replace()})
 	default:
 		p.be(c.Do)
 	}

@@ -27,7 +27,6 @@ type Params struct {
 	DSN         string
 	Stores      []string // kinds of what leaders write to, by role
 	Unfenced    bool     // store.Config
-	Sentinel    string   // the socket of the sentinel beside it; none if empty
 	Roles       int
 	Nomination  neli.Nomination
 	Leaning     plan.Leaning
@@ -55,14 +54,11 @@ const (
 	DoAil      = "ail"  // the health check fails from now on
 	DoHang     = "hang" // it does not return from now on
 	DoBeWell   = "be well"
-	DoExec     = "exec"        // execute another program, which does nothing
-	DoReplace  = "close files" // lose the pidfds and the connection to the sentinel, without the library's knowledge
 )
 
 // Reports of a member, one JSON value a line. The member writes each line by one call, and lines
 // are so short that the kernel takes them whole: SIGKILL neither loses nor cuts a report.
 const (
-	SayID     = "id"     // the id of its process in exclusive mode
 	SayEvent  = "event"  // a barrier was called
 	SayInvoke = "invoke" // an operation begins
 	SayReturn = "return" // it has ended
@@ -70,8 +66,6 @@ const (
 	SayEnded  = "ended"  // Lead has returned before Close
 	SayOrder  = "order"  // Transfer or StepDown is called, or has returned
 	SayHealth = "health" // what the health check does from now on is in the text
-	// SayReplaced reports in the field ID how many files were replaced.
-	SayReplaced = "replaced"
 )
 
 // Line is one report.

@@ -33,22 +33,14 @@ const (
 	Flap                         // its health check fails and recovers Count times, Delay apart
 	Hang                         // its health check does not return for Hold
 	Split                        // cut off a member and another one from the other three
-	KillSentinel                 // SIGKILL of the sentinel on a member's host, and a new one after Hold
-	StopSentinel                 // SIGSTOP of it for Hold
-	ForgeMembers                 // other processes register in the member's name for Hold
-	ProxySentinel                // for Hold, another process relays what members say to the sentinel, and disturbs it as Count says
-	StrangeSocket                // a socket in another user's directory takes the place of the sentinel's for Hold
-	FreezeMember                 // the member's cgroup is frozen for Hold
-	ExecMember                   // the member executes another program, which is killed after Hold, and a new member starts
-	CloseFiles                   // the member loses its pidfds and its connection to the sentinel, and does not notice
 )
 
 // String returns the sort of an action.
 func (a Action) String() string {
 	switch a {
-	case KillMember, KillBroker, KillSentinel, ExecMember:
+	case KillMember, KillBroker:
 		return "killed"
-	case StopMember, StopBroker, StopSentinel, FreezeMember:
+	case StopMember, StopBroker:
 		return "stopped"
 	case CutMember, CutMemberOne, CutBrokers, CutBroker, Split:
 		return "cut off"
@@ -62,8 +54,6 @@ func (a Action) String() string {
 		return "handed over"
 	case Ail, Flap, Hang:
 		return "unhealthy"
-	case ForgeMembers, ProxySentinel, StrangeSocket, CloseFiles:
-		return "deceived"
 	}
 	return fmt.Sprintf("Action(%d)", int(a))
 }
@@ -71,7 +61,7 @@ func (a Action) String() string {
 // Silences reports whether the member sends nothing while the action lasts, or never again.
 func (a Action) Silences() bool {
 	switch a {
-	case KillMember, StopMember, FreezeMember, ExecMember:
+	case KillMember, StopMember:
 		return true
 	default:
 		return false
