@@ -193,7 +193,7 @@ var simulatorRules = []mutation.Mutant{
 	{Rule: "IsLeader looks at the clock", File: "internal/term/published.go",
 		Old: "young := v != nil && t.young(at, *v)", New: "young := v != nil",
 		Want: twoLeaders + `|` + leadsOn + `|its application has hung`},
-	{Rule: "terms that end are removed from the term table", File: "internal/elector/own.go",
+	{Rule: "terms that end are removed from the term table", File: "internal/elector/leases/own.go",
 		Old: "	hs.table.End(hs.numbering.Units(roles), why, false)\n", New: "",
 		Want: twoLeaders + `|` + leadsOn},
 	{Rule: "the application finishes before the Release is sent", File: "internal/elector/release.go",
@@ -252,7 +252,7 @@ var smallRules = []mutation.Mutant{
 		Old: "return time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin", New: "return 12*time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin", Want: `not all roles are led`},
 	{Rule: "small logs: a claim must have read the holder's newest evidence", File: "internal/lease/fold.go",
 		Old: "if h := f.holderOf(role); h == nil || r.Read >= h.Last {", New: "if true {", Want: twoLeaders},
-	{Rule: "small logs: a term follows the line of the logs that sustain it", File: "internal/elector/own.go",
+	{Rule: "small logs: a term follows the line of the logs that sustain it", File: "internal/elector/leases/own.go",
 		Old: "		hs.table.Shift(units, line)\n", New: "		_, _ = units, line\n", Want: `not all roles are led`},
 }
 

@@ -202,7 +202,7 @@ func TestAChannelCatchesUp(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		k := newRooms(1, 2, nil)
 		c := k.channels[0]
-		c.shard.lease.Begin(0, Entry{Reset: true, Whole: true, End: 1}, k.now)
+		c.shard.leases.Read(0, Entry{Reset: true, Whole: true, End: 1}, nil, nil, k.now)
 		c.restart(1, k.now)
 		c.shard.begun = true
 		c.announcements.BeganBack(again, false)

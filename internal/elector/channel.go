@@ -66,7 +66,7 @@ func (c *channel) released(now clock.Instant) {
 // themselves.
 func (c *channel) repeat(now clock.Instant) {
 	s := c.shard
-	if now.Mono < c.releaseAt || c.releasing > 0 || !s.lease.Owes(c.index) {
+	if now.Mono < c.releaseAt || c.releasing > 0 || !c.log.Owing() {
 		return
 	}
 	c.repeats = min(c.repeats+1, maxRepeats)
@@ -74,7 +74,7 @@ func (c *channel) repeat(now clock.Instant) {
 		c.repeats = 0
 	}
 	c.releaseAt = now.Mono.Add(clock.Resend(c.set.T) << c.repeats)
-	c.append(now, s.lease.Unreleased(c.index, now)...)
+	c.append(now, s.leases.Unreleased(c.index, now)...)
 }
 
 // maxRepeats limits the pause between Releases that do not come back to 2T.

@@ -71,9 +71,9 @@ func TestAChannelRepeatsItsReleases(t *testing.T) {
 	require.Equal(t, k.now.Mono.Add(resend), c.releaseAt)
 	c.releasing, c.releaseAt = 0, 0
 	for log := range k.channels {
-		k.read(log, s.lease.Unreleased(log, k.now)[0])
+		k.read(log, s.leases.Unreleased(log, k.now)[0])
 	}
-	require.False(t, s.lease.Owes(0))
+	require.False(t, s.logs[0].log.Owing())
 	require.Zero(t, again(time.Hour), "it was read back")
 }
 

@@ -14,6 +14,11 @@ type channels []*channel
 // a majority of several.
 func (cs *channels) CaughtUp() bool { return caughtUp(*cs) }
 
+// claiming reports whether Claims are in flight.
+func (cs channels) claiming() bool {
+	return slices.ContainsFunc(cs, func(c *channel) bool { n, _ := c.log.Claiming(); return n > 0 })
+}
+
 // Old reports whether evidence at an offset was in the log before this process started, so that
 // its age is unknown. Offsets of several logs say nothing.
 func (cs *channels) Old(offset int64) bool {

@@ -56,9 +56,9 @@ read.go what a record that was read does, and what the log is told of trouble. t
 Node. loop.go has the only mutex, the goroutines and the I/O, calls.go and watching.go what others
 ask of an Elector, and face.go what package neli needs of the packages below.
 
-A shard (shard.go) is the roles that have the same logs, and what it needs of them. own.go has the
-roles that this process holds, shard_claims.go decides what is claimed and when, release.go what is
-given up, and leases.go has what differs between one log and a majority of small ones. A channel
+A shard (shard.go) is the roles that have the same logs, and what it needs of them. opening.go makes
+shards and channels, shard_claims.go decides what is claimed and when, release.go what is given up. A
+channel
 (channel.go, announcements.go) is one log, its own records there, and the Pings that members answer.
 standings.go reports to others; it decides nothing.
 
@@ -67,6 +67,7 @@ standings.go reports to others; it decides nothing.
 These need no Node. The Node tells each what it has to know, and carries out what it says. Each
 changes its own fields only:
 
+	leases    who holds a shard's roles, by one log or by a majority of small ones, and what is our own
 	roster    who is there, and who may be given roles
 	vacancy   which roles are vacant, and when this process claims them
 	handover  how the orderly end of a term goes on

@@ -3,6 +3,7 @@ package elector
 import (
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/balance"
+	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
@@ -11,6 +12,7 @@ import (
 
 // Package neli and its logs use these types and errors of the packages below under this package's name.
 type (
+	Entry    = leases.Entry
 	Member   = roster.Member
 	Request  = request.Request
 	Standing = observe.Standing

@@ -9,7 +9,6 @@ import (
 	"github.com/goneli/neli/internal/elector/balance"
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/roster"
-	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/term"
 )
@@ -18,20 +17,10 @@ import (
 func (k *common) placed() balance.Placed {
 	holders, calledOff, told := uint64(0), uint64(0), k.terms.Counts().Told
 	for _, s := range k.shards {
-		holders += s.lease.Turns()
+		holders += s.leases.Turns()
 		calledOff += s.handovers.CallOffs()
 	}
 	return balance.Placed{Holders: holders, CalledOff: calledOff, Told: told}
-}
-
-// movable reports whether a role may be handed over for balance.
-func (h *hold) movable(now clock.Instant) bool {
-	return h.cause == vacancy.Claimed || h.cause == vacancy.Rebalanced && now.Mono.Sub(h.since) >= balance.MinTenure
-}
-
-// tenured reports whether a role may be moved later, but not yet.
-func (h *hold) tenured(now clock.Instant) bool {
-	return h.cause == vacancy.Rebalanced && now.Mono.Sub(h.since) < balance.MinTenure
 }
 
 // Transfer begins to hand a role over to a member, and returns the number of its Outcome. The
@@ -42,7 +31,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	}
 	s, local := n.local(role)
 	h := s.own.At(local)
-	if _, leads := s.lease.Leads(local, now); !leads || h == nil || s.handovers.Of(local) != nil || !n.terms.Told(role) {
+	if _, leads := s.leases.Leads(local, now); !leads || h == nil || s.handovers.Of(local) != nil || !n.terms.Told(role) {
 		return 0, balance.ErrNotLeader
 	}
 	member, err := n.members.Find(to, roster.Self{Process: n.set.Process, Name: n.set.Name}, now)
@@ -58,7 +47,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	id = n.requests.Number()
 	hand := handover.NewHandover(term.Transferred, now, member, true)
 	hand.Pin()
-	n.mover.Await(balance.Move{Partition: s.Index, Role: local, Token: h.token, To: member, Began: now.Mono, ID: id})
+	n.mover.Await(balance.Move{Partition: s.Index, Role: local, Token: h.Token, To: member, Began: now.Mono, ID: id})
 	s.begin(hand, local)
 	s.step(now)
 	return id, nil
@@ -86,10 +75,10 @@ func (n *Node) rebalance(now clock.Instant) {
 		todo = plan.Moves(me, n.expected(plan, now), func(role int) bool {
 			s, local := n.local(role)
 			h := s.own.At(local)
-			return role < n.desired.Roles && h != nil && s.handovers.Of(local) == nil && h.movable(now) && n.terms.Told(role)
+			return role < n.desired.Roles && h != nil && s.handovers.Of(local) == nil && h.Movable(now) && n.terms.Told(role)
 		}, balance.MaxBatch)
 	}
-	for _, v := range m.Weigh(todo, func() bool { return tenured(n.shards, now) }, now) {
+	for _, v := range m.Weigh(todo, func() bool { return anyTenured(n.shards, now) }, now) {
 		to, roles := plan.Candidate(v.To).ID, v.Roles
 		if m.Doubts(to) {
 			roles = roles[:1]
@@ -103,17 +92,9 @@ func allBehind(parts []*shard, now clock.Instant, t time.Duration) bool {
 	return !slices.ContainsFunc(parts, func(s *shard) bool { return !s.main.link.Behind(now, t) })
 }
 
-func tenured(parts []*shard, now clock.Instant) bool {
-	for _, s := range parts {
-		var last *hold
-		for _, h := range s.own.All() {
-			if h != last && h.tenured(now) {
-				return true
-			}
-			last = h
-		}
-	}
-	return false
+// anyTenured reports whether a role may be moved later, but not yet.
+func anyTenured(parts []*shard, now clock.Instant) bool {
+	return slices.ContainsFunc(parts, func(s *shard) bool { return s.own.AnyTenured(now) })
 }
 
 // move hands roles over to a process, one handover for each partition.
@@ -125,7 +106,7 @@ func (n *Node) move(to string, roles []int, now clock.Instant) {
 	}
 	for s, some := range byPartition {
 		slices.Sort(some)
-		n.mover.Await(balance.Move{Partition: s.Index, Role: some[0], Token: s.own.At(some[0]).token, To: to, Began: now.Mono})
+		n.mover.Await(balance.Move{Partition: s.Index, Role: some[0], Token: s.own.At(some[0]).Token, To: to, Began: now.Mono})
 		s.begin(handover.NewHandover(term.Rebalanced, now, to, true), some...)
 	}
 }
@@ -135,10 +116,10 @@ func (n *Node) resolveMoves(now clock.Instant) {
 	limit := n.set.AnswerWait + n.set.Drain + 2*clock.Wait(n.set.T, n.set.Rho)
 	ended, failed := n.mover.Resolve(func(v balance.Move) balance.Fate {
 		s := n.shards[v.Partition]
-		g, held := s.lease.Holder(v.Role)
+		g, held := s.leases.Holder(v.Role)
 		// A log that is read again tells of earlier terms first.
-		held = held && caughtUp(s.logs) && !s.lease.Earlier(s.main.index, g.Token, v.Token)
-		return balance.Fate{Held: held, Ours: held && s.lease.Ours(g, v.Token), By: g.Session.Process,
+		held = held && caughtUp(s.logs) && !s.traits.Earlier(s.main.index, s.main.index, g.Token, v.Token)
+		return balance.Fate{Held: held, Ours: held && s.traits.Ours(g, n.set.Process, v.Token), By: g.Session.Process,
 			Kept: s.own.At(v.Role) != nil && s.handovers.Of(v.Role) == nil}
 	}, limit, now)
 	n.ready.ended(ended)

@@ -76,11 +76,11 @@ func (n *Node) Open(partitions int, id string, now clock.Instant) {
 
 // word makes a record of one kind for one log.
 func (c *channel) word(k lease.Kind, now clock.Instant) lease.Record {
-	return c.shard.lease.Word(c.index, k, now)
+	return c.shard.leases.Word(c.index, k, now)
 }
 
 func (c *channel) snapshot(now clock.Instant) []lease.Record {
-	return c.shard.lease.Snapshot(c.index, now)
+	return c.shard.leases.Snapshot(c.index, now)
 }
 
 // Codec returns the codec for this group's records in an incarnation of a small log or, with an
@@ -159,9 +159,11 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 
 // unclaim handles a Claim that may not be in the log.
 func (c *channel) unclaim(r *lease.Record, now clock.Instant) {
-	if roles := c.shard.lease.Failed(c.index, r, now); len(roles) > 0 {
+	s := c.shard
+	s.leases.Failed(c.index, r, now)
+	if !s.traits.Reminds {
 		c.pacing.Late(c.set.T, c.set.Random, now)
-		c.shard.vacate(roles, now)
+		s.vacate(r.Roles, now)
 	}
 }
 
@@ -212,7 +214,7 @@ func (n *Node) becomeWilling(now clock.Instant) {
 func (n *Node) Delivered(units []int) {
 	for _, unit := range units {
 		s, local := n.local(unit)
-		s.own.delivered(local)
+		s.own.Delivered(local)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestASpareLogIsNotWaitedFor(t *testing.T) {
 	w.head = 1 // so a newcomer cannot know the logs' beginnings
 	b := w.start("b", 1, nil)
 	w.pass(5 * time.Second)
-	require.True(t, b.shards[0].lease.Known())
+	require.True(t, b.shards[0].leases.Known())
 	for _, note := range b.notes {
 		require.NotEqual(t, "waiting for the leases of others", note.Text)
 	}
@@ -194,9 +194,9 @@ func TestNewcomerIsToldByASnapshot(t *testing.T) {
 	d.do(func(now clock.Instant) { // it has lost what it had read
 		d.Read(Entry{Reset: true, Offset: int64(len(w.logs[0])), End: int64(len(w.logs[0]))}, nil, nil, now)
 	})
-	require.False(t, d.shards[0].lease.Known())
+	require.False(t, d.shards[0].leases.Known())
 	w.pass(50 * time.Millisecond)
-	require.True(t, d.shards[0].lease.Known(), "the newcomer knows what a Snapshot says")
+	require.True(t, d.shards[0].leases.Known(), "the newcomer knows what a Snapshot says")
 	require.Equal(t, 1, snapshots()-before, "one answers for all")
 	w.pass(a.set.Every)
 	_, ok := d.Holder(0, w.instant())

@@ -22,14 +22,13 @@ func TestOneClaimAtATime(t *testing.T) {
 	w.pass(5 * time.Second)
 	a.cut = true // its probe has come back: it claims
 	w.pass(100 * time.Millisecond)
-	inFlight, _ := a.shards[0].lease.Claiming()
-	require.Equal(t, 1, inFlight)
+	inFlight := func() int { n, _ := a.shards[0].main.log.Claiming(); return n }
+	require.Equal(t, 1, inFlight())
 	w.take()
 	w.pass(9 * time.Second)
 	require.NotContains(t, w.take(), "claim", "it waits for what became of it")
 	w.pass(2 * time.Second)
-	inFlight, _ = a.shards[0].lease.Claiming()
-	require.Zero(t, inFlight, "it was given up")
+	require.Zero(t, inFlight(), "it was given up")
 	a.cut = false
 	w.pass(time.Minute)
 	require.Equal(t, []int{0, 1}, a.leads(2))
@@ -226,7 +225,7 @@ func TestEqualRanksElectInTime(t *testing.T) {
 		w.pass(8 * time.Second)
 		a.dead = true
 		w.pass(3 * time.Second)
-		g, ok := rest[0].shards[0].lease.Holder(0)
+		g, ok := rest[0].shards[0].leases.Holder(0)
 		require.True(t, ok)
 		w.pass(g.FreeAt.Sub(w.instant().Raw) - time.Millisecond)
 		for _, o := range rest {

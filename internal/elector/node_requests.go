@@ -46,7 +46,7 @@ func (n *Node) Call(now clock.Instant) (id int, err error) {
 // Accept notes that the application accepts a request, and reports whether it may be carried out.
 func (n *Node) Accept(r request.Request) bool {
 	s, local := n.local(r.Role)
-	return n.requests.Accept(r, s.own.tokenOf(local))
+	return n.requests.Accept(r, s.own.TokenOf(local))
 }
 
 // route chooses the log for a letter: the log with the role or, if all logs have all roles, one
@@ -71,12 +71,12 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 		}
 		home, local := n.local(r.Request.Role)
 		h := home.own.At(local)
-		_, leads := home.lease.Leads(local, now)
+		_, leads := home.leases.Leads(local, now)
 		leads = leads && h != nil && home.handovers.Of(local) == nil
 		// A late request may concern an earlier term: its sender had not read the Claim of this one.
-		earlier := leads && home.lease.Earlier(log, r.Read, h.token)
+		earlier := leads && home.traits.Earlier(log, home.main.index, r.Read, h.Token)
 		return request.Tenure{Takes: n.set.Requests, Nominated: n.set.Nominated, Known: true, Leads: leads, Earlier: earlier,
-			Token: home.own.tokenOf(local)}
+			Token: home.own.TokenOf(local)}
 	}, now)
 	if refused != nil {
 		n.note(slog.LevelInfo, "request refused", append(refused.Describe(), "error", why)...)

@@ -146,7 +146,7 @@ func TestRequestsThatAreRefusedUnasked(t *testing.T) {
 			w, a, b, _ := held(c.change)
 			r := w.request("x", c.to, c.q)
 			if c.early {
-				r.Read = a.shards[0].own.At(0).token - 1
+				r.Read = a.shards[0].own.At(0).Token - 1
 			}
 			w.put(r)
 			w.pass(10 * time.Millisecond)
@@ -333,7 +333,7 @@ func TestAcceptedInALaterTerm(t *testing.T) {
 	w.pass(10 * time.Millisecond)
 	got := a.takeRequests()
 	require.Len(t, got, 1)
-	a.shards[0].own.At(0).token++
+	a.shards[0].own.At(0).Token++
 	a.do(func(clock.Instant) { require.False(t, a.Accept(got[0]), "it was asked in an earlier term") })
 	a.shards[0].own.Remove(0)
 	a.do(func(clock.Instant) { require.False(t, a.Accept(got[0]), "it holds it no more") })

@@ -34,7 +34,7 @@ func silentHolders(parts []*shard, now clock.Instant) map[string]bool {
 		if s.main.link.IsStalled() {
 			continue
 		}
-		for h := range s.lease.Holders() {
+		for h := range s.leases.Holders() {
 			whole := h.FreeAt.Sub(h.Heard.Raw)
 			if now.Raw.Sub(h.Heard.Raw) > whole/2 && !s.main.link.Doubtful(h.Heard) {
 				if silent == nil {
@@ -63,7 +63,7 @@ func (n *Node) Unasked() (ask []roster.Member, roles int) {
 func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
 	total := k.desired.Roles
 	for _, s := range k.shards {
-		if r := s.lease.Roles(); r > 0 {
+		if r := s.leases.Roles(); r > 0 {
 			total = max(total, min(s.Role(r-1)+1, lease.MaxRoles))
 		}
 	}
@@ -72,7 +72,7 @@ func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
 		out[i] = placement.Nobody
 	}
 	for _, s := range k.shards {
-		s.lease.Each(func(h lease.HolderState) int32 {
+		s.leases.Each(func(h lease.HolderState) int32 {
 			if now.Raw >= h.FreeAt || k.members.Suspected(h.Session.Process) {
 				return placement.Nobody
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/balance"
 	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
@@ -28,7 +29,7 @@ func TestHoldersAsPlansSeeThem(t *testing.T) {
 	require.Equal(t, []int32{int32(me), b}, k.holders(plan, k.now))
 	s.begin(handover.NewHandover(term.Closing, k.now, "", true), 0)
 	require.Equal(t, []int32{int32(me), b}, k.holders(plan, k.now), "it is nobody else's yet")
-	later := k.now.Add(s.lease.FreeAt(0).Sub(k.now.Raw))
+	later := k.now.Add(s.leases.FreeAt(0).Sub(k.now.Raw))
 	require.Equal(t, placement.Nobody, int(k.holders(plan, later)[0]), "its lease is over")
 
 	k = newRooms(1, 2, nil)
@@ -63,7 +64,7 @@ func TestASilentHolderIsNoCandidate(t *testing.T) {
 	s := k.shards[0]
 	k.joined("b", 2)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-	half := s.lease.FreeAt(0).Sub(k.now.Raw) / 2
+	half := s.leases.FreeAt(0).Sub(k.now.Raw) / 2
 	silent := func(d time.Duration) bool { return silentHolders(k.shards, k.now.Add(d))["b"] }
 	require.False(t, silent(half))
 	require.True(t, silent(half+1))
@@ -137,13 +138,13 @@ func TestOnePartitionSharesOutWhatIsVacant(t *testing.T) {
 // all logs.
 func TestPartitionsAreLookedAtTogether(t *testing.T) {
 	k := newRooms(3, 6, nil)
-	require.False(t, tenured(k.shards, k.now))
-	old, young := &hold{cause: vacancy.Rebalanced, since: k.now.Mono.Add(-balance.MinTenure)}, &hold{cause: vacancy.Rebalanced, since: k.now.Mono}
+	require.False(t, anyTenured(k.shards, k.now))
+	old, young := &leases.Hold{Cause: vacancy.Rebalanced, Since: k.now.Mono.Add(-balance.MinTenure)}, &leases.Hold{Cause: vacancy.Rebalanced, Since: k.now.Mono}
 	k.shards[1].own.Set(0, old)
-	k.shards[2].own.Set(0, &hold{cause: vacancy.Claimed})
-	require.False(t, tenured(k.shards, k.now))
+	k.shards[2].own.Set(0, &leases.Hold{Cause: vacancy.Claimed})
+	require.False(t, anyTenured(k.shards, k.now))
 	k.shards[2].own.Set(1, young)
-	require.True(t, tenured(k.shards, k.now))
+	require.True(t, anyTenured(k.shards, k.now))
 
 	for i, s := range k.shards {
 		require.False(t, allBehind(k.shards, k.now, k.set.T), "%d of 3 are behind", i)

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"errors"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -18,20 +19,22 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	c := n.channels[e.Partition]
 	s := c.shard
 	s.vacancyStats.AddUp(now)
+	spent := false
 	switch {
 	case e.Reset:
 		if c.begun && !c.announcements.GoesBack() {
 			n.counts.BeganAgain()
 		}
 		c.id = e.ID
-		lost := s.lease.Begin(c.index, e, now)
+		out := s.leases.Read(c.index, e, nil, nil, now)
+		spent = out.Spent
 		farther := c.announcements.GoesBack()
-		n.reset(c, lost, e.End, now)
+		n.reset(c, out.Void, e.End, now)
 		c.announcements.BeganBack(farther, e.Whole)
 	case e.ID != c.id:
 		return
 	case e.Alive:
-		s.lease.Answered(c.index, now)
+		spent = s.leases.Read(c.index, e, nil, nil, now).Spent
 		c.heard(now)
 		s.vacancyStats.Heard(now)
 	default:
@@ -39,9 +42,9 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 		c.heard(now)
 		s.vacancyStats.Heard(now)
 		s.nomination.Heard()
-		n.consume(c, e, r, bad, now)
+		spent = n.consume(c, e, r, bad, now)
 	}
-	if s.lease.Exhausted() {
+	if spent {
 		n.tell(n.reports.exhausted(e))
 	}
 	s.step(now)
@@ -56,11 +59,13 @@ func (n *Node) conclude(now clock.Instant) {
 	n.finish(now)
 }
 
-// consume folds a record into the lease and acts on the result.
-func (n *Node) consume(c *channel, e Entry, r *lease.Record, bad error, now clock.Instant) {
+// consume folds a record into the leases and acts on the result. It reports whether no further term can
+// begin.
+func (n *Node) consume(c *channel, e Entry, r *lease.Record, bad error, now clock.Instant) (spent bool) {
 	s := c.shard
 	late := s.vacancyStats.Overtaking(r, s.localRoles(), now)
-	ev, anew := s.lease.Read(c.index, e.Offset, r, bad, now)
+	out := s.leases.Read(c.index, e, r, bad, now)
+	ev, anew := out.Event, out.Void
 	s.vacancyStats.Overtook(late, s.localRoles(), now)
 	if bad != nil {
 		n.counts.Skipped(bad)
@@ -68,7 +73,7 @@ func (n *Node) consume(c *channel, e Entry, r *lease.Record, bad error, now cloc
 	}
 	if ev.Rewound {
 		n.rewound(c, ev, anew, e, now)
-		return
+		return out.Spent
 	}
 	if ev.Own {
 		if len(s.logs) == 1 {
@@ -79,12 +84,13 @@ func (n *Node) consume(c *channel, e Entry, r *lease.Record, bad error, now cloc
 	c.doubt(ev, e, r, now)
 	c.follow(ev, anew, r, now)
 	if bad != nil {
-		return
+		return out.Spent
 	}
 	n.listen(c, e.Offset, r, now)
 	if r.Kind == lease.Beat && !ev.Own {
 		s.beat(now, n.set.Every/4) // in unison: one wake-up for all
 	}
+	return out.Spent
 }
 
 // rewound handles a log that went back or contradicts what this process has read.
@@ -149,8 +155,8 @@ func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.I
 		s.learned(anew, now)
 	}
 	if ev.Evidence {
-		if id := s.lease.As(r.Session); s.claims.Revived(id) { // others were told that its roles are vacant
-			roles := s.lease.RolesOf(id)
+		if id := s.traits.As(r.Session); s.claims.Revived(id) { // others were told that its roles are vacant
+			roles := s.HeldBy(map[lease.Session]bool{id: true})
 			s.watch(roles)
 			s.vacancyStats.RecountOf(roles, s.localRoles(), true, now)
 		}
@@ -173,7 +179,7 @@ func (s *shard) watch(roles []int32) {
 	if len(roles) == 0 {
 		return
 	}
-	if g, held := s.lease.Holder(roles[0]); held {
+	if g, held := s.leases.Holder(roles[0]); held {
 		s.claims.Given(g.FreeAt)
 	}
 }
@@ -313,12 +319,20 @@ func (n *Node) showUp(now clock.Instant) {
 		return
 	}
 	for _, s := range n.shards {
-		switch {
-		case s.lease.Sessions() > fewHolders:
-		default:
+		if !moreThan(fewHolders, s.leases.Holders()) {
 			s.beat(now, n.set.Every)
 		}
 	}
+}
+
+// moreThan reports whether there are more holders than a number.
+func moreThan(number int, holders iter.Seq[lease.HolderState]) bool {
+	for range holders {
+		if number--; number < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // fewHolders is how many holders may answer a newcomer with a beat each. In a larger group a

@@ -216,10 +216,10 @@ func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, n
 	slices.Sort(roles)
 	roles = slices.Compact(roles)
 	s.end(roles, why)
-	s.lease.Forget(roles)
+	s.leases.Forget(roles)
 	s.closing.Released(now)
 	for _, c := range s.logs {
-		out := s.lease.ReleaseOn(c.index, roles, now)
+		out := s.leases.ReleaseOn(c.index, roles, now)
 		if h != nil && s.members.Takes(h.Successor()) {
 			wait := vacancy.AnsweredIn(h.Answer(), h.AnsweredAgo(now), s.set.T)
 			s.closing.Inherit(wait)
@@ -239,7 +239,7 @@ func (n *Node) Drained(units []int, token int64, now clock.Instant) {
 	var done []int
 	for _, unit := range units {
 		s, local := n.local(unit)
-		if h := s.handovers.Of(local); h != nil && h.IsAsked() && s.own.tokenOf(local) == token {
+		if h := s.handovers.Of(local); h != nil && h.IsAsked() && s.own.TokenOf(local) == token {
 			h.Finish(local, now.Mono)
 			done = append(done, unit)
 			s.dueAt = min(s.dueAt, h.ReleaseAt(n.trip.Takes()))

@@ -129,7 +129,7 @@ func TestWhatAReleaseSays(t *testing.T) {
 			require.Equal(t, c.moved, out[0].Moved)
 			require.True(t, k.closing.Busy(k.now.Add(handover.CloseTail-1)))
 			require.True(t, s.main.announcements.OwesFarewell())
-			_, leads := s.lease.Leads(1, k.now)
+			_, leads := s.leases.Leads(1, k.now)
 			require.False(t, leads, "from this moment on")
 			s.giveBack(nil, c.h, term.Closing, k.now)
 			require.Empty(t, k.out(), "nothing is said of nothing")

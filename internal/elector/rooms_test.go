@@ -42,7 +42,7 @@ func newRooms(logs, roles int, change func(*Settings)) *rooms {
 // reading begins the first log, which ends at end, but does not begin the others.
 func (k *rooms) reading(end int64) (*shard, *channel) {
 	s, c := k.shards[0], k.channels[0]
-	s.lease.Begin(0, Entry{Reset: true}, k.now)
+	s.leases.Read(0, Entry{Reset: true}, nil, nil, k.now)
 	c.restart(end, k.now)
 	s.begun = true
 	return s, c
@@ -51,7 +51,7 @@ func (k *rooms) reading(end int64) (*shard, *channel) {
 // begin lets reading of all logs begin; they are empty.
 func (k *rooms) begin() {
 	for i, c := range k.channels {
-		c.shard.lease.Begin(i, Entry{Reset: true, Whole: true}, k.now)
+		c.shard.leases.Read(i, Entry{Reset: true, Whole: true}, nil, nil, k.now)
 		c.restart(0, k.now)
 		c.shard.begun = true
 		c.catchUp(k.now)
@@ -62,7 +62,8 @@ func (k *rooms) begin() {
 func (k *rooms) read(log int, r lease.Record) lease.Event {
 	c := k.channels[log]
 	k.ends[log]++
-	ev, anew := c.shard.lease.Read(log, k.ends[log]-1, &r, nil, k.now)
+	out := c.shard.leases.Read(log, Entry{Offset: k.ends[log] - 1}, &r, nil, k.now)
+	ev, anew := out.Event, out.Void
 	if ev.Own {
 		c.back(&r, ev.Stamp, k.now)
 	}

@@ -106,23 +106,6 @@ type Address struct {
 	Ballot    int64  // small logs: the record's, which they may remember
 }
 
-// Entry is a record, or a Reset: reading begins, or begins again, at Offset, and everything known
-// of that log may be out of date. The records before End were in the log already, and nobody knows
-// for how long.
-type Entry struct {
-	Partition int
-	Offset    int64
-	Value     []byte
-	Reset     bool
-	End       int64 // of a Reset
-	Whole     bool  // of a Reset: Offset is 0, and no record was ever deleted before it
-
-	// Of small logs only.
-	ID    string // of the incarnation
-	Alive bool   // no record: the log only shows that it can be reached
-	Top   int64  // of a Reset: the largest ballot that the log was given, 0 if it does not report it
-}
-
 // Nominator decides on which partitions this process may claim roles.
 type Nominator interface {
 	// Run works until ctx is done, or returns a permanent error. It calls nominate with all

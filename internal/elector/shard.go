@@ -1,12 +1,12 @@
 package elector
 
 import (
-	"iter"
 	"time"
 
 	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/stats"
@@ -23,12 +23,13 @@ type shard struct {
 	*common
 	byrole.Numbering
 	observe.Standings // what is known of who holds what
-	lease             leases
+	leases            leases.Leases
+	traits            leases.Traits
 	logs              channels // that say so
 	main              *channel // the channel that delays Claims
 	begun             bool     // reading has begun; nothing is said or claimed before
 
-	own          own                 // roles that this process leads or gives up
+	own          leases.Own          // roles that this process leads or gives up
 	handovers    handover.Handovers  // orderly ends of terms
 	claims       vacancy.Claims      // vacancies, and own Claims
 	nomination   nominate.Nomination // the nominator's decision
@@ -40,124 +41,14 @@ type shard struct {
 	wanted    bool       // no further role is to be given up below `below`
 	below     int32      // the bound for which wanted is true
 	unwanted  bool       // the last step left roles to be given up by the next one
+
+	reading time.Duration // how long others may take to read Claims: see leases.Ticked
 }
 
-// leases says which process holds which roles, and makes the records for their logs: the only
-// log of these roles, or several small logs of which a majority decides. All differences between
-// the two are behind it (leases.go), so that the Node has one path for both.
-//
-// Logs are given by their numbers in Node.channels; an Out has the log's place among those of the
-// partition.
-type leases interface {
-	Known() bool
-	Session() lease.Session
-	Leads(local int32, now clock.Instant) (token int64, ok bool)
-	Mine(local int32) (token int64, ok bool)
-	Holder(local int32) (lease.Grantee, bool)
-	Holders() iter.Seq[lease.HolderState]
-	Each(of func(lease.HolderState) int32, set func(local, value int32))
-	Sessions() int
-	Roles() int32
-	FreeAt(local int32) clock.Raw
-	Claiming() (n int, oldest clock.Instant)
-	Forget(roles []int32)
-
-	// As returns the session that Holders uses for the process of a record's session.
-	As(lease.Session) lease.Session
-	// RolesOf returns the roles that a session of Holders holds, ascending.
-	RolesOf(lease.Session) []int32
-	// Held reports whether a role has a holder whose lease may still be valid by some clock.
-	Held(local int32, now clock.Instant) bool
-	// Free returns the roles below a number that have no holder and may be claimed.
-	Free(below int32, now clock.Instant) []int32
-	// Vacant reports whether a role from Changed may be claimed.
-	Vacant(local int32, now clock.Instant) bool
-	// Owing reports whether a Release has not come back yet.
-	Owing(now clock.Instant) bool
-	// NewerUntil is until when a member of a newer version may hold roles without a known
-	// holder; zero if there is none.
-	NewerUntil() clock.Raw
-	// Tenure identifies one uninterrupted time of holding a role.
-	Tenure(lease.Grantee) int64
-	// Ours reports whether this process holds a role, in the term with a token.
-	Ours(g lease.Grantee, token int64) bool
-	// Earlier reports whether the sender of a record in a log had not yet read of the term with
-	// a token.
-	Earlier(log int, read, token int64) bool
-	// Grant returns the holder of a role in short; ok is false if only Holder can tell.
-	Grant(local int32) (token int64, holder int32, ok bool)
-	// Version changes whenever a role of a slice (surveyRoles) gets another holder or token; 0:
-	// unknown.
-	Version(slice int) uint64
-	// Turns grows whenever a record may have changed what Known, Holder (but for the times) or
-	// FreeAt (of a role whose holder is silent, if it has one) return for any role.
-	Turns() uint64
-
-	// Begin, Answered, Read and Failed handle what a log delivers. Begin reports whether that
-	// ends all terms and makes the state of roles void. Read takes the error of a record that
-	// could not be decoded, and reports whether the state of roles is void because everything
-	// became known or the log went back. Failed returns roles that may be claimed again later.
-	Begin(log int, e Entry, now clock.Instant) (lost bool)
-	Answered(log int, now clock.Instant)
-	Read(log int, o int64, r *lease.Record, bad error, now clock.Instant) (ev lease.Event, anew bool)
-	Failed(log int, r *lease.Record, now clock.Instant) []int32
-	// Changed returns, once, the roles that may have changed.
-	Changed() []int32
-	// Reminds reports whether Changed repeats vacant roles, and returns roles whose holder's
-	// lease is over by the clock.
-	Reminds() bool
-	// Exhausted reports whether no further term can begin, since tokens are used up.
-	Exhausted() bool
-	// Term returns the token of this process's term of a role, lapsed or not, and the line of V
-	// in the term table that the term follows.
-	Term(local int32) (token int64, line int, ok bool)
-	// Outdone reports whether records, and not the clock, have ended a term.
-	Outdone(local int32) bool
-	// InUse yields the lines of V that terms follow, and V is the value of one.
-	InUse() iter.Seq[int]
-	V(line int) clock.Instant
-
-	// Tick handles the passing of time, and reports whether all terms have lapsed. Roles below
-	// a number are wanted; a record takes trip to come back.
-	Tick(below int32, trip time.Duration, now clock.Instant) (out []quorum.Out, lapsed bool)
-	// Due is when Tick has something to do.
-	Due(now clock.Instant) clock.Mono
-	// Contest makes Claims of those roles that may be claimed.
-	Contest(roles []int32, now clock.Instant) []quorum.Out
-	// Later returns those roles that may be claimed only later, and when.
-	Later(roles []int32, now clock.Instant) ([]int32, clock.Raw)
-	// Keeps reports whether a log needs Beats; led says whether this process has a term.
-	Keeps(log int, led bool) bool
-	Beat(log int, now clock.Instant) (lease.Record, bool)
-	Word(log int, k lease.Kind, now clock.Instant) lease.Record
-	Snapshot(log int, now clock.Instant) []lease.Record
-	ReleaseOn(log int, roles []int32, now clock.Instant) []lease.Record
-	// Owes reports whether Releases have not come back from a log, and Unreleased makes them
-	// again. The caller decides when.
-	Owes(log int) bool
-	Unreleased(log int, now clock.Instant) []lease.Record
-
-	// FreshAt is when a process that knows nothing may claim; Never if it knows something, or if
-	// Changed will report it.
-	FreshAt() clock.Raw
-	// Waits reports whether no Claim is made while another one is undecided, and GiveUp forgets
-	// those sent before a time. Other leases delay Claims for each log separately, if it
-	// answers slowly or not at all.
-	Waits() bool
-	GiveUp(sent clock.Instant)
-	// Lapses reports whether a session is this process's own, which Tick ends when its leases are
-	// over.
-	Lapses(lease.Session) bool
-	// Reading is how long others may take to read the Claims of all roles, beyond round trips.
-	// On one log, a process that claims before it has read another's Claim loses without harm.
-	// On small logs each may win on some logs, and has to give all of that back.
-	Reading() time.Duration
-}
-
-func newShard(k *common, n byrole.Numbering, l leases) *shard {
-	s := &shard{common: k, Numbering: n, lease: l}
-	s.Standings = observe.NewStandings(n, l, &s.logs, &s.claims)
-	s.own = own{numbering: n, lease: l, table: k.terms, tokenBase: k.set.TokenBase}
+func newShard(k *common, n byrole.Numbering, l leases.Leases, short observe.Short, t leases.Traits) *shard {
+	s := &shard{common: k, Numbering: n, leases: l, traits: t}
+	s.Standings = observe.NewStandings(n, l, short, t.Tenure, &s.logs, &s.claims)
+	s.own = leases.NewOwn(n, l, t, k.set.Process, k.terms, k.set.TokenBase)
 	s.nomination = nominate.NewNomination(!k.set.Nominated && !k.set.Observer)
 	s.claims.Init()
 	s.vacancyStats = stats.NewVacancies(l, &s.logs, k.set.T, &k.counts)
@@ -173,7 +64,7 @@ func (s *shard) forget() {
 
 // due is when the shard next has something to do if nothing is read, by the monotonic clock.
 func (s *shard) due(now clock.Instant) clock.Mono {
-	next := s.lease.Due(now)
+	next := s.leases.Due(now)
 	mono := func(t clock.Mono) { next = min(next, t) }
 	if s.unwanted && s.own.Len() > 0 {
 		mono(now.Mono)
@@ -187,10 +78,10 @@ func (s *shard) due(now clock.Instant) clock.Mono {
 		if !c.begun {
 			continue
 		}
-		if s.lease.Keeps(c.index, s.own.Len() > 0) && s.set.Alive(now) && !c.link.Beating(now, s.set.T) {
+		if s.keepsAlive(c) && s.set.Alive(now) && !c.link.Beating(now, s.set.T) {
 			mono(c.beatAt)
 		}
-		if s.lease.Owes(c.index) && c.releasing == 0 {
+		if c.log.Owing() && c.releasing == 0 {
 			mono(c.releaseAt)
 		}
 		c.talkDue(now, mono)
@@ -217,11 +108,10 @@ func (s *shard) recheckVacant(now clock.Instant) {
 	}
 	s.recheckAt = now.Mono.Add(max(s.set.T, recheckEvery))
 	s.free(now)
-	inFlight, _ := s.lease.Claiming()
-	if !s.begun || inFlight > 0 || !s.claims.IsEmpty() {
+	if !s.begun || s.logs.claiming() || !s.claims.IsEmpty() {
 		return
 	}
-	if s.claims.AnySilent() || len(s.lease.Free(s.localRoles(), now)) > 0 {
+	if s.claims.AnySilent() || len(s.leases.Free(s.localRoles(), now)) > 0 {
 		s.reconsiderVacant(now)
 	}
 }
@@ -276,19 +166,20 @@ func (s *shard) step(now clock.Instant) {
 
 // lapse ends what no longer leads, because of the clock or because the application was told so.
 func (s *shard) lapse(now clock.Instant) {
-	s.giveBack(s.own.takeOver(), nil, term.Lapsed, now)
+	s.giveBack(s.own.TakeOver(), nil, term.Lapsed, now)
 	s.giveBackUntold(now)
 	below := int32(0)
 	if s.willing(now) {
 		below = s.localRoles()
 	}
-	out, lapsed := s.lease.Tick(below, s.trip.Takes(), now)
-	if lapsed {
+	t := s.leases.Tick(below, s.trip.Takes(), now)
+	s.reading = t.Reading
+	if t.Lapsed {
 		s.end(s.own.Roles(), s.lapsed(now))
 	}
 	s.sync(now)
-	s.appendAll(out, now)
-	if lapsed {
+	s.appendAll(t.Out, now)
+	if t.Lapsed {
 		s.reconsiderVacant(now) // Claims in flight died with the session: plan again.
 	}
 }
@@ -301,15 +192,24 @@ func (k *common) lapsed(now clock.Instant) term.Reason {
 	return term.Lapsed
 }
 
+// keepsAlive reports whether a log needs Beats. Grants on a small log are kept alive there, with or without
+// a term.
+func (s *shard) keepsAlive(c *channel) bool {
+	if s.traits.Together {
+		return c.log.Holding() > 0
+	}
+	return s.own.Len() > 0
+}
+
 // beat appends a Beat to each log with a held role if one is due there within early. It sends none
 // to a log that returns nothing, where Beats would pile up.
 func (s *shard) beat(now clock.Instant, early time.Duration) {
 	for _, c := range s.logs {
-		if !s.lease.Keeps(c.index, s.own.Len() > 0) || now.Mono < c.beatAt.Add(-early) ||
+		if !s.keepsAlive(c) || now.Mono < c.beatAt.Add(-early) ||
 			c.link.Beating(now, s.set.T) || !s.set.Alive(now) {
 			continue
 		}
-		if r, ok := s.lease.Beat(c.index, now); ok {
+		if r, ok := s.leases.Beat(c.index, now); ok {
 			c.append(now, r)
 		}
 	}
@@ -330,23 +230,23 @@ func (s *shard) localRoles() int32 {
 // is led throughout. It is called after each record, so no log was lost and won again in between:
 // until a term is shifted, its former line says no more than its new one.
 func (s *shard) sync(now clock.Instant) {
-	d := s.own.compare(s.lease.Changed(), s.claims.IsListed, now)
-	s.end(d.superseded, term.Superseded)
-	if len(d.lapsed) > 0 {
-		s.end(d.lapsed, s.lapsed(now))
+	d := s.own.Compare(s.leases.Changed(), s.claims.IsListed, now)
+	s.end(d.Superseded, term.Superseded)
+	if len(d.Lapsed) > 0 {
+		s.end(d.Lapsed, s.lapsed(now))
 	}
-	s.own.renew()
-	s.own.shift(d.shifted)
-	for _, w := range d.gained {
+	s.own.Renew()
+	s.own.Shift(d.Shifted, now)
+	for _, w := range d.Gained {
 		s.gain(w, now)
 	}
-	s.claims.Drop(d.taken)
-	s.vacate(d.free, now)
+	s.claims.Drop(d.Taken)
+	s.vacate(d.Free, now)
 }
 
 // gain begins the terms of roles won by one Claim.
-func (s *shard) gain(w won, now clock.Instant) {
-	s.own.gain(w, func(local int32) vacancy.Cause { return s.claims.CauseOf(local, s.set.Process) }, now)
+func (s *shard) gain(w leases.Won, now clock.Instant) {
+	s.own.Gain(w, func(local int32) vacancy.Cause { return s.claims.CauseOf(local, s.set.Process) }, now)
 	s.wanted = false
 	if s.main.beatAt < now.Mono {
 		s.main.beatAt = now.Mono.Add(s.set.Every)
@@ -358,7 +258,7 @@ func (s *shard) end(roles []int32, why term.Reason) {
 	for _, local := range roles {
 		s.handovers.Drop(local)
 	}
-	s.own.end(roles, why)
+	s.own.End(roles, why)
 }
 
 // End ends all terms: the log has failed permanently, or this process has closed. Nothing is read from

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 )
@@ -24,7 +25,7 @@ func (s *shard) claim(now clock.Instant) {
 		return
 	}
 	c := &s.claims
-	if c.IsEmpty() && now.Raw >= s.lease.FreshAt() {
+	if c.IsEmpty() && now.Raw >= s.freshAt() {
 		s.placeFresh(now)
 	}
 	s.overdue(now)
@@ -55,8 +56,8 @@ func (s *shard) claim(now clock.Instant) {
 // send appends Claims of those roles that may be claimed. Others without a holder are listed for
 // later.
 func (s *shard) send(roles []int32, now clock.Instant) {
-	fresh := !s.lease.Known()
-	out := s.lease.Contest(roles, now)
+	fresh := !s.leases.Known()
+	out := s.leases.Contest(roles, now)
 	if len(out) > 0 {
 		s.nomination.Claimed(now)
 	}
@@ -66,7 +67,10 @@ func (s *shard) send(roles []int32, now clock.Instant) {
 	}
 	// Never: this process may claim nothing before it knows which fold is wrong; all vacancies
 	// are reconsidered then.
-	if later, at := s.lease.Later(roles, now); at != clock.Never {
+	if s.traits.Reminds {
+		return
+	}
+	if later, at := leases.Later(s.main.log, roles, now); at != clock.Never {
 		s.claims.Add(now.MonoOf(at), later)
 	}
 }
@@ -102,8 +106,8 @@ func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
 	if !s.willing(now) {
 		return 0, false
 	}
-	switch fresh := s.lease.FreshAt(); {
-	case s.lease.Waits():
+	switch fresh := s.freshAt(); {
+	case s.waits():
 		return 0, false
 	case !c.IsEmpty():
 		at = c.Next(s.main.pacing.ThinksAt())
@@ -115,21 +119,41 @@ func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
 	return max(at, s.main.pacing.ClaimsAt(), s.startup.End(s.desired.Roles, s.set.Nominated), s.main.link.ProbedUntil(s.main.announcements.NextHello(), now, s.set.T)), true
 }
 
+// freshAt is when a process that knows nothing may claim; Never if it knows something, or if it will be
+// reminded.
+func (s *shard) freshAt() clock.Raw {
+	if s.traits.Reminds {
+		return clock.Never
+	}
+	return s.main.log.FreshAt()
+}
+
+// waits reports whether no Claim is made because another one is undecided.
+func (s *shard) waits() bool { return s.traits.OneClaim && s.logs.claiming() }
+
+// lapses reports whether a session is this process's own, which Tick ends when its leases are over.
+func (s *shard) lapses(id lease.Session) bool {
+	return !s.traits.Together && id == s.main.log.Session()
+}
+
 // giveUpClaims forgets Claims that have not come back for as long as a lease lasts: the log has
 // lost them, or reading has stopped.
 func (s *shard) giveUpClaims(now clock.Instant) {
-	_, oldest := s.lease.Claiming()
+	if !s.waits() {
+		return
+	}
+	_, oldest := s.main.log.Claiming()
 	limit := max(2*s.set.T, 10*time.Second)
 	if !s.desired.Willing(now) {
 		limit = handover.CloseTail // nothing is lost
 	}
-	if !s.lease.Waits() || now.Mono.Sub(oldest.Mono) < limit {
+	if now.Mono.Sub(oldest.Mono) < limit {
 		return
 	}
 	if s.reports.claims.due(now) { // one line is enough if all partitions stand still
 		s.note(slog.LevelWarn, "claim did not come back: given up", "partition", s.Index, "after", limit)
 	}
-	s.lease.GiveUp(now.Add(-limit))
+	s.main.log.GiveUpClaims(now.Add(-limit))
 	s.main.pacing.Late(s.set.T, s.set.Random, now)
 	s.reconsiderVacant(now)
 	s.ready.verify()
@@ -171,7 +195,7 @@ func (s *shard) place(roles []int32, now clock.Instant) {
 		least := vacancy.HeadStart(2 * s.trip.Takes())
 		waits := s.claims.Waits(theirs, clock.Patience(s.set.T))
 		for _, wait := range slices.Sorted(maps.Keys(waits)) { // in one order, so that a seed can be repeated
-			s.claims.AddFor(vacancy.ToAssign, now.Mono.Add(max(least, wait)+s.lease.Reading()), waits[wait])
+			s.claims.AddFor(vacancy.ToAssign, now.Mono.Add(max(least, wait)+s.reading), waits[wait])
 		}
 	}
 	if len(open) > 0 {
@@ -213,7 +237,7 @@ func (s *shard) assign(roles []int32, now clock.Instant) {
 		at = at.Add(1)
 	}
 	s.claims.Add(at, ours)
-	s.claims.AddFor(vacancy.ToRank, now.Mono.Add(late+s.trip.ClaimTurn(s.lease.Reading())+pause+jitter), others)
+	s.claims.AddFor(vacancy.ToRank, now.Mono.Add(late+s.trip.ClaimTurn(s.reading)+pause+jitter), others)
 }
 
 // overdue reconsiders roles that others should have claimed by now. It waits while an own Claim is
@@ -223,7 +247,7 @@ func (s *shard) assign(roles []int32, now clock.Instant) {
 // limited to T/2, because where round trips are always long it would never end.
 func (s *shard) overdue(now clock.Instant) {
 	c := &s.claims
-	if s.lease.Waits() || now.Mono < s.main.pacing.ThinksAt() {
+	if s.waits() || now.Mono < s.main.pacing.ThinksAt() {
 		return
 	}
 	if s.main.link.Behind(now, s.set.T) && !c.Overdue(now.Mono.Add(-clock.Patience(s.set.T))) {
@@ -233,7 +257,7 @@ func (s *shard) overdue(now clock.Instant) {
 	limit := s.localRoles() // R may be smaller by now
 	if roles := s.claims.Due(vacancy.ToRank, now, limit); len(roles) > 0 {
 		plan, me := s.plan(true, now)
-		c.Rank(roles, vacancy.Ranking{Plan: plan, Me: me, First: s.assignments(plan, roles, false, now), RoleOf: s.Numbering}, s.trip.ClaimTurn(s.lease.Reading()), now)
+		c.Rank(roles, vacancy.Ranking{Plan: plan, Me: me, First: s.assignments(plan, roles, false, now), RoleOf: s.Numbering}, s.trip.ClaimTurn(s.reading), now)
 	}
 	if roles := s.claims.Due(vacancy.ToAssign, now, limit); len(roles) > 0 {
 		s.claims.ForgetSuccessors(roles)
@@ -248,7 +272,7 @@ func (s *shard) reconsiderVacant(now clock.Instant) {
 	if !s.willing(now) {
 		return
 	}
-	s.vacate(s.lease.Free(s.localRoles(), now), now)
+	s.vacate(s.leases.Free(s.localRoles(), now), now)
 }
 
 func (k *common) reconsiderAllVacant(now clock.Instant) {
@@ -261,7 +285,7 @@ func (k *common) reconsiderAllVacant(now clock.Instant) {
 // of all are assigned together, since each assigning takes long for many roles.
 func (s *shard) noticeSilent(now clock.Instant) {
 	over := map[lease.Session]bool{}
-	found := s.claims.FindSilent(s.lease.Holders(), s.lease.Lapses, now)
+	found := s.claims.FindSilent(s.leases.Holders(), s.lapses, now)
 	for _, h := range found {
 		over[h.Session] = true
 		s.main.suspect(h.Session.Process, h.Heard, now)
@@ -272,7 +296,7 @@ func (s *shard) noticeSilent(now clock.Instant) {
 	roles := s.HeldBy(over)
 	s.vacancyStats.AddUp(now)
 	s.vacancyStats.FellSilent(found, s.localRoles(), now)
-	if !s.lease.Reminds() {
+	if !s.traits.Reminds {
 		s.vacate(roles, now)
 	}
 }

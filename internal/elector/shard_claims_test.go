@@ -39,12 +39,12 @@ func vacantRooms(roles int) (*rooms, *shard) {
 	k.read(0, k.from("z", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: all}))
 	s.main.works(k.now)
 	r := k.from("z", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: all}}})
-	ev, _ := s.lease.Read(0, k.ends[0], &r, nil, k.now)
+	ev := s.leases.Read(0, Entry{Offset: k.ends[0]}, &r, nil, k.now)
 	k.ends[0]++
 	if len(ev.Changed) != roles {
 		panic("they are not vacant")
 	}
-	s.lease.Changed()
+	s.leases.Changed()
 	s.claims.Init()
 	return k, s
 }
@@ -176,7 +176,7 @@ func TestAShardReconsidersWhatNobodyClaimed(t *testing.T) {
 		"it is behind":                        {func(k *rooms, s *shard) { s.main.lags(k.now) }, 0, false},
 		"it is behind, but not less than T/2": {func(k *rooms, s *shard) { s.main.lags(k.now) }, 500 * time.Millisecond, true},
 		"a Claim of its own is undecided": {func(k *rooms, s *shard) {
-			s.lease.Contest([]int32{1}, k.now)
+			s.leases.Contest([]int32{1}, k.now)
 		}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,7 +30,7 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 	k.echo()
 	require.Len(t, said, 1)
 	require.Equal(t, lease.Hello, said[0].Record.Kind, "there may be leases that it has not read of")
-	require.LessOrEqual(t, s.dueAt, k.now.MonoOf(s.lease.FreshAt()), "it is woken when there are none any more")
+	require.LessOrEqual(t, s.dueAt, k.now.MonoOf(s.freshAt()), "it is woken when there are none any more")
 	for name, hinder := range map[string]func(){
 		"an observer":                        func() { k.set.Observer = true },
 		"one that is not nominated":          func() { s.nomination = nominate.NewNomination(false) },
@@ -109,20 +109,20 @@ func TestAShardClaimsAgainLater(t *testing.T) {
 	due, ok := s.claimDue(k.now)
 	require.True(t, ok)
 	require.Equal(t, k.now.Mono.Add(vacancy.Backoff(1, k.set.T, k.set.Random)), due)
-	require.False(t, s.lease.Waits(), "it is decided")
+	require.False(t, s.waits(), "it is decided")
 	require.True(t, s.claims.IsListed(0) && s.claims.IsListed(1))
 }
 
 func TestAShardGivesUpAClaimThatIsLost(t *testing.T) {
 	k, s := claiming()
-	require.True(t, s.lease.Waits())
+	require.True(t, s.waits())
 	s.giveUpClaims(k.now.Add(10*time.Second - 1))
-	require.True(t, s.lease.Waits(), "for ten leases it is awaited")
+	require.True(t, s.waits(), "for ten leases it is awaited")
 	k.desired.Away = clock.Never
 	s.giveUpClaims(k.now.Add(handover.CloseTail - 1))
-	require.True(t, s.lease.Waits())
+	require.True(t, s.waits())
 	s.giveUpClaims(k.now.Add(handover.CloseTail))
-	require.False(t, s.lease.Waits(), "one that wants nothing does not wait as long")
+	require.False(t, s.waits(), "one that wants nothing does not wait as long")
 	require.True(t, k.ready.Verify, "the log may not be the same any more")
 	require.Len(t, k.ready.Notes, 1)
 }
@@ -166,7 +166,7 @@ func TestAShardGivesUpWhatIsBeyondR(t *testing.T) {
 	require.Len(t, s.own.Roles(), 4, "the application has its time")
 	k.pass(20 * time.Millisecond)
 	require.Equal(t, []int32{0, 1}, s.own.Roles())
-	require.False(t, s.lease.Held(2, k.now), "others know at once")
+	require.False(t, s.leases.Held(2, k.now), "others know at once")
 	require.Equal(t, "released before the application had finished", k.ready.Notes[len(k.ready.Notes)-1].Text)
 }
 
@@ -254,12 +254,12 @@ func TestAShardKnowsWhoIsReady(t *testing.T) {
 // A session that has lapsed ends its terms before anything else is said, and claims anew.
 func TestAShardThatLapsedLeadsNothing(t *testing.T) {
 	k, s := leading(t, 2, nil)
-	before := s.lease.Session()
+	before := s.main.log.Session()
 	k.now = k.now.Add(1100 * time.Millisecond)
 	s.step(k.now)
 	require.Zero(t, s.own.Len())
 	require.Equal(t, lease.Release, kinds(k.out())[0])
-	require.NotEqual(t, before, s.lease.Session())
+	require.NotEqual(t, before, s.main.log.Session())
 	changes := k.terms.Collect(k.now)
 	require.Len(t, changes, 1)
 	require.Equal(t, term.Lapsed, changes[0].Reason)

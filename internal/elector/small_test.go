@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
@@ -36,7 +37,7 @@ func newSmallNode() *smallNode {
 	return s
 }
 
-func (s *smallNode) majority() *majority { return s.shards[0].lease.(*majority) }
+func (s *smallNode) majority() *leases.Small { return s.shards[0].leases.(*leases.Small) }
 
 func (s *smallNode) reset(log int, id string) {
 	s.Read(Entry{Partition: log, Reset: true, ID: id}, nil, nil, s.now)
@@ -175,7 +176,7 @@ func TestALateAnswerOfAFormerIncarnationIsNotLookedAt(t *testing.T) {
 	s.Tick(s.now)
 	require.False(t, s.channels[0].log.Known(), "x0 is not read any more")
 	require.EqualValues(t, 2, s.Stats(s.now).Records)
-	_, _, led := s.majority().Term(0)
+	_, _, led := s.majority().Lease.Term(0)
 	require.True(t, led, "two logs are enough")
 }
 
@@ -189,7 +190,7 @@ func TestALogWhoseRecordsWereLostBeginsAnew(t *testing.T) {
 		s.record(a.Partition, a.ID, a.Record)
 	}
 	s.taken()
-	_, _, led := s.majority().Term(0)
+	_, _, led := s.majority().Lease.Term(0)
 	require.True(t, led)
 	session := s.channels[0].log.Session()
 
@@ -203,7 +204,7 @@ func TestALogWhoseRecordsWereLostBeginsAnew(t *testing.T) {
 	notes := s.Ready(s.now).Notes
 	require.Len(t, notes, 1)
 	require.Equal(t, "records of a small log were lost on their way: rejoining", notes[0].Text)
-	_, _, led = s.majority().Term(0)
+	_, _, led = s.majority().Lease.Term(0)
 	require.True(t, led, "two logs are enough")
 
 	s.record(0, "x0", hello)
@@ -277,7 +278,7 @@ func TestADoubtEndsOnALogInWhichNobodyWrites(t *testing.T) {
 		}
 	}
 	follow(3 * time.Second)
-	_, _, led := s.majority().Term(0)
+	_, _, led := s.majority().Lease.Term(0)
 	require.True(t, led)
 	s.Set(Desired{Roles: 1, Contend: true, Unhealthy: true}, s.now)
 	follow(3 * time.Second)
@@ -295,7 +296,7 @@ func TestADoubtEndsOnALogInWhichNobodyWrites(t *testing.T) {
 	}
 	s.Set(Desired{Roles: 1, Contend: true}, s.now)
 	follow(3 * time.Second)
-	_, _, led = s.majority().Term(0)
+	_, _, led = s.majority().Lease.Term(0)
 	require.True(t, led, "nobody leads")
 }
 
@@ -450,7 +451,7 @@ func TestSmallLogsAreClaimedWithoutAProbe(t *testing.T) {
 	}
 	s.pass(2*clock.Stalled(s.set.T), ids...) // its own first Hello is over
 	free := clock.Raw(clock.Never)
-	for h := range s.shards[0].lease.Holders() {
+	for h := range s.shards[0].leases.Holders() {
 		free = min(free, h.FreeAt)
 	}
 	require.NotEqual(t, clock.Raw(clock.Never), free)

@@ -6,24 +6,37 @@ import (
 
 	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/elector/announce"
+	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
 )
 
+// heard is the leases of one log, from which what b writes is read.
+type heard struct {
+	*leases.One
+	now clock.Instant
+	end int64
+}
+
+func (h *heard) read(r lease.Record, bad error) leases.Outcome {
+	r.Session, r.Name, r.T, r.Longest, r.Read, r.Seq = session("b"), "b", time.Second, lease.Unsaid, h.end-1, uint64(h.end+1)
+	h.end++
+	return h.Read(0, Entry{Offset: h.end - 1}, &r, bad, h.now)
+}
+
 // knownStandings is the standings of one log in which b holds role 0 with a lease of a second; the log
 // ended at end when reading began.
-func knownStandings(t *testing.T, end int64) (*observe.Standings, *channels, *kept, *vacancy.Claims) {
-	l := &oneLog{Lease: lease.New(lease.Rules{Process: "a", Name: "a", T: time.Second, History: announce.History}), t: time.Second}
-	k := &kept{l, at(0), make([]int64, 1)}
-	k.Begin(0, Entry{Reset: true, Whole: true, End: end}, k.now)
-	require.True(t, k.read(0, k.from(0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}})).Known)
+func knownStandings(t *testing.T, end int64) (*observe.Standings, *channels, *heard, *vacancy.Claims) {
+	l := leases.NewOne(lease.Rules{Process: "a", Name: "a", T: time.Second}, 0)
+	k := &heard{l, at(0), 0}
+	k.Read(0, Entry{Reset: true, Whole: true, End: end}, nil, nil, k.now)
+	require.True(t, k.read(lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}, nil).Known)
 	logs := &channels{caught(&channel{end: end}, k.now)}
 	silences := &vacancy.Claims{}
 	silences.Init()
-	s := observe.NewStandings(byrole.Numbering{Of: 1}, l, logs, silences)
+	s := observe.NewStandings(byrole.Numbering{Of: 1}, l, l, leases.OneTraits.Tenure, logs, silences)
 	return &s, logs, k, silences
 }
 
@@ -52,9 +65,9 @@ func TestWhatIsKnownOfARole(t *testing.T) {
 	require.Equal(t, int64(0), standing(0, k.now), "a holder is known all the same")
 	caught((*logs)[0], k.now)
 
-	k.Read(0, k.ends[0], nil, lease.ErrNewer, k.now)
+	k.read(lease.Record{}, lease.ErrNewer)
 	require.Equal(t, observe.UnknownToken, standing(1, k.now), "a newer version may hold it")
-	k.Begin(0, Entry{Reset: true, Offset: 5, End: 5}, k.now)
+	k.Read(0, Entry{Reset: true, Offset: 5, End: 5}, nil, nil, k.now)
 	require.Equal(t, observe.UnknownToken, standing(0, k.now), "nothing is known")
 }
 
@@ -72,7 +85,7 @@ func TestOldEvidenceSaysNothing(t *testing.T) {
 	s.Learned()
 	s.Heard(session("b"), false)
 	require.False(t, s.Changed(k.now), "it is known already that nothing is known of it")
-	k.read(0, k.from(0, lease.Record{Kind: lease.Beat}))
+	k.read(lease.Record{Kind: lease.Beat}, nil)
 	s.Heard(session("b"), true)
 	token, _ = s.Standing(0, k.now)
 	require.Equal(t, int64(0), token)
@@ -92,17 +105,16 @@ func TestTheBasisOfStandings(t *testing.T) {
 	require.True(t, s.Changed(k.now))
 	caught((*logs)[0], k.now)
 	require.True(t, s.Changed(k.now))
-	k.Read(0, k.ends[0], nil, lease.ErrNewer, k.now)
+	k.read(lease.Record{}, lease.ErrNewer)
 	require.True(t, s.Changed(k.now), "vacant roles may be held by a newer version")
 	require.True(t, s.Changed(k.now.Add(2*clock.Tmax)), "and time ends that")
 }
 
 func TestRolesOfSomeSessions(t *testing.T) {
 	s, _, k, _ := knownStandings(t, 0)
-	k.read(0, k.from(0, lease.Record{Kind: lease.Claim, Roles: []int32{2, 5}}))
-	r := k.from(0, lease.Record{Kind: lease.Claim, Roles: []int32{1}})
-	r.Session, r.Name = session("c"), "c"
-	k.read(0, r)
+	k.read(lease.Record{Kind: lease.Claim, Roles: []int32{2, 5}}, nil)
+	r := lease.Record{Kind: lease.Claim, Session: session("c"), Name: "c", T: time.Second, Longest: lease.Unsaid, Read: 1, Seq: 3, Roles: []int32{1}}
+	k.Read(0, Entry{Offset: 2}, &r, nil, k.now)
 	require.Equal(t, []int32{0, 2, 5}, s.HeldBy(map[lease.Session]bool{session("b"): true}))
 	require.Equal(t, []int32{0, 1, 2, 5}, s.HeldBy(map[lease.Session]bool{session("b"): true, session("c"): true}))
 	require.Empty(t, s.HeldBy(map[lease.Session]bool{session("x"): true}))

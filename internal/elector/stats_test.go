@@ -118,7 +118,7 @@ func (w *world) disturb(rnd *rand.Rand, i int, change func(*Settings)) {
 func TestAShardCountsVacancies(t *testing.T) {
 	k := newRooms(2, 5, nil)
 	s := k.shards[0] // of roles 0, 2 and 4
-	s.lease.Begin(0, Entry{Reset: true, Whole: true, End: 2}, k.now)
+	s.leases.Read(0, Entry{Reset: true, Whole: true, End: 2}, nil, nil, k.now)
 	s.main.restart(2, k.now)
 	s.begun = true
 	s.vacancyStats.AddUp(k.now)
@@ -149,9 +149,9 @@ func TestAShardCountsVacancies(t *testing.T) {
 	k.desired.Roles = 2 // of which only role 0 is here
 	s.vacancyStats.Follow(s.localRoles(), k.now)
 	require.Zero(t, s.vacancyStats.Vacant(), "nobody wants the rest")
-	s.vacancyStats.FellSilent(slices.Collect(s.lease.Holders()), s.localRoles(), k.now)
+	s.vacancyStats.FellSilent(slices.Collect(s.leases.Holders()), s.localRoles(), k.now)
 	require.Equal(t, 1, s.vacancyStats.Vacant(), "c held 0 and 2")
-	s.lease.Begin(0, Entry{Reset: true, Offset: 9, End: 9}, k.now)
+	s.leases.Read(0, Entry{Reset: true, Offset: 9, End: 9}, nil, nil, k.now)
 	s.vacancyStats.Recount(s.localRoles(), k.now)
 	require.Zero(t, s.vacancyStats.Vacant(), "nothing is known any more")
 	addUp(time.Hour)

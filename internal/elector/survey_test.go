@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
@@ -15,13 +16,13 @@ import (
 
 // looked counts the roles that are asked about.
 type looked struct {
-	leases
+	*leases.One
 	roles int
 }
 
-func (l *looked) Grant(local int32) (token int64, holder int32, ok bool) {
+func (l *looked) Grant(local int32) (token int64, holder int32) {
 	l.roles++
-	return l.leases.Grant(local)
+	return l.One.Grant(local)
 }
 
 // asked is an Elector of which others ask, with how many roles were looked at in each hold of
@@ -37,9 +38,8 @@ type asked struct {
 
 func askable(roles int) *asked {
 	n, w, next := crowded(roles)
-	a := &asked{n: n, w: w, next: next, of: &looked{leases: n.shards[0].lease}}
-	n.shards[0].lease = a.of
-	n.shards[0].Standings = observe.NewStandings(n.shards[0].Numbering, a.of, &n.shards[0].logs, &n.shards[0].claims)
+	a := &asked{n: n, w: w, next: next, of: &looked{One: n.shards[0].leases.(*leases.One)}}
+	n.shards[0].Standings = observe.NewStandings(n.shards[0].Numbering, a.of, a.of, leases.OneTraits.Tenure, &n.shards[0].logs, &n.shards[0].claims)
 	a.Elector = &Elector{node: n, now: func() clock.Instant { // it is read once in each hold
 		a.holds, a.of.roles = append(a.holds, a.of.roles), 0
 		return w.instant()
@@ -206,7 +206,7 @@ func TestWatchTellsOfSilenceAndOfALogThatBeginsAnew(t *testing.T) {
 
 // unheld is how many roles nobody holds, be it silent or not.
 func unheld(n *Node) int {
-	return len(n.shards[0].lease.Free(n.shards[0].localRoles(), clock.Instant{}))
+	return len(n.shards[0].leases.Free(n.shards[0].localRoles(), clock.Instant{}))
 }
 
 func TestWatchFollowsR(t *testing.T) {

@@ -29,8 +29,7 @@ func (n *Node) verify(now clock.Instant) {
 	t := &n.timing
 	busy := false
 	for _, s := range n.shards {
-		inFlight, _ := s.lease.Claiming()
-		busy = busy || s.own.Len() > 0 || inFlight > 0
+		busy = busy || s.own.Len() > 0 || s.logs.claiming()
 		s.giveUpClaims(now)
 	}
 	if !busy {
@@ -56,9 +55,8 @@ func (n *Node) finish(now clock.Instant) {
 		if s.own.Len() > 0 {
 			return
 		}
-		inFlight, _ := s.lease.Claiming()
-		claiming = claiming || inFlight > 0
-		owing = owing || s.lease.Owing(now)
+		claiming = claiming || s.logs.claiming()
+		owing = owing || s.leases.Owing(now)
 	}
 	n.closing.Free(now)
 	promised := false
@@ -86,7 +84,7 @@ func (n *Node) waited(owing bool, now clock.Instant) bool {
 // the last release.
 func (n *Node) Busy(now clock.Instant) bool {
 	for _, s := range n.shards {
-		if inFlight, _ := s.lease.Claiming(); inFlight > 0 || s.own.Len() > 0 {
+		if s.own.Len() > 0 || s.logs.claiming() {
 			return true
 		}
 	}

@@ -35,11 +35,11 @@ type recent struct {
 }
 
 func (l *Lookup) Role(local int32) *Known {
-	token, holder, short := l.In.of.Grant(local)
-	if !short {
+	if l.In.short == nil {
 		key, g := l.In.Standing(local, l.Now)
 		return &Known{key, g}
 	}
+	token, holder := l.In.short.Grant(local)
 	for len(l.recent) <= int(holder)+1 {
 		l.recent = append(l.recent, recent{})
 	}

@@ -83,7 +83,10 @@ func (p *Picture) begin(of Shards, roles int) {
 // none if nothing has changed since the last picture.
 func (p *Picture) look(s *Standings, from, to int32, view uint64, last *Picture, now clock.Instant) (looked int32) {
 	i, shard := int(from/SurveyRoles), s.shard.Index
-	is := sighting{s.of.Version(i), view}
+	is := sighting{view: view}
+	if s.short != nil {
+		is.version = s.short.Version(i)
+	}
 	if old := last.part(shard, i, to-from); old != nil && old.is == is && is.version != 0 {
 		p.put(shard, old)
 		return 0

@@ -44,11 +44,13 @@ type Share struct {
 // Standings is what this process knows of the holders of a shard's roles.
 type Standings struct {
 	shard    byrole.Numbering
-	of       Fold     // who holds what
-	logs     Reading  // of the logs that say so
-	silences Silences // of holders
-	unheard  unheard  // holders that were not heard since reading began
-	shown    basis    // of the standings when they were last announced
+	of       Fold                      // who holds what
+	short    Short                     // the same, or nil
+	tenure   func(lease.Grantee) int64 // identifies one uninterrupted time of holding a role
+	logs     Reading                   // of the logs that say so
+	silences Silences                  // of holders
+	unheard  unheard                   // holders that were not heard since reading began
+	shown    basis                     // of the standings when they were last announced
 }
 
 // Fold is what the standings need to know of who holds what.
@@ -64,16 +66,18 @@ type Fold interface {
 	// NewerUntil is until when a member of a newer version may hold roles without a known
 	// holder; zero if there is none.
 	NewerUntil() clock.Raw
-	// Tenure identifies one uninterrupted time of holding a role.
-	Tenure(lease.Grantee) int64
-	// Grant returns the holder of a role in short; ok is false if only Holder can tell.
-	Grant(local int32) (token int64, holder int32, ok bool)
-	// Version changes whenever a role of a slice (surveyRoles) gets another holder or token; 0:
-	// unknown.
-	Version(slice int) uint64
 	// Turns grows whenever a record may have changed what Known, Holder (but for the times) or
 	// FreeAt (of a role whose holder is silent, if it has one) return for any role.
 	Turns() uint64
+}
+
+// Short is what one log tells faster than Fold.
+type Short interface {
+	// Grant returns the token of a role and a number that stands for its holder; VacantToken and −1
+	// if there is none.
+	Grant(local int32) (token int64, holder int32)
+	// Version changes whenever a role of a slice (SurveyRoles) gets another holder or token.
+	Version(slice int) uint64
 }
 
 // Reading says how far the logs of a shard were read.
@@ -97,8 +101,10 @@ type Silences interface {
 	SaidSilent(lease.Session)
 }
 
-func NewStandings(shard byrole.Numbering, of Fold, logs Reading, silences Silences) Standings {
-	return Standings{shard: shard, of: of, logs: logs, silences: silences}
+// NewStandings returns the standings of a shard's roles. short is nil if nothing is faster; tenure identifies
+// one uninterrupted time of holding a role.
+func NewStandings(shard byrole.Numbering, of Fold, short Short, tenure func(lease.Grantee) int64, logs Reading, silences Silences) Standings {
+	return Standings{shard: shard, of: of, short: short, tenure: tenure, logs: logs, silences: silences}
 }
 
 // Changed reports, once, that the standings may have changed.
@@ -123,7 +129,7 @@ func (s *Standings) Standing(local int32, now clock.Instant) (token int64, g lea
 		if s.logs.Old(g.Last) {
 			return UnknownToken, g // it was in the log before this process started; nobody knows for how long
 		}
-		return s.of.Tenure(g), g
+		return s.tenure(g), g
 	}
 	if now.Raw < s.of.FreeAt(local) || !s.logs.CaughtUp() { // a member of a newer version may hold it, or a later record may show a holder
 		return UnknownToken, g
