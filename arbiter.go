@@ -84,7 +84,6 @@ func (s *settings) elector(app application) *elector.Settings {
 		Zone:       s.Zone,
 		Majority:   s.small,
 		TokenBase:  s.TokenBase,
-		Priority:   s.Priority,
 		Rebalance:  !s.DisableRebalance,
 		Requests:   s.Requests != nil,
 		Random:     s.random,

@@ -57,8 +57,8 @@ type Config struct {
 
 	// Priority ranks this process as a leader: among the healthy members, those with the highest
 	// priority lead. Members with a lower priority claim the roles that are left vacant, and hand
-	// them over once a member with a higher priority has been present for 15 s. Between −1,000,000
-	// and 1,000,000. Default: 0.
+	// them over once a member with a higher priority has been present for 15 s. SetPriority
+	// changes it at run time. Between −1,000,000 and 1,000,000. Default: 0.
 	Priority int
 
 	// Preference replaces Priority where the ranking depends on the role. It returns how much
@@ -66,9 +66,9 @@ type Config struct {
 	// Zone of m are set, because these are the same at every process.
 	//
 	// All members should use the same function, and its result should depend on its arguments
-	// only. If two members disagree, roles may move back and forth (each at most once in 30 s);
+	// only; ByZone returns one for zones. If two members disagree, roles may move back and forth (each at most once in 30 s);
 	// safety is not affected. The library calls it once for each role and member, when the member is
-	// first heard, on a goroutine of its own. Until it has returned, the member is not preferred; after
+	// first heard and when its priority has changed, on a goroutine of its own. Until it has returned, the member is not preferred; after
 	// five seconds a warning is logged. Close waits for a call in progress. Default: none.
 	Preference func(m Member, role int) int
 

@@ -210,7 +210,7 @@ type Member struct {
 	// Nominated: it may claim roles. With Assigned nomination the group has assigned it at least
 	// one partition; with Open nomination it contends.
 	Nominated bool `json:"nominated"`
-	Priority  int  `json:"priority"` // its Config.Priority
+	Priority  int  `json:"priority"` // its Config.Priority, or what SetPriority has made of it
 	// Advertise and Zone are those of its Config. Anybody who can write to the topic can make Advertise point to any host.
 	Advertise string `json:"advertise,omitempty"`
 	Zone      string `json:"zone,omitempty"`

@@ -108,7 +108,7 @@ func newNeli(set *settings, now func() clock.Instant, barrier ...Barrier) *Neli 
 		done:    make(chan struct{}),
 		idle:    make(chan struct{}),
 	}
-	n.desired = elector.Desired{Roles: set.Roles, Why: term.Resigned, Unhealthy: set.Healthy != nil && !set.Observer}
+	n.desired = elector.Desired{Roles: set.Roles, Priority: set.Priority, Why: term.Resigned, Unhealthy: set.Healthy != nil && !set.Observer}
 	if len(barrier) == 1 {
 		n.barrier = barrier[0]
 	}
@@ -246,11 +246,25 @@ func (n *Neli) SetRoles(r int) error {
 	return nil
 }
 
+// SetPriority changes Config.Priority. Other members learn it with this process's next announcement, within
+// a second in groups of up to 20. Roles then move as Config.Priority says: each at most once in 30 s, and
+// only to members that have been there for 15 s. Where Config.Priority is ignored, so is SetPriority.
+//
+// The error says that p is below −1,000,000 or above 1,000,000; the priority stays as it is then.
+// SetPriority does not wait.
+func (n *Neli) SetPriority(p int) error {
+	if p < -maxPriority || p > maxPriority {
+		return fmt.Errorf("neli: SetPriority: %d: must be between %d and %d", p, -maxPriority, maxPriority)
+	}
+	n.adjust(func(d *elector.Desired) { d.Priority = p })
+	return nil
+}
+
 // State returns the stage of life of this Neli.
 func (n *Neli) State() State { return State(n.state.Load()) }
 
 // Config returns the configuration that New was given, with defaults in place of zero values, but
-// without KafkaConfig and LoginToken, which may hold secrets. Roles is R at the start.
+// without KafkaConfig and LoginToken, which may hold secrets. Roles and Priority are those at the start.
 func (n *Neli) Config() Config {
 	c := n.set.Config
 	c.KafkaConfig, c.LoginToken = nil, nil

@@ -21,7 +21,8 @@ func speaks(c *channel, now clock.Instant) clock.Mono {
 
 // A Hello says all that others plan with.
 func TestWhatAHelloSays(t *testing.T) {
-	k := newRooms(1, 3, func(s *Settings) { s.Priority, s.Advertise, s.Zone = 7, "a:1", "z" })
+	k := newRooms(1, 3, func(s *Settings) { s.Advertise, s.Zone = "a:1", "z" })
+	k.desired.Priority = 7
 	k.begin()
 	c := k.channels[0]
 	k.joined("b", 3)

@@ -33,7 +33,7 @@ func (k *common) wants(now clock.Instant) []int {
 }
 
 func (k *common) announcement(wants []int) *lease.Announcement {
-	return &lease.Announcement{Priority: k.set.Priority, Roles: k.desired.Roles, Wants: wants, Leaving: k.desired.Closing,
+	return &lease.Announcement{Priority: k.desired.Priority, Roles: k.desired.Roles, Wants: wants, Leaving: k.desired.Closing,
 		Period: roster.HelloPeriod(k.members.Size()), Advertise: k.set.Advertise, Zone: k.set.Zone}
 }
 

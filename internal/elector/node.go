@@ -114,7 +114,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	for _, s := range n.shards {
 		s.wanted = false
 	}
-	if d.Roles != was.Roles {
+	if d.Roles != was.Roles || d.Priority != was.Priority {
 		n.planner.Forget()
 		n.announcer.Soon(n.members.Size(), now)
 	}

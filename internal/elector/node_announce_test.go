@@ -129,6 +129,19 @@ func TestAnnouncementsInUnison(t *testing.T) {
 	require.Less(t, len(w.logs[0])-before, 60+60, "Beats, Hellos, and hardly anything else")
 }
 
+// A new priority is announced at once, and planned with by all.
+func TestNewPriorityIsAnnounced(t *testing.T) {
+	w := newWorld(1)
+	a, b := w.start("a", 3, nil), w.start("b", 3, nil)
+	w.pass(20 * time.Second)
+	b.desired.Priority = 5
+	b.want(b.desired)
+	w.pass(1100 * time.Millisecond)
+	require.Equal(t, 5, a.members.Known("b").Priority, "later than a second")
+	w.pass(5 * time.Second)
+	require.Len(t, b.leads(3), 3)
+}
+
 // Who was unwilling between two Hellos says so in the next one, and a second later that
 // it is over: the others would take it for steady otherwise.
 func TestAMomentOfUnwillingnessIsSaid(t *testing.T) {

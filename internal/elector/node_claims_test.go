@@ -189,10 +189,13 @@ func TestSuccessorThatIsHardlyKnown(t *testing.T) {
 // claimed what it held, before this one would have.
 func TestWhoHasDiedIsNoSuccessor(t *testing.T) {
 	w := newWorld(1)
-	priority := func(p int) func(*Settings) { return func(s *Settings) { s.Priority = p } }
-	a := w.start("a", 10, priority(3))
+	start := func(name string, priority int) *actor {
+		w.priority = priority
+		return w.start(name, 10, nil)
+	}
+	a := start("a", 3)
 	w.pass(6 * time.Second)
-	b, c := w.start("b", 10, priority(2)), w.start("c", 10, priority(1))
+	b, c := start("b", 2), start("c", 1)
 	w.pass(10 * time.Second)
 	require.Len(t, a.leads(10), 10)
 	a.dead = true

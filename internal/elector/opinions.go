@@ -54,7 +54,7 @@ func (e *Elector) consult() {
 		for _, m := range ask {
 			prefs := e.preferences(prefer, m, roles)
 			e.mu.Lock()
-			e.node.planner.Preferred(m.Process, prefs)
+			e.node.planner.Preferred(m, prefs)
 			e.mu.Unlock()
 		}
 	})

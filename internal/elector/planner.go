@@ -22,7 +22,7 @@ func (s *shard) assignments(plan *placement.Plan, roles []int32, fresh bool, now
 func (k *common) plan(expected bool, now clock.Instant) (plan *placement.Plan, me int) {
 	steady := k.mover.IsSteady(roster.SteadyAfter, now)
 	return k.planner.Plan(roster.Census{Members: &k.members, Quiet: silentHolders(k.shards, now), Cool: k.mover.Rests,
-		Self:    placement.Candidate{ID: k.set.Process, Priority: k.set.Priority, Roles: k.desired.Roles, Steady: steady, Soon: !steady},
+		Self:    placement.Candidate{ID: k.set.Process, Priority: k.desired.Priority, Roles: k.desired.Roles, Steady: steady, Soon: !steady},
 		Willing: k.able(now) && !k.set.Observer}, expected, now)
 }
 

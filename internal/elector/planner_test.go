@@ -88,7 +88,8 @@ func TestThisProcessAsACandidate(t *testing.T) {
 		_, me := k.plan(false, k.now)
 		require.Negative(t, me, name)
 	}
-	k := newRooms(1, 2, func(s *Settings) { s.Priority = 4 })
+	k := newRooms(1, 2, nil)
+	k.desired.Priority = 4
 	k.mover.Contend(true, k.now)
 	for d, steady := range map[time.Duration]bool{roster.SteadyAfter - 1: false, roster.SteadyAfter: true} {
 		plan, me := k.plan(false, k.now.Add(d))

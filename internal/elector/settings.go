@@ -27,7 +27,6 @@ type Settings struct {
 	Observer   bool  // it claims and announces nothing
 	Majority   bool  // the logs are small logs: a role's leader holds it on a majority of them
 	TokenBase  int64 // added to the tokens that the application gets
-	Priority   int
 	Preference func(roster.Member, int) int
 	Rebalance  bool
 	Requests   bool                              // the application decides on requests; else all are refused
@@ -39,10 +38,11 @@ type Settings struct {
 
 // Desired is what the application wants.
 type Desired struct {
-	Roles   int         // R: roles at or beyond it are not wanted
-	Contend bool        // this process wants to lead
-	Closing bool        // leave in an orderly way
-	Why     term.Reason // the reason if Contend is false
+	Roles    int         // R: roles at or beyond it are not wanted
+	Priority int         // of this process among the members
+	Contend  bool        // this process wants to lead
+	Closing  bool        // leave in an orderly way
+	Why      term.Reason // the reason if Contend is false
 
 	Unhealthy bool       // Config.Healthy fails
 	Away      clock.Mono // until then it has stepped down

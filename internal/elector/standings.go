@@ -19,7 +19,7 @@ func (n *Node) Members(now clock.Instant) []roster.Member {
 
 // self is what this process says of itself.
 func (k *common) self(nominated bool, now clock.Instant) roster.Member {
-	return roster.Member{Name: k.set.Name, Process: k.set.Process, Self: true, Nominated: nominated, Priority: k.set.Priority,
+	return roster.Member{Name: k.set.Name, Process: k.set.Process, Self: true, Nominated: nominated, Priority: k.desired.Priority,
 		Roles: k.desired.Roles, Advertise: k.set.Advertise, Zone: k.set.Zone, Heard: now}
 }
 

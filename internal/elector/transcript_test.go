@@ -195,8 +195,9 @@ func startAll(t *testing.T, w *world, words []string, roles int) int {
 			t.Fatalf("unknown option %q", word)
 		}
 	}
+	w.priority = priority
 	for _, name := range names {
-		w.start(name, roles, func(s *Settings) { s.Priority, s.Majority, s.Nominated = priority, w.small, w.nominated })
+		w.start(name, roles, func(s *Settings) { s.Majority, s.Nominated = w.small, w.nominated })
 	}
 	return roles
 }

@@ -19,6 +19,7 @@ import (
 // millisecond after it was appended, and is read by all a millisecond later. Nothing is
 // random, so that a transcript is the same each time.
 type world struct {
+	priority  int // of the next member
 	now       time.Duration
 	queue     []event
 	order     int
@@ -121,7 +122,7 @@ func (w *world) start(name string, roles int, change func(*Settings)) *actor {
 	a.table = term.New(young, w.instant)
 	a.Node = New(set, a.table)
 	w.actors = append(w.actors, a)
-	a.desired = Desired{Roles: roles, Contend: true}
+	a.desired = Desired{Roles: roles, Priority: w.priority, Contend: true}
 	a.Set(a.desired, w.instant())
 	a.do(func(now clock.Instant) { a.Open(len(w.logs), "log", now) })
 	for p := range w.logs {

@@ -37,6 +37,56 @@ func TestPriority(t *testing.T) {
 	})
 }
 
+// SetPriority moves leadership like another Config.Priority, and back, without a role moving twice.
+func TestSetPriority(t *testing.T) {
+	const n = 4
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		a, b := c.Work("a", many(n, priority(1))), c.Work("b", many(n))
+		c.Eventually(takeover, "the highest leads", c.leadsAll("a", n))
+		c.Pass(steady)
+		require.Error(c, b.SetPriority(1_000_001))
+		require.NoError(c, b.SetPriority(2))
+		c.Eventually(6*time.Second, "the highest leads now", c.leadsAll("b", n))
+		require.Equal(c, 1, a.count("revoked"), "all together")
+		for _, m := range a.Members() {
+			require.Equal(c, map[string]int{"a": 1, "b": 2}[m.Name], m.Priority)
+		}
+		moved := time.Now()
+		require.NoError(c, b.SetPriority(-1))
+		c.Eventually(40*time.Second, "and back", c.leadsAll("a", n))
+		require.GreaterOrEqual(c, time.Since(moved), 29*time.Second, "a role moves once in 30 s")
+		before := c.terms()
+		c.Pass(2 * time.Minute)
+		require.Equal(c, before, c.terms())
+		c.orderly()
+	})
+}
+
+// With ByZone all roles are led in the first zone that has a member, there by the highest priority.
+func TestByZone(t *testing.T) {
+	const n = 6
+	zone := func(z string, p int) func(*neli.Config) {
+		return func(cfg *neli.Config) { cfg.Zone, cfg.Priority, cfg.Preference = z, p, neli.ByZone("x", "y") }
+	}
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		c.Work("a", many(n, zone("x", 0)))
+		b := c.Work("b", many(n, zone("x", 0)))
+		c.Work("d", many(n, zone("y", 9)))
+		c.Work("e", many(n, zone("", 9)))
+		c.Eventually(takeover, "both of the first zone lead", func() bool { s := c.shares(n); return s["a"] == n/2 && s["b"] == n/2 })
+		c.Pass(steady)
+		require.NoError(c, b.SetPriority(1))
+		c.Eventually(40*time.Second, "the one with the higher priority", c.leadsAll("b", n))
+		c.Crash(b)
+		c.Eventually(takeover, "the other one of its zone", c.leadsAll("a", n))
+		c.Crash(c.Members["a"])
+		c.Eventually(takeover, "the second zone", c.leadsAll("d", n))
+		c.Crash(c.Members["d"])
+		c.Eventually(takeover, "the member without a zone", c.leadsAll("e", n))
+		c.orderly()
+	})
+}
+
 // A preferred member that is never steady takes nothing over, whether it crashes, becomes
 // unhealthy, or is cut off so that its leases lapse.
 func TestFlappingMemberTakesNothingOver(t *testing.T) {

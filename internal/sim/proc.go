@@ -46,8 +46,8 @@ type proc struct {
 	woken                 time.Time     // when the process was last suspended
 	checkHung, checkHangs time.Time     // since when its health check has hung, and until when it does
 	awayFrom, awayUntil   clock.Mono    // from when and until when it claims nothing after it stepped down, by its own clock
-	priority              int
-	died                  time.Time // when it crashed
+	priority, zone        int           // the highest zone leads, there the highest priority
+	died                  time.Time     // when it crashed
 }
 
 // start starts a process with the given name, or with a new one.

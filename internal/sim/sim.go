@@ -347,7 +347,7 @@ func (w *world) termsSoFar() int {
 func (w *world) shared() bool {
 	best := -1
 	for _, p := range w.living() {
-		best = max(best, p.priority)
+		best = max(best, p.rank())
 	}
 	most, least := 0, w.roles
 	for _, p := range w.living() {
@@ -355,7 +355,7 @@ func (w *world) shared() bool {
 		for range p.Led() {
 			n++
 		}
-		if p.priority < best {
+		if p.rank() < best {
 			if n > 0 {
 				return false
 			}
@@ -365,6 +365,9 @@ func (w *world) shared() bool {
 	}
 	return most-least <= max(1, most/8)
 }
+
+// rank is what orders members, if it does not depend on the role.
+func (p *proc) rank() int { return 2*p.zone + p.priority }
 
 // everything asserts that all cases of the adversary have occurred.
 func everything(t *testing.T, seen *Seen) {

@@ -24,6 +24,7 @@ const (
 	leaningPriority         // each has a priority
 	leaningFunction         // all have the same function
 	leaningLies             // each has another function
+	leaningZones            // each has a zone, and all the same order
 	leanings
 )
 
@@ -67,6 +68,9 @@ func (w *world) inclined(p *proc, cfg *neli.Config) {
 		cfg.Priority = p.priority
 	case leaningFunction:
 		cfg.Preference = func(m neli.Member, role int) int { return opinion("", m, role) }
+	case leaningZones:
+		p.priority, p.zone = w.rnd.IntN(2), w.rnd.IntN(3)
+		cfg.Priority, cfg.Zone, cfg.Preference = p.priority, fmt.Sprint("z", p.zone), neli.ByZone("z2", "z1")
 	case leaningLies:
 		cfg.Preference = func(m neli.Member, role int) int { return opinion(p.id, m, role) }
 	}
@@ -165,6 +169,12 @@ var wills = []fault{
 		d := w.upTo(20 * time.Second)
 		p.stalls(d)
 		w.quietAfter(d)
+	}},
+	{"another priority", func(w *world, p *proc) {
+		p.priority = w.rnd.IntN(2)
+		if err := p.SetPriority(p.priority); err != nil {
+			w.violated("%s: SetPriority: %v", p.id, err)
+		}
 	}},
 	{"step down", func(w *world, p *proc) { w.stepDown(p) }},
 	{"transfer", func(w *world, p *proc) { w.transfer(p, w.another(p)) }},

@@ -18,9 +18,15 @@ type Planner struct {
 	plans      [2]*placement.Plan
 	who        [2][]placement.Candidate
 	fresh      bool               // a plan was made since changed was last called
-	prefs      map[string][]int32 // Preference's results, by process
+	prefs      map[string]opinion // Preference's results, by process
 	forR       int                // the number of roles that prefs are for
 	assignment assignment         // which process should claim which vacant role
+}
+
+// opinion is what Preference returned for each role, and for what description of a member.
+type opinion struct {
+	of     Member
+	byRole []int32
 }
 
 // Census is the input from which a plan's candidates follow.
@@ -81,11 +87,11 @@ func (pl *Planner) candidates(c Census, expected bool, now clock.Instant) []plac
 		cool := c.Cool(id, now.Mono)
 		steady := m.present && now.Mono.Sub(m.since) >= SteadyAfter && now.Mono.Sub(m.heard.Mono) < 2*max(m.period, HelloEvery) && !cool
 		soon := !steady && m.present && !cool && m.staying(now)
-		who = append(who, placement.Candidate{ID: id, Priority: m.priority, Roles: m.roles, Steady: steady, Soon: soon, Prefs: pl.prefs[id]})
+		who = append(who, placement.Candidate{ID: id, Priority: m.priority, Roles: m.roles, Steady: steady, Soon: soon, Prefs: pl.prefs[id].byRole})
 	}
 	if c.Willing {
 		self := c.Self
-		self.Prefs = pl.prefs[self.ID]
+		self.Prefs = pl.prefs[self.ID].byRole
 		who = append(who, self)
 	}
 	slices.SortFunc(who, func(a, b placement.Candidate) int { return cmp.Compare(a.ID, b.ID) })
@@ -93,10 +99,10 @@ func (pl *Planner) candidates(c Census, expected bool, now clock.Instant) []plac
 }
 
 // Unasked returns the members, and this process unless it is an observer, for which Preference was
-// not called for that number of roles.
+// not called for that number of roles, or before they described themselves as they do now.
 func (pl *Planner) Unasked(ms *Members, self Member, observer bool, roles int) (ask []Member) {
 	if pl.forR != roles || pl.prefs == nil {
-		pl.prefs, pl.forR = map[string][]int32{}, roles
+		pl.prefs, pl.forR = map[string]opinion{}, roles
 	}
 	for id := range pl.prefs {
 		if ms.by[id] == nil && id != self.Process {
@@ -104,21 +110,26 @@ func (pl *Planner) Unasked(ms *Members, self Member, observer bool, roles int) (
 		}
 	}
 	for id, m := range ms.by {
-		if pl.prefs[id] == nil {
-			ask = append(ask, m.public(id))
+		if of := described(m.public(id)); pl.prefs[id].of != of {
+			ask = append(ask, of)
 		}
 	}
-	if pl.prefs[self.Process] == nil && !observer {
-		ask = append(ask, self)
+	if of := described(self); !observer && pl.prefs[self.Process].of != of {
+		ask = append(ask, of)
 	}
 	return ask
 }
 
+// described is what Preference is told of a member: what is the same at every process.
+func described(m Member) Member {
+	return Member{Name: m.Name, Process: m.Process, Priority: m.Priority, Advertise: m.Advertise, Zone: m.Zone}
+}
+
 // Preferred stores a member's preferences by role. Those for another number of roles are out of
 // date.
-func (pl *Planner) Preferred(process string, prefs []int32) {
+func (pl *Planner) Preferred(of Member, prefs []int32) {
 	if len(prefs) == pl.forR {
-		pl.prefs[process] = prefs
+		pl.prefs[of.Process] = opinion{of, prefs}
 		pl.Forget()
 	}
 }

@@ -87,13 +87,25 @@ func TestPreferenceIsAskedOnce(t *testing.T) {
 	pl, c := &Planner{}, censusOf(&member{name: "b"})
 	self := Member{Process: "self"}
 	require.Len(t, pl.Unasked(c.Members, self, false, 2), 2)
-	pl.Preferred("b", []int32{1, 2})
+	b := Member{Process: "b", Name: "b"}
+	pl.Preferred(b, []int32{1, 2})
 	require.Equal(t, []Member{self}, pl.Unasked(c.Members, self, false, 2))
 	require.Empty(t, pl.Unasked(c.Members, self, true, 2), "an observer is no candidate")
 	require.Len(t, pl.Unasked(c.Members, self, false, 3), 2)
-	pl.Preferred("b", []int32{1, 2})
+	pl.Preferred(b, []int32{1, 2})
 	require.Len(t, pl.Unasked(c.Members, self, false, 3), 2, "what was said of another number of roles is out of date")
-	pl.Preferred("b", []int32{1, 2, 3})
+	pl.Preferred(b, []int32{1, 2, 3})
+	require.Equal(t, []Member{self}, pl.Unasked(c.Members, self, false, 3))
+	c.Members.by["b"].roles = 7
+	require.Equal(t, []Member{self}, pl.Unasked(c.Members, self, false, 3), "Preference is not told of it")
+	c.Members.by["b"].priority = 5
+	asked := pl.Unasked(c.Members, self, true, 3)
+	require.Equal(t, []Member{{Process: "b", Name: "b", Priority: 5}}, asked, "another priority")
+	require.Equal(t, []int32{1, 2, 3}, pl.prefs["b"].byRole, "the former answer holds until there is another one")
+	pl.Preferred(asked[0], []int32{4, 5, 6})
+	require.Empty(t, pl.Unasked(c.Members, self, true, 3))
+	c.Members.by["b"].zone = "z"
+	require.Len(t, pl.Unasked(c.Members, self, true, 3), 1, "another zone")
 	delete(c.Members.by, "b")
 	pl.Unasked(c.Members, self, false, 3)
 	require.Empty(t, pl.prefs)
