@@ -30,6 +30,7 @@ func archiveClasses(ctx context.Context, jars, javaPath string, log *slog.Logger
 	if exists(tried) {
 		return nil // by another process
 	}
+	log.Info("starting Kafka a first time to archive its classes, once: later starts take two thirds of the time")
 	began := time.Now()
 	err = makeArchive(ctx, jars, javaPath)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {

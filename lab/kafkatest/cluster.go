@@ -209,6 +209,14 @@ func (c *Cluster) layOut() error {
 			return err
 		}
 		taken = append(taken, ports...)
+		if c.opts.Port != 0 {
+			port, err := net.Listen("tcp", loopback(c.opts.Port+b.ID-1))
+			if err != nil {
+				return fmt.Errorf("kafkatest: Port %d: %w", c.opts.Port, err)
+			}
+			taken = append(taken, port)
+			ports[0] = port // the plain listener's
+		}
 		for i := range b.listeners {
 			l := &b.listeners[i]
 			l.bind = ports[i].Addr().String()

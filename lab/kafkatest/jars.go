@@ -1,6 +1,7 @@
 package kafkatest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func jars(ctx context.Context, version string, log *slog.Logger) (string, error)
 	if err != nil {
 		return "", err
 	}
-	fetch := func(ctx context.Context, to string) error { return download(ctx, version, to) }
+	fetch := func(ctx context.Context, to string) error { return download(ctx, version, to, log) }
 	return dir, fill(ctx, dir, fetch, log)
 }
 
@@ -91,7 +92,7 @@ func fill(ctx context.Context, dir string, fetch func(context.Context, string) e
 		return nil // another process was faster
 	}
 
-	log.Info("downloading Kafka by Maven", "to", dir)
+	log.Info("downloading Kafka by Maven, once: some 600 files, 60 MiB, a minute or two", "to", dir)
 	began := time.Now()
 	removeUnfinished(dir)
 	// Next to its destination, so that the rename stays within one file system.
@@ -133,7 +134,7 @@ func removeUnfinished(dir string) {
 }
 
 // download makes Maven copy the jars of a version to dir.
-func download(ctx context.Context, version, dir string) error {
+func download(ctx context.Context, version, dir string, log *slog.Logger) error {
 	work, err := os.MkdirTemp("", "neli-kafka-pom-")
 	if err != nil {
 		return err
@@ -143,19 +144,51 @@ func download(ctx context.Context, version, dir string) error {
 	if err := os.WriteFile(file, []byte(pom(version)), 0o644); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-f", file,
+	cmd := exec.CommandContext(ctx, "mvn", "-B", "-f", file,
 		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+dir)
 	cmd.Dir = work
 	// When Maven has ended, a child of it may still hold its output pipe.
 	cmd.WaitDelay = 5 * time.Second
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("downloading Kafka's jars: mvn: %w\n%s", errors.Join(err, ctx.Err()), out)
+	p := &progress{log: log, told: time.Now()}
+	cmd.Stdout, cmd.Stderr = p, p
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("downloading Kafka's jars: mvn: %w\n%s", errors.Join(err, ctx.Err()), p.said)
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "kafka_2.13-"+version+".jar"))
 	if err != nil || len(found) != 1 {
 		return fmt.Errorf("downloading Kafka's jars: mvn succeeded, but %s has no kafka_2.13-%s.jar", dir, version)
 	}
 	return nil
+}
+
+// progress reads Maven's output, and logs every few seconds how many files have arrived.
+type progress struct {
+	log   *slog.Logger
+	told  time.Time
+	files int
+	said  []byte // other lines
+	begun []byte // a line without its end
+}
+
+func (p *progress) Write(b []byte) (int, error) {
+	p.begun = append(p.begun, b...)
+	for {
+		line, rest, ended := bytes.Cut(p.begun, []byte("\n"))
+		if !ended {
+			return len(b), nil
+		}
+		switch {
+		case bytes.Contains(line, []byte("Downloaded from")):
+			p.files++
+		case !bytes.Contains(line, []byte("Downloading from")):
+			p.said = append(append(p.said, line...), '\n')
+		}
+		p.begun = rest
+		if time.Since(p.told) >= 5*time.Second {
+			p.told = time.Now()
+			p.log.Info("downloading Kafka", "files", p.files)
+		}
+	}
 }
 
 // lock takes the exclusive lock of a file, which the kernel releases when the process ends. It tries repeatedly,

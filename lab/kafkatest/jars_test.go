@@ -3,11 +3,15 @@ package kafkatest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -75,4 +79,17 @@ func TestFillRemovesAnUnfinishedDownload(t *testing.T) {
 	require.NoError(t, os.Mkdir(left, 0o755))
 	require.NoError(t, fill(t.Context(), dir, func(context.Context, string) error { return nil }, quiet))
 	assert.NoDirExists(t, left)
+}
+
+func TestDownloadsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		p := &progress{log: slog.New(slog.NewTextHandler(&out, nil)), told: time.Now()}
+		fmt.Fprint(p, "[INFO] Downloading from x: a\n[INFO] Downloaded from x: a\n[INFO] Downl")
+		require.Empty(t, out.String())
+		time.Sleep(5 * time.Second)
+		fmt.Fprint(p, "oaded from x: b\n[ERROR] no c\n")
+		require.Contains(t, out.String(), "files=2")
+		require.Equal(t, "[ERROR] no c\n", string(p.said))
+	})
 }

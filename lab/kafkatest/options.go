@@ -34,6 +34,10 @@ type Options struct {
 	// package chooses. With replica.selector.class brokers are in racks rack1, rack2, ….
 	BrokerProps map[string]string
 
+	// Port is the port of the first broker's address; the others have the ports after it. Start fails if one of
+	// them is taken. Default: free ports. Not together with Hosts.
+	Port int
+
 	// ProxiedListeners is the number of additional PLAINTEXT listeners per broker that advertise the address
 	// of a proxy. Package proxy uses them, one per member. Default 0.
 	ProxiedListeners int
@@ -123,6 +127,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.HeapMiB != 0 && o.HeapMiB < minHeapMiB {
 		wrong = append(wrong, fmt.Errorf("HeapMiB is %d, must be at least %d", o.HeapMiB, minHeapMiB))
+	}
+	if o.Port < 0 || o.Port+o.Brokers-1 > 65535 || o.Port != 0 && o.Hosts != nil {
+		wrong = append(wrong, fmt.Errorf("Port is %d, must be from 0 to %d, and 0 with Hosts", o.Port, 65536-o.Brokers))
 	}
 	if o.ProxiedListeners < 0 {
 		wrong = append(wrong, fmt.Errorf("ProxiedListeners is %d, must not be negative", o.ProxiedListeners))

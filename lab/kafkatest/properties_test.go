@@ -16,6 +16,11 @@ func TestOptionsAreCheckedTogether(t *testing.T) {
 	_, err = Options{Brokers: 3, Hosts: make([]Host, 2), ProxiedListeners: 1}.withDefaults()
 	assert.ErrorContains(t, err, "2 Hosts, must be as many as Brokers, 3")
 	assert.ErrorContains(t, err, "ProxiedListeners is 1, must be 0 with Hosts")
+
+	_, err = Options{Brokers: 3, Port: 65534}.withDefaults()
+	assert.ErrorContains(t, err, "Port is 65534, must be from 0 to 65533")
+	_, err = Options{Brokers: 3, Port: 65533}.withDefaults()
+	assert.NoError(t, err)
 }
 
 // A version becomes a part of paths, which are removed if they are incomplete.

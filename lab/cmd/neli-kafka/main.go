@@ -3,8 +3,9 @@
 //
 //	cd lab && go run ./cmd/neli-kafka
 //
-// It prints the bootstrap address to standard output, and everything else to standard error. It needs Java 17
-// and, the first time, Maven. The data is removed when it ends.
+// It listens on port 9092 if that is free (three brokers: 9092 to 9094), else on free ports; -port sets another. It
+// prints the bootstrap address to standard output, and everything else to standard error. It needs Java 17 and, the
+// first time, Maven, which fetches Kafka for a minute or two. The data is removed when it ends.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -27,6 +29,7 @@ func main() {
 		Log:         slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 	flag.IntVar(&opts.Brokers, "brokers", 1, "number of brokers, 1 or 3")
+	flag.IntVar(&opts.Port, "port", 0, "port of the first broker, followed by those of the others (default 9092, if free)")
 	flag.StringVar(&opts.Dir, "dir", "", "`directory` for data and logs, which must be empty or absent, and is kept (default a temporary one)")
 	flag.Func("set", "broker setting as `name=value`; may be repeated", func(s string) error {
 		name, value, ok := strings.Cut(s, "=")
@@ -52,6 +55,9 @@ func main() {
 }
 
 func run(ctx context.Context, opts kafkatest.Options) error {
+	if opts.Port == 0 && free(usual, opts.Brokers) {
+		opts.Port = usual
+	}
 	cluster, err := kafkatest.Start(ctx, opts)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -64,4 +70,19 @@ func run(ctx context.Context, opts kafkatest.Options) error {
 	<-ctx.Done()
 	opts.Log.Info("stopping")
 	return nil
+}
+
+// usual is the port at which all examples look for Kafka.
+const usual = 9092
+
+// free reports whether consecutive ports of the loopback interface are free.
+func free(first, count int) bool {
+	for port := first; port < first+count; port++ {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return false
+		}
+		defer l.Close()
+	}
+	return true
 }
