@@ -58,8 +58,11 @@ demo-peers: ## five processes elect leaders without a broker; one is killed with
 	cd lab && $(GO) run ./demo-peers
 
 check: ## before a commit: lint, the tests without a broker but for the lengthy ones, 200 seeds of the simulations; no race detector
+	@echo '1 of 3: make lint'
 	@$(MAKE) --no-print-directory lint
+	@echo '2 of 3: tests, minutes; go test prints a line for each package when all before it are done'
 	$(GO) test -short -skip '$(MUTANTS)|$(LENGTHY)|TestSuspended|TestProcesses' $(foreach m,. franz peers nelicron,$(m:%=./%/...))
+	@echo '3 of 3: simulations, 200 seeds each'
 	$(short-simulations)
 
 define short-simulations
