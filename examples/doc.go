@@ -1,6 +1,7 @@
 // Package examples has programs that use package neli, each in a directory of its own and for one purpose.
 // Copy what you need.
 //
+//	service       HTTP API with its keys on several processes, a job on one, status page, metrics, orderly end
 //	basic         one process of several runs a job: Background
 //	barrier       full control over what happens when leadership comes and goes: Pulse
 //	lead          a function with a context, and a fencing token that guards a database row: Lead

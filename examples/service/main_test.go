@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+// start starts a service without its server.
+func start(t *testing.T, broker *nelitest.Broker, name string) (s *service, end func()) {
+	n, err := neli.New(neli.Config{Provider: broker.Provider(name), LeaderGroupID: "service", Name: name, Advertise: name + ":80", Roles: shards + 1})
+	require.NoError(t, err)
+	s = &service{n: n}
+	ctx, end := context.WithCancel(t.Context())
+	go n.Lead(ctx, s.lead)
+	t.Cleanup(func() { n.Close() })
+	return s, end
+}
+
+// ask requests a key of each shard. It returns how many were served, and the Location of the others by shard.
+func (s *service) ask(t *testing.T) (served int, elsewhere map[int]string) {
+	elsewhere = map[int]string{}
+	seen := map[int]bool{}
+	for i := 0; len(seen) < shards; i++ {
+		key := fmt.Sprint("key", i)
+		shard := neli.Slot(key, shards)
+		if seen[shard] {
+			continue
+		}
+		seen[shard] = true
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/keys/"+key+"?q=1", nil)
+		r.SetPathValue("key", key)
+		s.serve(w, r)
+		switch w.Code {
+		case http.StatusOK:
+			served++
+		case http.StatusTemporaryRedirect:
+			require.Contains(t, w.Header().Get("Location"), "/keys/"+key+"?q=1")
+			elsewhere[shard] = w.Header().Get("Location")
+		default:
+			require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		}
+	}
+	return served, elsewhere
+}
+
+func TestASuspendedProcessServesNoKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker := nelitest.NewBroker(nelitest.Options{})
+		a, _ := start(t, broker, "a")
+		b, _ := start(t, broker, "b")
+		time.Sleep(time.Minute)
+		hers, others := a.ask(t)
+		his, _ := b.ask(t)
+		require.InDelta(t, shards/2, hers, 2)
+		require.Equal(t, shards, hers+his)
+		require.Len(t, others, his)
+		for _, url := range others {
+			require.Regexp(t, `^http://b:80/keys/`, url)
+		}
+
+		broker.Freeze("a") // its program runs before its library does
+		time.Sleep(20 * time.Second)
+		hers, _ = a.ask(t)
+		his, _ = b.ask(t)
+		require.Zero(t, hers)
+		require.Equal(t, shards, his)
+		broker.Resume("a")
+	})
+}
+
+func TestAShardMovesAfterItsRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker := nelitest.NewBroker(nelitest.Options{})
+		a, end := start(t, broker, "a")
+		time.Sleep(10 * time.Second)
+		b, _ := start(t, broker, "b")
+		time.Sleep(5 * time.Second) // too early for b's share
+		served, _ := a.ask(t)
+		require.Equal(t, shards, served)
+
+		const busy = 3
+		require.True(t, a.gates[busy].enter()) // a request in progress
+		end()
+		time.Sleep(2 * time.Second)
+		served, _ = a.ask(t)
+		require.Zero(t, served)
+		served, elsewhere := b.ask(t)
+		require.Equal(t, shards-1, served)
+		require.Regexp(t, `^http://a:80/`, elsewhere[busy])
+		a.gates[busy].leave()
+		time.Sleep(time.Second)
+		served, _ = b.ask(t)
+		require.Equal(t, shards, served)
+	})
+}
