@@ -29,6 +29,7 @@ func TestExamples(t *testing.T) {
 		"cron":         testCron,
 		"asynq":        testAsynq,
 		"runner":       testRunner,
+		"service":      testService,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

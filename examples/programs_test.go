@@ -33,7 +33,7 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator),
-		"./basic", "./barrier", "./lead", "./shards", "./nonexclusive", "./fenced-sql", "./fenced-kafka", "./cron", "./asynq", "./runner", "github.com/goneli/neli/lab/demo", "github.com/goneli/neli/lab/demo-peers")
+		"./basic", "./barrier", "./lead", "./shards", "./nonexclusive", "./fenced-sql", "./fenced-kafka", "./cron", "./asynq", "./runner", "./service", "github.com/goneli/neli/lab/demo", "github.com/goneli/neli/lab/demo-peers")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the examples: %v\n%s", err, out)
 		return 1
