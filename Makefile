@@ -30,7 +30,7 @@ LONG := . ./internal/scenario ./internal/nonexclusive
 KAFKA := ^Test(ExclusiveOpen|NonExclusive)$$
 # Tests on real brokers that measure how soon something happens, or sample members every few
 # milliseconds: in CI they have the processors first. The other tests on brokers mostly wait.
-TIMED := ^Test(ThreeBrokers|BrokerStandsStill|TopicIDsAgree|MixedClients|CommandRuns|Exclusive|Far|Figures|Groups|LogsOfOneBrokerEach|NonExclusive|Sentinel|RollingUpgrade|Member)
+TIMED := ^Test(ThreeBrokers|BrokerStandsStill|TopicIDsAgree|MixedClients|CommandRuns|Exclusive|Far|Groups|LogsOfOneBrokerEach|NonExclusive|Sentinel|RollingUpgrade)
 # What runs a second time with the client without cgo, one after the other: members that crash and hang, brokers that
 # fail, groups, small logs, and then the table of ACLs, TLS and SCRAM. The rest does at night, with FRANZ=. : TestTopic takes minutes.
 FRANZ ?= ^Test(ExclusiveOpen|ExclusiveAssigned|ThreeBrokers|BrokerStandsStill|Groups|LogsOfOneBrokerEach)$$ ^TestSecured$$
@@ -156,7 +156,6 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	cd lab/integration && NELI_FENCE=1h $(GO) test -count=1 -timeout 0 -run '^TestSuspendedLeaders$$' -v ./fenced
 	cd cmd/neli-outbox && NELI_OUTBOX_FOR=15m CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '^TestNothingIsLostOnThreeBrokers$$' -v .
 	cd peers && NELI_ROUNDS=300 CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run TestSuspendedMembersLoseNothing -v .
-	cd lab/integration && NELI_FIGURES=20 $(GO) test -count=1 -timeout 60m -run TestFigures -v . | grep -v '^=== '
 	$(MAKE) versions VERSIONS=all
 	$(MAKE) integration-franz FRANZ=.
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination open'

@@ -23,7 +23,7 @@ type env struct {
 }
 
 // quickGroups makes groups settle quickly, and sessions short, since these cases test the library and not the broker's
-// timeouts. figures_test.go measures the library's defaults on a stock broker.
+// timeouts.
 var quickGroups = map[string]string{
 	"group.initial.rebalance.delay.ms":         "300",
 	"group.min.session.timeout.ms":             "1000",
