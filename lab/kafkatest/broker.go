@@ -1,7 +1,6 @@
 package kafkatest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +122,7 @@ func (b *Broker) start() error {
 	if former, err := log.Stat(); err == nil {
 		b.logged = int(former.Size())
 	}
-	cmd := b.cluster.java(fmt.Sprintf("-Xmx%dm", cmp.Or(b.cluster.opts.HeapMiB, 384)), fmt.Sprintf("-Xms%dm", minHeapMiB), "kafka.Kafka", b.propertiesFile())
+	cmd := b.cluster.java("-Xmx384m", "-Xms64m", "kafka.Kafka", b.propertiesFile())
 	cmd.Stdout, cmd.Stderr = log, log
 	b.process, err = b.cluster.nursery.StartBy(cmd, b.startOn)
 	if err != nil {
@@ -213,10 +212,8 @@ func (c *Cluster) java(args ...string) *exec.Cmd {
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 		"-cp", classes,
 	}
-	if c.opts.HeapMiB == 0 {
-		flags = append(flags, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-		flags = append(flags, c.sharing()...)
-	}
+	flags = append(flags, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1") // they suit a short life beside tests
+	flags = append(flags, c.sharing()...)
 	if c.opts.Issuer != "" {
 		flags = append(flags, "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="+c.opts.Issuer+"/jwks")
 	}

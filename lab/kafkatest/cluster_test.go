@@ -106,25 +106,6 @@ func TestThreeBrokers(t *testing.T) {
 		assert.ElementsMatch(t, []int{1, 2, 3}, live, "broker %d", b.ID)
 	}
 	createTopic(t, c, "things")
-	for _, b := range c.Brokers() {
-		require.NoError(t, b.Lead(t.Context(), "things"))
-		partitions, err := b.partitions(t.Context(), "things")
-		require.NoError(t, err)
-		assert.Equal(t, int32(b.ID), partitions[0].Leader)
-	}
-	var controller *Broker
-	require.EventuallyWithT(t, func(t *assert.CollectT) { // there is none for a moment after a broker has stalled
-		var err error
-		controller, err = c.Controller(context.Background())
-		require.NoError(t, err)
-	}, patience, 50*time.Millisecond)
-	require.NoError(t, controller.Terminate(t.Context()))
-	require.EventuallyWithT(t, func(t *assert.CollectT) {
-		next, err := c.Controller(context.Background())
-		require.NoError(t, err)
-		assert.NotEqual(t, controller.ID, next.ID)
-	}, patience, 50*time.Millisecond, "another one takes over")
-	require.NoError(t, controller.Restart(t.Context()))
 	last := c.Brokers()[2]
 	require.NoError(t, last.Terminate(t.Context()))
 	produce(t, c, "things", "one")

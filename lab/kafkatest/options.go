@@ -71,10 +71,6 @@ type Options struct {
 	// absent, and is left behind. Default: a temporary one, which Stop removes.
 	Dir string
 
-	// HeapMiB is the size of each broker's heap, in MiB, with the JVM's default settings; at least 64. Default: 384,
-	// with JVM settings that suit a short life beside tests.
-	HeapMiB int
-
 	// Log receives progress messages. Default: none.
 	Log *slog.Logger
 }
@@ -96,9 +92,6 @@ func before(version string, major, minor int) bool {
 	_, _ = fmt.Sscanf(version, "%d.%d", &is[0], &is[1]) // versionRE matches it
 	return slices.Compare(is[:], []int{major, minor}) < 0
 }
-
-// minHeapMiB is the size of each broker's heap at its start.
-const minHeapMiB = 64
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Brokers == 0 {
@@ -124,9 +117,6 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Brokers != 1 && o.Brokers != 3 {
 		wrong = append(wrong, fmt.Errorf("Brokers is %d, must be 1 or 3", o.Brokers))
-	}
-	if o.HeapMiB != 0 && o.HeapMiB < minHeapMiB {
-		wrong = append(wrong, fmt.Errorf("HeapMiB is %d, must be at least %d", o.HeapMiB, minHeapMiB))
 	}
 	if o.Port < 0 || o.Port+o.Brokers-1 > 65535 || o.Port != 0 && o.Hosts != nil {
 		wrong = append(wrong, fmt.Errorf("Port is %d, must be from 0 to %d, and 0 with Hosts", o.Port, 65536-o.Brokers))
