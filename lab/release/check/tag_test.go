@@ -1,44 +1,18 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/lab/release/internal/repo"
+	"github.com/goneli/neli/lab/release/internal/trial"
 )
 
-// checkout makes a repository of two modules.
 func checkout(t *testing.T) repo.Repo {
 	t.Helper()
-	r := repo.Repo{Dir: t.TempDir()}
-	files := map[string]string{
-		"go.work":      "go 1.26.0\n\nuse (\n\t.\n\t./peers\n)\n",
-		"go.mod":       "module github.com/goneli/neli\n\ngo 1.26.0\n",
-		"neli.go":      "package neli\n",
-		"LICENSE":      "free\n",
-		"CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n- A line.\n",
-		"peers/go.mod": "module github.com/goneli/neli/peers\n\ngo 1.26.0\n",
-	}
-	for _, of := range []string{"internal/lease", "internal/sentinel", "peers/internal/wire"} {
-		files[of+"/records_test.go"] = "package " + filepath.Base(of) + "\n\nimport \"testing\"\n\nfunc TestRecordsOfReleases(t *testing.T) {}\n"
-	}
-	for name, text := range files {
-		path := filepath.Join(r.Dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-	}
-	for _, who := range []string{"AUTHOR", "COMMITTER"} {
-		t.Setenv("GIT_"+who+"_NAME", "a")
-		t.Setenv("GIT_"+who+"_EMAIL", "a@localhost")
-	}
-	for _, args := range [][]string{{"init", "--quiet"}, {"add", "."}, {"commit", "--quiet", "-m", "all"}} {
-		_, err := r.Git(args...)
-		require.NoError(t, err)
-	}
-	return r
+	return repo.Repo{Dir: trial.Checkout(t, nil)}
 }
 
 // rehearsed returns the release that check makes of a clone of r.
@@ -49,7 +23,7 @@ func rehearsed(t *testing.T, r repo.Repo, asked string) string {
 	require.NoError(t, err)
 	is := &check{work: t.TempDir(), clone: clone}
 	require.NoError(t, is.tag(asked))
-	require.Len(t, is.modules, 2)
+	require.Len(t, is.modules, 4)
 	return is.version
 }
 
