@@ -495,6 +495,23 @@ func TestCallThatWaitsForItsTurnIsReported(t *testing.T) {
 	}
 }
 
+// A method that a go statement calls has no caller, so the log line has no place of it.
+func TestCallByAGoStatementIsReportedWithoutItsPlace(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		lines := newLogLines()
+		a := c.Join("a", logsTo(lines))
+		ctx, stop := context.WithCancel(c.Context())
+		defer stop()
+		go a.Lead(ctx, func(ctx context.Context, _ neli.Leadership) error { <-ctx.Done(); return nil })
+		c.Pass(time.Millisecond)
+		_, err := a.Pulse(2 * time.Second)
+		require.NoError(c, err)
+		said := lines.said("a call waits for another one to end: only one of Lead, Background and Pulse works at a time")
+		require.Len(c, said, 1)
+		require.Equal(c, "Lead", said[0].attrs["waits_for"].String())
+	})
+}
+
 // configure sets the cell's mode.
 func (c *cell) configure(cfg *neli.Config) {
 	cfg.DisableRebalance = true

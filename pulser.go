@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 )
@@ -114,9 +115,9 @@ func (n *Neli) waitsForTurn(call string) (over func()) {
 const pulsing = "Pulse"
 
 // calledAt appends to a method's name the place where the application called that method. Only the
-// method itself may call calledAt.
+// method itself may call calledAt. If a go statement called the method, that place is not known.
 func calledAt(method string) string {
-	if _, file, line, ok := runtime.Caller(2); ok {
+	if _, file, line, ok := runtime.Caller(2); ok && !strings.HasSuffix(file, ".s") {
 		return fmt.Sprintf("%s (%s:%d)", method, filepath.Base(file), line)
 	}
 	return method
