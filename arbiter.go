@@ -29,40 +29,30 @@ type arbiter interface {
 	Drained(units []int, id int64)
 }
 
-// core bundles an arbiter with its term table, its statistics and, in exclusive mode, its Elector.
+// core bundles an arbiter with its term table and, in exclusive mode, its Elector.
 type core struct {
 	arbiter
 	terms   *term.Table      // only the methods that need no lock of the arbiter
-	stats   func() Stats     // the arbiter's part of Stats
 	elector *elector.Elector // the arbiter in exclusive mode; nil in non-exclusive mode
 }
 
-// newTerms returns an empty term table that takes the time from looks.
-func (s *settings) newTerms(looks func() clock.Instant) *term.Table {
+// newCore returns the core on what was opened.
+func (s *settings) newCore(on kafkalog.Opened, clocks clock.Clock, app application) core {
 	h := s.threshold()
-	return term.New(h.young, s.frozen.Clock(looks))
-}
-
-// newExclusive returns the core of exclusive mode on a log.
-func (s *settings) newExclusive(log elector.Log, nom elector.Nominator, clocks clock.Clock, app application) core {
-	terms := s.newTerms(clocks.Glance)
-	set := s.elector(app)
-	set.Opened = func(ctx context.Context, id string) { s.opened(ctx, log, id) }
-	e := elector.NewElector(set, log, nom, terms, clocks.Now, s.logger)
-	return core{arbiter: e, terms: terms, elector: e, stats: func() Stats { return exclusiveStats(e.Stats()) }}
-}
-
-// newNonExclusive returns the core of non-exclusive mode.
-func (s *settings) newNonExclusive(w *kafkalog.Clients, clocks clock.Clock, app application) (core, error) {
-	topic, producer, member, err := w.Broadcasting()
-	if err != nil {
-		return core{}, err
+	terms := term.New(h.young, s.frozen.Clock(clocks.Glance))
+	if s.Mode == NonExclusive {
+		return core{arbiter: nonexclusive.New(s.nonExclusive(clocks, app), nonexclusive.Clients{Topic: on.Topic, Producer: on.Producer, Member: on.Member}, terms), terms: terms}
 	}
-	terms := s.newTerms(clocks.Glance)
-	a := nonexclusive.New(&nonexclusive.Settings{Topic: s.topic, T: s.HeartbeatTimeout, Broadcast: s.broadcast, HandoverOverlap: s.handoverOverlap,
-		StarvedAfter: s.starvedAfter, StarvedPause: s.starvedPause, GoneAfter: s.goneAfter, Alive: app.alive, Deaf: app.deaf, Now: clocks.Glance, Logger: s.logger},
-		nonexclusive.Clients{Topic: topic, Producer: producer, Member: member}, terms)
-	return core{arbiter: a, terms: terms, stats: func() Stats { return nonExclusiveStats(a.Stats()) }}, nil
+	set := s.elector(app)
+	set.Opened = func(ctx context.Context, id string) { s.opened(ctx, on.Log, id) }
+	e := elector.NewElector(set, on.Log, on.Nominator, terms, clocks.Now, s.logger)
+	return core{arbiter: e, terms: terms, elector: e}
+}
+
+// nonExclusive returns the settings of non-exclusive mode.
+func (s *settings) nonExclusive(clocks clock.Clock, app application) *nonexclusive.Settings {
+	return &nonexclusive.Settings{Topic: s.topic, T: s.HeartbeatTimeout, Broadcast: s.broadcast, HandoverOverlap: s.handoverOverlap,
+		StarvedAfter: s.starvedAfter, Absence: s.absence, GoneAfter: s.goneAfter, Alive: app.alive, Deaf: app.deaf, Now: clocks.Glance, Logger: s.logger}
 }
 
 // elector returns the elector's settings. app is nil if nobody asks about the application.
@@ -77,7 +67,7 @@ func (s *settings) elector(app application) *elector.Settings {
 		Drain:      s.DrainTimeout,
 		AnswerWait: s.successorWait,
 		RejoinWait: s.helloPause,
-		Absence:    s.starvedPause,
+		Absence:    s.absence,
 		Nominated:  s.Nomination == NominationAssigned,
 		Observer:   s.Observer,
 		Advertise:  s.Advertise,

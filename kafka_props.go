@@ -34,7 +34,7 @@ var tuned = map[string]string{
 
 // timeouts returns the clients' timeouts.
 func (s *settings) timeouts() map[string]string {
-	limits := s.pace.Timeouts(s.HeartbeatTimeout)
+	limits := s.health.clients.Pace.Timeouts(s.HeartbeatTimeout)
 	return map[string]string{
 		"socket.timeout.ms":                  strconv.FormatInt(limits.Request.Milliseconds(), 10),
 		"socket.connection.setup.timeout.ms": strconv.FormatInt(limits.Connection.Milliseconds(), 10),
@@ -90,7 +90,7 @@ func (s *settings) brokers() string {
 }
 
 func (s *settings) fetchWait() string {
-	room := millis(s.kafka["socket.timeout.ms"], s.pace.Timeouts(s.HeartbeatTimeout).Request) - time.Second
+	room := millis(s.kafka["socket.timeout.ms"], s.health.clients.Pace.Timeouts(s.HeartbeatTimeout).Request) - time.Second
 	return strconv.FormatInt(max(0, min(longPoll, room)).Milliseconds(), 10)
 }
 
@@ -356,7 +356,7 @@ func (s *settings) producerProperties() map[string]string {
 	}
 	fixed["message.timeout.ms"] = strconv.FormatInt(max(timeout, time.Second).Milliseconds(), 10)
 	return s.properties(drop, map[string]string{
-		"request.timeout.ms": strconv.FormatInt((s.pace.Timeouts(s.HeartbeatTimeout).Request * 3 / 4).Milliseconds(), 10), // before the socket's timeout
+		"request.timeout.ms": strconv.FormatInt((s.health.clients.Pace.Timeouts(s.HeartbeatTimeout).Request * 3 / 4).Milliseconds(), 10), // before the socket's timeout
 		"linger.ms":          "0",
 		"topic.metadata.refresh.fast.interval.ms": "50",
 	}, fixed)

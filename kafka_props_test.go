@@ -174,14 +174,14 @@ func TestTimeoutsFollowT(t *testing.T) {
 // stay.
 func TestTimeoutsFollowMeasuredRoundTrips(t *testing.T) {
 	s := resolved(t, Config{HeartbeatTimeout: 5 * time.Second})
-	s.pace.Note(time.Second, time.Now())
+	s.health.clients.Pace.Note(time.Second, time.Now())
 	for client, props := range s.clients() {
 		require.Equal(t, "4000", props["socket.timeout.ms"], client)
 		require.Equal(t, "10000", props["socket.connection.setup.timeout.ms"], client)
 	}
 	require.Equal(t, "3000", s.producerProperties()["request.timeout.ms"])
 	s = resolved(t, Config{HeartbeatTimeout: 5 * time.Second, KafkaConfig: KafkaConfigMap{"socket.timeout.ms": 2500}})
-	s.pace.Note(time.Second, time.Now())
+	s.health.clients.Pace.Note(time.Second, time.Now())
 	require.Equal(t, "2500", s.readerProperties()["socket.timeout.ms"])
 }
 

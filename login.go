@@ -37,15 +37,7 @@ func (s *settings) checkLogin(f *faults) {
 			err = login.Refused(err)
 		}
 		return token, err
-	}, s.tokenFailed)
-}
-
-// tokenFailed counts and logs a failure to get a token.
-func (s *settings) tokenFailed(err error) {
-	s.loginFailures.Add(1)
-	if s.tokenTrouble.Due() {
-		s.logger.Warn("no token to log in with, retrying", "error", err)
-	}
+	}, s.health.loginFailed)
 }
 
 // endTokens ends the call of Config.LoginToken, and waits until it has returned or ctx is done.
@@ -60,20 +52,4 @@ func (s *settings) endTokensSoon() {
 	ctx, cancel := context.WithTimeout(context.Background(), login.Grace)
 	defer cancel()
 	s.endTokens(ctx)
-}
-
-// signingIn returns p with clients that log in as these settings demand. p must not be small logs.
-func (s *settings) signingIn(p kafka.Provider) (kafka.Provider, error) {
-	able, can := p.(kafka.LoginProvider)
-	switch {
-	case can:
-		to := kafka.Login{Failed: s.tokenFailed}
-		if s.tokens != nil {
-			to.Token = s.tokens.Token
-		}
-		return able.WithLogin(to), nil
-	case s.tokens != nil:
-		return nil, errors.New("Config.LoginToken: this Provider cannot log in with it, as it is no kafka.LoginProvider")
-	}
-	return p, nil
 }

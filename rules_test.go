@@ -39,7 +39,7 @@ var driverMutants = []mutation.Mutant{
 		Old: "	n.set.frozen.Wait()\n", New: "",
 		Package: "./nelitest", Guard: "TestFreezeEndsWithTheProcess", Want: "nobody was told"},
 	{Rule: "a frozen program leads nothing by its clock", File: "arbiter.go",
-		Old: "s.frozen.Clock(looks)", New: "looks",
+		Old: "s.frozen.Clock(clocks.Glance)", New: "clocks.Glance",
 		Package: "./nelitest", Guard: "TestFreezeFindsStaleLeaders", Want: "Should be false"},
 	{Rule: "the changes left by a barrier that panicked are delivered", File: "deliver.go",
 		Old: "	n.owed.Store(len(n.pending) > 0)\n	n.call(e, l)\n", New: "	left := n.pending\n	n.pending = nil\n	n.owed.Store(false)\n	n.call(e, l)\n	n.pending = left\n",

@@ -143,12 +143,12 @@ func (p *post) open(at sentinel.Place, logger *slog.Logger) (elector.Log, error)
 	if !small {
 		set.topic = at.Topic // whatever its name ends with
 	}
-	log, err := openLog(set)
+	on, err := set.open(false)
 	if err != nil {
 		set.endTokensSoon()
 		return nil, set.secrets.Err(err)
 	}
-	return secretiveLog{log, set.secrets, set.endTokensSoon}, nil
+	return secretiveLog{on.Log, set.secrets, set.endTokensSoon}, nil
 }
 
 // secretiveLog removes secrets from the errors of a log, because members see these errors. Its

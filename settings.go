@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -25,7 +24,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// settings is a Config with its values checked, and what derives from it.
+// settings is a Config with its values checked, and what derives from it. It does not change once a Neli runs.
 type settings struct {
 	// Config has defaults in place of zero values. Its KafkaConfig, Logger and Logs are as given: use
 	// kafka, logger and logs.
@@ -39,7 +38,7 @@ type settings struct {
 	starvedAfter    time.Duration                       // non-exclusive: leave the group after this long without a record on an assigned partition
 	goneAfter       time.Duration                       // non-exclusive: another member of which no record arrived for this long is gone
 	leastHandOver   time.Duration                       // non-exclusive: the least T with which every hand-over leaves no gap
-	starvedPause    time.Duration                       // how long a member that leaves the group stays away, so that others get its partitions
+	absence         time.Duration                       // how long a member that leaves the group stays away, so that others get its partitions
 	kafka           map[string]string                   // the user's properties
 	secrets         redact.Secrets                      // in kafka
 	random          func(n time.Duration) time.Duration // in [0, n)
@@ -49,15 +48,9 @@ type settings struct {
 	logger          *slog.Logger                        // queues its lines
 	lines           *logqueue.Queue                     // the queue of logger; nil if all lines are discarded
 	watched         watched                             // by a sentinel
-	throttling      kafkalog.Throttling
-	contact         kafkalog.Contact
-	refusals        kafkalog.Refusals
-	pace            kafkalog.Pace
-	frozen          *freeze.State // by tests; nil otherwise
-	replaced        atomic.Uint64 // clients that stood still
-	tokens          *login.Source // of LoginToken; nil without
-	loginFailures   atomic.Uint64
-	tokenTrouble    kafkalog.Limiter
+	frozen          *freeze.State                       // by tests; nil otherwise
+	tokens          *login.Source                       // of LoginToken; nil without
+	health          *health                             // what changes
 }
 
 // silence is W(T): how long a holder with the same T must have been silent before others claim.
@@ -89,7 +82,7 @@ func (c Config) resolve() (*settings, error) {
 
 // check is resolve that returns the faults, so that more can be added.
 func (c Config) check() (*settings, *faults) {
-	s, f := &settings{Config: c, instance: newID(), random: randomBelow, spread: backoff.DefaultRandomizationFactor}, &faults{}
+	s, f := &settings{Config: c, instance: newID(), random: randomBelow, spread: backoff.DefaultRandomizationFactor, health: new(health)}, &faults{}
 	s.Roles, s.Partitions, s.GroupsOnTopic = or(s.Roles, 1), or(s.Partitions, 1), or(s.GroupsOnTopic, 1)
 	s.MaxPulseInterval, s.DrainTimeout = or(s.MaxPulseInterval, defaultMaxPulse), or(s.DrainTimeout, defaultDrain)
 	s.MaxClockDrift = or(s.MaxClockDrift, defaultDrift)
@@ -101,6 +94,10 @@ func (c Config) check() (*settings, *faults) {
 	s.secrets = redact.Of(s.kafka)
 	s.logger, s.lines = logqueue.New(s.secrets.Logger(or(s.Logger, slog.New(slog.DiscardHandler))).Handler(),
 		"group", s.LeaderGroupID, "name", s.Name) // so that all lines have these
+	s.health.logger = s.logger
+	if f, can := s.Provider.(freeze.Freezer); can {
+		s.frozen = f.Frozen()
+	}
 	s.resolveTimes(f)
 	s.completeTopic(topicField, f)
 	s.resolveSentinel(f)
@@ -256,8 +253,8 @@ func (s *settings) resolveTimes(f *faults) {
 	s.helloPause = time.Second + 2*heartbeatInterval(s.kafka)
 	// A member that receives nothing leaves the group while it still leads. Others learn of that at
 	// a heartbeat.
-	s.starvedPause = 2*time.Second + 2*heartbeatInterval(s.kafka) + 2*s.broadcast
-	s.starvedAfter = max(session, s.HeartbeatTimeout-s.starvedPause)
+	s.absence = 2*time.Second + 2*heartbeatInterval(s.kafka) + 2*s.broadcast
+	s.starvedAfter = max(session, s.HeartbeatTimeout-s.absence)
 	if s.HeartbeatTimeout-session-2*s.broadcast < leastRebalance {
 		// No other member could lead before V lapses. To leave earlier would only turn a stall of the log into a gap.
 		s.starvedAfter = s.HeartbeatTimeout
@@ -273,7 +270,7 @@ func (s *settings) resolveTimes(f *faults) {
 	if s.kafka["group.instance.id"] != "" {
 		// The group may keep the partitions of a static member that leaves until its session is
 		// over, and gives them back to it if it returns earlier.
-		s.starvedPause += session
+		s.absence += session
 		s.handoverOverlap = min(s.HeartbeatTimeout, session+s.successorWait+2*s.broadcast)
 	}
 	if s.Mode == Exclusive && s.Nomination == NominationOpen {
@@ -301,9 +298,9 @@ func (s *settings) faultyTime(given Config, session time.Duration) (field string
 // HeartbeatInterval is not set, B grows with T.
 func (s *settings) leastTimeout(session time.Duration, set bool) time.Duration {
 	if set {
-		return session + s.starvedPause
+		return session + s.absence
 	}
-	fixed := (session + s.starvedPause - 2*s.broadcast).Seconds()
+	fixed := (session + s.absence - 2*s.broadcast).Seconds()
 	share := (2 * s.broadcast).Seconds() / s.HeartbeatTimeout.Seconds() // that two B take of any T
 	return time.Duration(math.Ceil(1000*fixed/(1-share)-0.001)) * time.Millisecond
 }

@@ -150,12 +150,16 @@ type Stats struct {
 // delay this process's records; with more roles, Held and Vacant count each role at some
 // instant of the call. It uses no network.
 func (n *Neli) Stats() Stats {
-	s := n.core.stats()
+	s := Stats{}
+	switch a := n.core.arbiter.(type) {
+	case *elector.Elector:
+		s = exclusiveStats(a.Stats())
+	case *nonexclusive.Arbiter:
+		s = nonExclusiveStats(a.Stats())
+	}
 	now := n.now()
-	s.Reached = !n.set.contact.Lacking()
-	s.LoginFailures, s.RefusedSettings = n.set.loginFailures.Load(), n.set.refusals.Meaning()
-	s.ReadersReplaced, s.Sentinel = n.set.replaced.Load(), n.set.watched.state()
-	s.Throttled = n.set.throttling.Total()
+	n.set.health.report(&s)
+	s.Sentinel = n.set.watched.state()
 	s.LogLinesWaiting, s.LogLinesLost = n.set.lines.Waiting(), n.set.lines.Lost()
 	if n.core.elector == nil {
 		s.Roles = int(n.roles.Load())

@@ -103,7 +103,7 @@ func onRoles(t testing.TB, partitions, roles int, barrier ...Barrier) (*Neli, *r
 	a := &roleArbiter{partitions: partitions, held: map[int]int64{}, finished: map[int64][][]int{}}
 	a.tab = term.New(set.threshold().young, clock.Glance)
 	a.tab.Open(partitions, partitions)
-	n.core = core{arbiter: a, terms: a.tab, stats: func() Stats { return Stats{} }}
+	n.core = core{arbiter: a, terms: a.tab}
 	n.start()
 	t.Cleanup(func() {
 		n.stop()

@@ -3,6 +3,7 @@ package neli
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -11,72 +12,58 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/confluent"
 	"github.com/goneli/neli/internal/elector"
-	"github.com/goneli/neli/internal/freeze"
 	"github.com/goneli/neli/internal/kafkalog"
 	"github.com/goneli/neli/internal/quorum"
 	"github.com/goneli/neli/internal/redact"
 	"github.com/goneli/neli/kafka"
 )
 
-// newCore makes the Kafka clients and assembles the arbiter on them.
+// newCore makes the logs, and assembles the arbiter on them.
 func newCore(set *settings, clocks clock.Clock, app application) (core, error) {
-	p := set.Provider
-	if f, can := p.(freeze.Freezer); can {
-		set.frozen = f.Frozen()
-	}
-	if p, small := p.(kafka.SmallLogs); small {
-		log, err := openSmallLogs(p, set)
-		if err != nil {
-			return core{}, fmt.Errorf("neli: New: %w", err)
-		}
-		return set.newExclusive(log, nil, clocks, app), nil
-	}
-	if p == nil {
-		var err error
-		if p, err = confluent.New(); err != nil {
-			return core{}, fmt.Errorf("neli: New: %w", err)
-		}
-	}
-	p, err := set.signingIn(p)
+	on, err := set.open(set.Nomination == NominationAssigned && !set.Observer)
 	if err != nil {
 		return core{}, fmt.Errorf("neli: New: %w", err)
 	}
-	w := set.kafkaClients(p)
-	c, err := set.kafkaCore(w, clocks, app)
+	return set.newCore(on, clocks, app), nil
+}
+
+// open opens the logs, in exclusive mode with a group that nominates if nominated is true.
+func (s *settings) open(nominated bool) (kafkalog.Opened, error) {
+	if p, small := s.Provider.(kafka.SmallLogs); small {
+		log, err := openSmallLogs(p, s)
+		return kafkalog.Opened{Log: log}, err
+	}
+	p := s.Provider
+	if p == nil {
+		var err error
+		if p, err = confluent.New(); err != nil {
+			return kafkalog.Opened{}, err
+		}
+	}
+	p, err := s.signingIn(p)
 	if err != nil {
-		w.Undo()
-		return core{}, fmt.Errorf("neli: New: the Kafka client refuses its configuration: %w", err)
+		return kafkalog.Opened{}, err
 	}
-	return c, nil
+	w := &kafkalog.Clients{Provider: p, Topic: s.topic, Group: s.LeaderGroupID, Partitions: s.Partitions, Logs: s.logs, Create: !s.DisableTopicCreation && !s.Observer,
+		Broadcasts: s.Mode == NonExclusive, Nominated: nominated, Observer: s.Observer, T: s.HeartbeatTimeout, Absence: s.absence, Spread: s.spread, Brokers: s.brokers(),
+		Logger: s.logger, Producing: s.producerProperties, Reading: s.readerProperties, Joining: s.groupProperties, Health: &s.health.clients}
+	return w.Open()
 }
 
-// kafkaClients returns a maker of Kafka clients with these settings.
-func (s *settings) kafkaClients(p kafka.Provider) *kafkalog.Clients {
-	return &kafkalog.Clients{Provider: p, Topic: s.topic, Group: s.LeaderGroupID, Partitions: s.Partitions, Apart: s.logs, Create: !s.DisableTopicCreation && !s.Observer,
-		Observer: s.Observer, Lease: s.HeartbeatTimeout, Away: s.starvedPause, Spread: s.spread, Brokers: s.brokers(), Logger: s.logger,
-		Producing: s.producerProperties, Reading: s.readerProperties, Joining: s.groupProperties, Pace: &s.pace,
-		Throttling: &s.throttling, Contact: &s.contact, Refusals: &s.refusals, Replaced: &s.replaced}
-}
-
-// kafkaCore is newCore for logs that are partitions of a topic.
-func (s *settings) kafkaCore(w *kafkalog.Clients, clocks clock.Clock, app application) (core, error) {
-	if s.Mode == NonExclusive {
-		return s.newNonExclusive(w, clocks, app)
+// signingIn returns p with clients that log in as these settings demand. p must not be small logs.
+func (s *settings) signingIn(p kafka.Provider) (kafka.Provider, error) {
+	able, can := p.(kafka.LoginProvider)
+	switch {
+	case can:
+		to := kafka.Login{Failed: s.health.loginFailed}
+		if s.tokens != nil {
+			to.Token = s.tokens.Token
+		}
+		return able.WithLogin(to), nil
+	case s.tokens != nil:
+		return nil, errors.New("Config.LoginToken: this Provider cannot log in with it, as it is no kafka.LoginProvider")
 	}
-	log, nom, err := s.openLogs(w, s.Nomination == NominationAssigned && !s.Observer)
-	if err != nil {
-		return core{}, err
-	}
-	return s.newExclusive(log, nom, clocks, app), nil
-}
-
-// openLogs opens the leader topic, or the logs of Config.Logs.
-func (s *settings) openLogs(w *kafkalog.Clients, nominated bool) (elector.Log, elector.Nominator, error) {
-	if s.logs > 0 {
-		logs, err := w.SmallLogs()
-		return logs, nil, err
-	}
-	return w.Log(nominated)
+	return p, nil
 }
 
 // newID returns a new random identifier of 130 bits.
@@ -139,30 +126,5 @@ func openSmallLogs(p kafka.SmallLogs, set *settings) (elector.Log, error) {
 		_ = logs.Close() // nothing was used
 		return nil, fmt.Errorf("the Provider has %d small logs: must be an odd number up to %d", n, quorum.MaxLogs)
 	}
-	return kafkalog.FromSet(logs, set.logger, &set.contact), nil
-}
-
-// openLog opens the logs for a process that does not contend and only reads and writes them.
-func openLog(set *settings) (elector.Log, error) {
-	p := set.Provider
-	if p, small := p.(kafka.SmallLogs); small {
-		return openSmallLogs(p, set)
-	}
-	if p == nil {
-		var err error
-		if p, err = confluent.New(); err != nil {
-			return nil, err
-		}
-	}
-	p, err := set.signingIn(p)
-	if err != nil {
-		return nil, err
-	}
-	w := set.kafkaClients(p)
-	log, _, err := set.openLogs(w, false)
-	if err != nil {
-		w.Undo()
-		return nil, err
-	}
-	return log, nil
+	return kafkalog.FromSet(logs, set.logger, &set.health.clients.Contact), nil
 }

@@ -5,72 +5,95 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/kafka"
 )
 
-// Clients makes the Kafka clients of one Neli, and what elections run on. Call one of Log,
-// SmallLogs and Broadcasting, once; if it fails, Undo closes the clients made so far.
+// Clients makes the Kafka clients of one Neli, and what elections run on. Call Open once.
 type Clients struct {
 	Provider   kafka.Provider
 	Topic      string
 	Group      string
 	Partitions int           // of a topic that is created
-	Apart      int           // Config.Logs: on that many brokers, one replica for each partition
+	Logs       int           // Config.Logs: on that many brokers, one replica for each partition
 	Create     bool          // a missing topic
+	Broadcasts bool          // non-exclusive mode
+	Nominated  bool          // exclusive mode: the group nominates
 	Observer   bool          // it writes requests only
-	Lease      time.Duration // T
-	Away       time.Duration // how long a member of a group that leaves it stays away
+	T          time.Duration // HeartbeatTimeout
+	Absence    time.Duration // how long a member of a group that leaves it stays away
 	Spread     float64       // of the pauses between retries, as a fraction
 	Brokers    string        // the bootstrap servers, for messages; empty: not known
 	Logger     *slog.Logger
 
 	// Properties of each kind of client, asked for whenever one is made: their time-outs follow
-	// Pace.
+	// Health.Pace.
 	Producing, Reading, Joining func() map[string]string
 
-	Pace *Pace
-
-	Throttling *Throttling
-	Contact    *Contact
-	Refusals   *Refusals
-	Replaced   *atomic.Uint64 // clients that stood still
+	Health *Health
 
 	cleanup []func()
 }
 
-// Undo closes the clients made so far.
-func (w *Clients) Undo() {
-	for _, f := range slices.Backward(w.cleanup) {
-		f()
+// Opened is what an election runs on: in exclusive mode Log and Nominator, in non-exclusive mode the rest.
+type Opened struct {
+	Log       elector.Log
+	Nominator elector.Nominator // nil: any process may claim
+
+	Topic    *Topic
+	Producer kafka.Producer
+	Member   *GroupMember
+}
+
+// Open makes the clients. If it fails, none is left.
+func (w *Clients) Open() (o Opened, err error) {
+	switch {
+	case w.Broadcasts:
+		o.Topic, o.Producer, o.Member, err = w.broadcasting()
+	case w.Logs > 0:
+		o.Log, err = w.smallLogs()
+	default:
+		o.Log, o.Nominator, err = w.log()
 	}
+	if err != nil {
+		for _, f := range slices.Backward(w.cleanup) {
+			f()
+		}
+		return Opened{}, fmt.Errorf("the Kafka client refuses its configuration: %w", err)
+	}
+	return o, nil
+}
+
+// topic returns the topic, without its admin client.
+func (w *Clients) topic(partitions int) *Topic {
+	t := &Topic{name: w.Topic, log: w.Logger, spread: w.Spread, suspect: make(chan struct{}, 1), T: w.T, health: w.Health, brokers: w.Brokers, logs: w.Logs}
+	if w.Create {
+		t.create = &kafka.TopicSpec{Name: w.Topic, Partitions: partitions}
+	}
+	return t
 }
 
 // writing makes the producer, and the topic on the producer's connections.
 func (w *Clients) writing() (*Topic, *lastingProducer, error) {
-	producer, err := newLastingProducer(w.Provider, w.Producing, w.Pace, w.Logger)
+	producer, err := newLastingProducer(w.Provider, w.Producing, &w.Health.Pace, w.Logger)
 	if err != nil {
 		return nil, nil, err
 	}
-	w.Throttling.follow("producer", producer)
+	w.Health.Throttling.follow("producer", producer)
 	admin := lastingAdmin{producer}
 	w.cleanup = append(w.cleanup, func() {
 		admin.Close()
 		_ = producer.Close()
 	})
-	t := &Topic{name: w.Topic, Admin: admin, log: w.Logger, spread: w.Spread, suspect: make(chan struct{}, 1), lease: w.Lease, pace: w.Pace, refusals: w.Refusals,
-		throttling: w.Throttling, brokers: w.Brokers, contact: w.Contact}
-	if w.Create {
-		t.create = &kafka.TopicSpec{Name: w.Topic, Partitions: w.Partitions}
-	}
+	t := w.topic(w.Partitions)
+	t.Admin = admin
 	return t, producer, nil
 }
 
-// Broadcasting returns what non-exclusive mode runs on.
-func (w *Clients) Broadcasting() (*Topic, kafka.Producer, *GroupMember, error) {
+// broadcasting returns what non-exclusive mode runs on.
+func (w *Clients) broadcasting() (*Topic, kafka.Producer, *GroupMember, error) {
 	t, producer, err := w.writing()
 	if err != nil {
 		return nil, nil, nil, err
@@ -79,43 +102,43 @@ func (w *Clients) Broadcasting() (*Topic, kafka.Producer, *GroupMember, error) {
 	return t, producer, member, err
 }
 
-// Log returns what exclusive mode runs on, with a member of the group if the group nominates.
-func (w *Clients) Log(nominated bool) (elector.Log, elector.Nominator, error) {
+// log returns what exclusive mode runs on, with a member of the group if the group nominates.
+func (w *Clients) log() (elector.Log, elector.Nominator, error) {
 	t, producer, err := w.writing()
 	if err != nil {
 		return nil, nil, err
 	}
+	var nom elector.Nominator
+	if w.Nominated {
+		if nom, err = w.member(false, t); err != nil {
+			return nil, nil, err
+		}
+	}
 	newReader := func() (kafka.LogReader, error) {
 		r, err := w.Provider.LogReader(w.Reading(), w.Logger)
 		if err == nil {
-			w.Throttling.follow("reader", r)
+			w.Health.Throttling.follow("reader", r)
 		}
 		return r, err
 	}
-	log := newKafkaLog(t, producer, newReader, w.Logger)
-	log.lease, log.replaced = w.Lease, w.Replaced
-	if w.Observer {
-		log.writing.OK() // it only writes requests; without the right, only these fail
-	}
-	if log.reader, err = newReader(); err != nil {
-		return nil, nil, err
-	}
-	w.cleanup = append(w.cleanup, func() { _ = log.reader.Close() })
-	if !nominated {
-		return topicLog{log}, nil, nil
-	}
-	member, err := w.member(false, t)
+	reader, err := newReader()
 	if err != nil {
 		return nil, nil, err
 	}
-	return topicLog{log}, member, nil
+	w.cleanup = append(w.cleanup, func() { _ = reader.Close() })
+	log := newKafkaLog(t, producer, newReader, w.Logger)
+	log.T, log.replaced, log.reader = w.T, &w.Health.Replaced, reader
+	if w.Observer {
+		log.writing.OK() // it only writes requests; without the right, only these fail
+	}
+	return topicLog{log}, nom, nil
 }
 
 func (w *Clients) member(read bool, t *Topic) (*GroupMember, error) {
 	newConsumer := func() (kafka.GroupConsumer, error) {
 		c, err := w.Provider.GroupConsumer(w.Joining(), w.Logger)
 		if err == nil {
-			w.Throttling.follow("group", c)
+			w.Health.Throttling.follow("group", c)
 		}
 		return c, err
 	}
@@ -125,35 +148,31 @@ func (w *Clients) member(read bool, t *Topic) (*GroupMember, error) {
 	}
 	w.cleanup = append(w.cleanup, func() { _ = c.Close() })
 	return &GroupMember{topic: w.Topic, group: w.Group, read: read, consumer: c, newConsumer: newConsumer, log: w.Logger,
-		admin: t.Admin, lease: w.Lease, away: w.Away, replaced: w.Replaced, quiet: strings.EqualFold(w.Joining()["group.protocol"], "consumer"),
+		admin: t.Admin, T: w.T, absence: w.Absence, replaced: &w.Health.Replaced, quiet: strings.EqualFold(w.Joining()["group.protocol"], "consumer"),
 		joining: AccessGuard{SignedIn: &t.Access}, reading: AccessGuard{SignedIn: &t.Access}}, nil
 }
 
-// SmallLogs returns what Config.Logs runs on, and starts to look for the topic.
-func (w *Clients) SmallLogs() (elector.Log, error) {
+// smallLogs returns what Config.Logs runs on, and starts to look for the topic.
+func (w *Clients) smallLogs() (elector.Log, error) {
 	logs, err := w.smallTopic()
 	if err != nil {
 		return nil, err
 	}
 	logs.start()
-	return FromSet(logs, w.Logger, w.Contact), nil
+	return FromSet(logs, w.Logger, &w.Health.Contact), nil
 }
 
 // smallTopic makes the clients of Config.Logs: a producer and a reader for each log, so that a
 // slow or dead broker delays only its own log.
 func (w *Clients) smallTopic() (*smallTopic, error) {
-	t := &Topic{name: w.Topic, log: w.Logger, spread: w.Spread, suspect: make(chan struct{}, 1), lease: w.Lease, pace: w.Pace, refusals: w.Refusals,
-		throttling: w.Throttling, brokers: w.Brokers, contact: w.Contact, apart: w.Apart}
-	if w.Create {
-		t.create = &kafka.TopicSpec{Name: w.Topic, Partitions: w.Apart}
-	}
+	t := w.topic(w.Logs)
 	// A broker that has not read the ACLs yet refuses what the others grant.
 	reading, writing := &AccessGuard{SignedIn: &t.Access}, &AccessGuard{SignedIn: &t.Access}
 	if w.Observer {
 		writing.OK() // it only writes requests; without the right, only these fail
 	}
 	var logs []*smallPartition
-	for i := range w.Apart {
+	for i := range w.Logs {
 		l, err := w.smallPartition(t, i, reading, writing)
 		if err != nil {
 			return nil, err
@@ -165,20 +184,20 @@ func (w *Clients) smallTopic() (*smallTopic, error) {
 }
 
 func (w *Clients) smallPartition(t *Topic, index int, reading, writing *AccessGuard) (*smallPartition, error) {
-	l := &smallPartition{index: index, topic: t, lease: w.Lease, log: w.Logger, reading: reading, writing: writing}
-	l.still, l.replaced = newStillness(1, l.lease), w.Replaced
+	l := &smallPartition{index: index, topic: t, T: w.T, log: w.Logger, reading: reading, writing: writing}
+	l.still, l.replaced = newStillness(1, l.T), &w.Health.Replaced
 	l.at.epoch, l.at.newest = -1, -1
-	producer, err := newLastingProducer(w.Provider, w.Producing, w.Pace, w.Logger)
+	producer, err := newLastingProducer(w.Provider, w.Producing, &w.Health.Pace, w.Logger)
 	if err != nil {
 		return nil, err
 	}
 	l.producer, l.admin = producer, lastingAdmin{producer}
 	w.cleanup = append(w.cleanup, func() { _ = l.close() })
-	w.Throttling.follow(fmt.Sprint("producer ", index), producer)
+	w.Health.Throttling.follow(fmt.Sprint("producer ", index), producer)
 	l.newReader = func() (kafka.LogReader, error) {
 		r, err := w.Provider.LogReader(w.Reading(), w.Logger)
 		if err == nil {
-			w.Throttling.follow(fmt.Sprint("reader ", index), r)
+			w.Health.Throttling.follow(fmt.Sprint("reader ", index), r)
 		}
 		return r, err
 	}

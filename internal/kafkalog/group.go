@@ -34,8 +34,8 @@ type GroupMember struct {
 
 	newConsumer func() (kafka.GroupConsumer, error)
 	admin       kafka.Admin    // on other connections than the consumer's
-	lease       time.Duration  // T
-	away        time.Duration  // how long to stay out of the group after access to the topic was refused
+	T           time.Duration  // HeartbeatTimeout
+	absence     time.Duration  // how long to stay out of the group after access to the topic was refused
 	quiet       bool           // an empty assignment may not be reported: librdkafka with group.protocol=consumer
 	replaced    *atomic.Uint64 // consumers that stood still
 	closing     sync.WaitGroup // replaced consumers
@@ -56,7 +56,7 @@ func (g *GroupMember) Close() {
 
 // Run polls until ctx is done, and replaces a consumer that stands still.
 func (g *GroupMember) Run(ctx context.Context, nominate func([]int, bool)) error {
-	reach := newReachability(g.lease)
+	reach := newReachability(g.T)
 	for ctx.Err() == nil {
 		using, stop := context.WithCancel(ctx)
 		watched := make(chan struct{})
@@ -119,7 +119,7 @@ func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 				// The client reports this once. A second request shows whether it lasts. Before it,
 				// others get this member's partitions, and may be able to read them.
 				if joined = g.consumer.Leave() != nil; !joined {
-					left, back = true, time.Now().Add(g.away)
+					left, back = true, time.Now().Add(g.absence)
 					nominate(nil, true)
 				}
 			}

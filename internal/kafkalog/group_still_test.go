@@ -212,7 +212,7 @@ func TestGroupClientThatStandsStillLosesItsNomination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		g := &GroupMember{consumer: &unreached{since: time.Now()}, admin: fakeAdmin{}, lease: 5 * time.Second, log: slog.New(slog.DiscardHandler),
+		g := &GroupMember{consumer: &unreached{since: time.Now()}, admin: fakeAdmin{}, T: 5 * time.Second, log: slog.New(slog.DiscardHandler),
 			newConsumer: func() (kafka.GroupConsumer, error) { return nil, errReported }}
 		g.Join(true)
 		lost := false
@@ -263,7 +263,7 @@ func TestGroupThatAssignsNothingIsLogged(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), c.lasts)
 				defer cancel()
 				var out bytes.Buffer
-				g := &GroupMember{group: "g", consumer: &eventful{events: c.events}, admin: fakeAdmin{}, lease: 5 * time.Second, quiet: c.quiet,
+				g := &GroupMember{group: "g", consumer: &eventful{events: c.events}, admin: fakeAdmin{}, T: 5 * time.Second, quiet: c.quiet,
 					log: slog.New(slog.NewTextHandler(&out, nil))}
 				g.Join(true)
 				require.NoError(t, g.Run(ctx, func([]int, bool) {}))

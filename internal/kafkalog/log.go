@@ -37,7 +37,7 @@ type kafkaLog struct {
 	unwritten  Trouble
 	sealed     atomic.Bool // nothing is appended any more
 
-	lease    time.Duration  // T
+	T        time.Duration  // HeartbeatTimeout
 	still    *stillness     // nil before Open
 	idle     time.Duration  // how long Poll has waited since the last look
 	replaced *atomic.Uint64 // counts replaced readers; nil: not counted
@@ -60,7 +60,7 @@ func (k *kafkaLog) Open(ctx context.Context) (int, string, error) {
 	}
 	k.position = make([]int64, m)
 	k.untouched = newUntouched(ends)
-	k.still = newStillness(m, k.lease)
+	k.still = newStillness(m, k.T)
 	for p, e := range ends {
 		k.jump(p, e)
 	}

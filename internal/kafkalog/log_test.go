@@ -85,7 +85,7 @@ func scriptedLog(t *testing.T, logs []kafka.OffsetRange, test func(t *testing.T,
 		leader.Admin = e
 		producer := &fakeProducer{}
 		k := newKafkaLog(leader, producer, func() (kafka.LogReader, error) { return r, nil }, slog.New(slog.DiscardHandler))
-		k.lease = time.Hour // the reader returns its script, whatever the extents are
+		k.T = time.Hour // the reader returns its script, whatever the extents are
 		ctx, stop := context.WithCancel(t.Context())
 		m, id, err := k.Open(ctx)
 		require.NoError(t, err)

@@ -99,13 +99,14 @@ func (f *farProvider) Admin(kafka.Producer) (kafka.Admin, error) { return farAdm
 // the next client.
 func TestAnswersAreMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, pace := &farProvider{}, &Pace{}
+		k, h := &farProvider{}, new(Health)
+		pace := &h.Pace
 		props := func() map[string]string {
 			return map[string]string{"request": pace.Timeouts(time.Second).Request.String()}
 		}
 		l, err := newLastingProducer(k, props, pace, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
-		topic := &Topic{name: "t", Admin: lastingAdmin{l}, log: l.log, lease: time.Second, pace: pace}
+		topic := &Topic{name: "t", Admin: lastingAdmin{l}, log: l.log, T: time.Second, health: h}
 		topic.Access.OK()
 		limit := func() (limit time.Duration) {
 			require.NoError(t, topic.attempt(t.Context(), func(ctx context.Context) error {

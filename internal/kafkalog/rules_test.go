@@ -52,7 +52,7 @@ var mutants = []mutation.Mutant{
 		Old: "info.Partitions > 0 && !identifies(info.ID)", New: "info.Partitions < 0",
 		Guard: "TestTopicIsNotCreatedWithoutTopicIDs", Want: "in chain but got nil"},
 	{Rule: "the log says that no broker was ever reached", File: "topic.go",
-		Old: "if t.contact.Lacking() {", New: "if false {",
+		Old: "if t.health.Contact.Lacking() {", New: "if false {",
 		Package: "../..", Guard: "TestStartLogsWhatItWaitsFor", Want: "again and again"},
 	{Rule: "the end of trouble is logged once, if its beginning was", File: "throttling.go",
 		Old: "since != 0 && t.told.Swap(false)", New: "since != 0",

@@ -18,7 +18,7 @@ import (
 type smallPartition struct {
 	index     int
 	topic     *Topic
-	lease     time.Duration // T
+	T         time.Duration // HeartbeatTimeout
 	producer  kafka.Producer
 	admin     kafka.Admin
 	newReader func() (kafka.LogReader, error)
@@ -115,7 +115,7 @@ const smallSlice = 100 * time.Millisecond
 
 // follow reads the log until ctx is done. An error is final.
 func (l *smallPartition) follow(ctx context.Context) error {
-	slice := min(smallSlice, l.lease/8)
+	slice := min(smallSlice, l.T/8)
 	for ctx.Err() == nil {
 		if l.at.outdated() {
 			if err := l.begin(ctx); err != nil {
@@ -193,7 +193,7 @@ func (l *smallPartition) begin(ctx context.Context) error {
 }
 
 // patience is how long to wait for an answer before asking again.
-func (l *smallPartition) patience() time.Duration { return max(2*time.Second, l.lease) }
+func (l *smallPartition) patience() time.Duration { return max(2*time.Second, l.T) }
 
 // assign makes the reader continue at position, with a new client if there is none.
 func (l *smallPartition) assign(ctx context.Context) error {
@@ -295,7 +295,7 @@ func (l *smallPartition) recover(ctx context.Context, err error) error {
 // is done. It shows that a log without traffic is there, and finds another incarnation before this
 // process claims anything in it.
 func (l *smallPartition) ask(ctx context.Context) {
-	tick := time.NewTicker(l.lease / 8)
+	tick := time.NewTicker(l.T / 8)
 	defer tick.Stop()
 	for {
 		select {
@@ -303,10 +303,10 @@ func (l *smallPartition) ask(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if !l.at.silent(l.lease / 4) {
+		if !l.at.silent(l.T / 4) {
 			continue
 		}
-		asking, cancel := context.WithTimeout(ctx, max(l.lease/2, 200*time.Millisecond))
+		asking, cancel := context.WithTimeout(ctx, max(l.T/2, 200*time.Millisecond))
 		info, err := l.admin.Log(asking, l.topic.name, l.index)
 		cancel()
 		if err == nil && l.at.hear(info.Epoch) {

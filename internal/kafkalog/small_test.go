@@ -81,7 +81,7 @@ func TestCheckApart(t *testing.T) {
 
 func TestLogsTopicIsMade(t *testing.T) {
 	leader, admin, _ := told(nil)
-	leader.apart, leader.create = 3, &kafka.TopicSpec{Name: "t", Partitions: 3}
+	leader.logs, leader.create = 3, &kafka.TopicSpec{Name: "t", Partitions: 3}
 	admin.brokers = 5
 	require.NoError(t, leader.make(t.Context()))
 	spec := admin.specs[0]
@@ -97,12 +97,12 @@ func TestLogsTopicIsMade(t *testing.T) {
 func TestTooFewBrokersAreReportedAsThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, admin, out := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{}, kafka.ErrUnknownTopic })
-		leader.apart, leader.create, leader.contact = 3, &kafka.TopicSpec{Name: "t", Partitions: 3}, new(Contact)
+		leader.logs, leader.create = 3, &kafka.TopicSpec{Name: "t", Partitions: 3}
 		admin.brokers = 2
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		require.ErrorIs(t, leader.Open(ctx), context.DeadlineExceeded)
-		require.False(t, leader.contact.Lacking())
+		require.False(t, leader.health.Contact.Lacking())
 		require.Contains(t, out.String(), "cannot create the leader topic, retrying")
 		require.Contains(t, out.String(), "2 brokers are up, and Logs is 3")
 		require.NotContains(t, out.String(), "no broker reached")
@@ -163,7 +163,7 @@ func onSmallLog(t *testing.T, test func(b *smallBed)) {
 		top.id, top.Size = "id", 2
 		b := &smallBed{T: t, admin: admin, polls: make(chan polled), failed: make(chan error, 1)}
 		reader := &chanReader{polls: b.polls}
-		b.smallPartition = &smallPartition{index: 1, topic: top, lease: time.Second, producer: &fakeProducer{}, reader: reader,
+		b.smallPartition = &smallPartition{index: 1, topic: top, T: time.Second, producer: &fakeProducer{}, reader: reader,
 			admin: admin, newReader: func() (kafka.LogReader, error) { return reader, nil }, log: slog.New(slog.DiscardHandler)}
 		b.reading, b.writing = &AccessGuard{}, &AccessGuard{}
 		b.still, b.replaced = newStillness(1, time.Second), &atomic.Uint64{}
@@ -325,7 +325,7 @@ func (*readingProvider) LogReader(map[string]string, *slog.Logger) (kafka.LogRea
 // Rights apply to the topic. If one broker grants them and another one refuses, the latter may not
 // have read the ACLs yet. That ends no process.
 func TestRefusalByOneOfSeveralLogsIsRetried(t *testing.T) {
-	w := &Clients{Provider: &readingProvider{}, Topic: "t", Apart: 3, Lease: time.Second, Producing: noProperties, Reading: noProperties, Logger: slog.New(slog.DiscardHandler), Throttling: &Throttling{}}
+	w := &Clients{Provider: &readingProvider{}, Topic: "t", Logs: 3, T: time.Second, Producing: noProperties, Reading: noProperties, Logger: slog.New(slog.DiscardHandler), Health: new(Health)}
 	set, err := w.smallTopic()
 	require.NoError(t, err)
 	for _, l := range set.logs {

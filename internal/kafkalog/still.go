@@ -19,7 +19,7 @@ const stillMost = 5 * time.Minute
 // acknowledged, or because it has asked where the log ends. All times are passed in. The methods
 // may be called concurrently.
 type stillness struct {
-	lease time.Duration // T
+	T time.Duration // HeartbeatTimeout
 
 	mu   sync.Mutex
 	logs []silence // by partition
@@ -46,7 +46,7 @@ func (l *silence) limit() time.Duration {
 }
 
 func newStillness(partitions int, t time.Duration) *stillness {
-	s := &stillness{lease: t, logs: make([]silence, partitions)}
+	s := &stillness{T: t, logs: make([]silence, partitions)}
 	for p := range s.logs {
 		s.logs[p].patience = max(t, stillAfter)
 	}
@@ -81,7 +81,7 @@ func (s *stillness) end(p int, offset int64) {
 func (s *stillness) got(p int, offset int64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.logs[p] = silence{next: offset + 1, read: now, patience: max(s.lease, stillAfter)}
+	s.logs[p] = silence{next: offset + 1, read: now, patience: max(s.T, stillAfter)}
 }
 
 // waited notes that Poll has waited for d, and returns the partitions that stand still. Only time in
@@ -153,7 +153,7 @@ func (s *stillness) restart(now time.Time, still []int) {
 // A process that appends nothing, such as an observer, has no other way to know that there is
 // something to read.
 func (k *kafkaLog) compareEnds(ctx context.Context) {
-	tick := time.NewTicker(max(k.lease/8, 250*time.Millisecond))
+	tick := time.NewTicker(max(k.T/8, 250*time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
@@ -161,10 +161,10 @@ func (k *kafkaLog) compareEnds(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if !k.still.silent(max(k.lease/2, time.Second), time.Now()) {
+		if !k.still.silent(max(k.T/2, time.Second), time.Now()) {
 			continue
 		}
-		asking, cancel := context.WithTimeout(ctx, max(k.lease/2, time.Second))
+		asking, cancel := context.WithTimeout(ctx, max(k.T/2, time.Second))
 		ends, err := k.topic.Admin.Offsets(asking, k.topic.name, k.topic.Size)
 		cancel()
 		if err != nil {

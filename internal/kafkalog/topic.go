@@ -16,27 +16,23 @@ import (
 // Topic is the leader topic from an administrator's view: it creates a missing topic, checks for
 // settings that make a lease unsafe, and watches for another topic of the same name.
 type Topic struct {
-	name     string
-	Admin    kafka.Admin
-	create   *kafka.TopicSpec // nil: never create; make adds replicas and settings
-	log      *slog.Logger
-	spread   float64 // of the pauses between retries, as a fraction
-	Access   AccessGuard
-	id       string
-	Size     int
-	asked    atomic.Pointer[time.Time] // when the last check began that found the same topic
-	suspect  chan struct{}
-	lease    time.Duration // T
-	pace     *Pace
-	brokers  string    // the bootstrap servers, for messages; empty: not known
-	contact  *Contact  // may be nil
-	refusals *Refusals // may be nil
-	apart    int       // Config.Logs: on that many brokers, one replica for each partition; else 0
+	name    string
+	Admin   kafka.Admin
+	create  *kafka.TopicSpec // nil: never create; make adds replicas and settings
+	log     *slog.Logger
+	spread  float64 // of the pauses between retries, as a fraction
+	Access  AccessGuard
+	id      string
+	Size    int
+	asked   atomic.Pointer[time.Time] // when the last check began that found the same topic
+	suspect chan struct{}
+	T       time.Duration // HeartbeatTimeout
+	health  *Health
+	brokers string // the bootstrap servers, for messages; empty: not known
+	logs    int    // Config.Logs: on that many brokers, one replica for each partition; else 0
 
 	refusedOutright bool      // the cluster refused to create it with any settings
 	opened          time.Time // zero: not yet
-
-	throttling *Throttling // looked at now and then; may be nil
 }
 
 const (
@@ -79,7 +75,7 @@ func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context
 	var trouble Trouble
 	for {
 		err := t.attempt(ctx, fn)
-		t.contact.note(answered(err))
+		t.health.Contact.note(answered(err))
 		if err == nil {
 			t.Access.OK()
 			trouble.Over(t.log, "brokers answer again", "topic", t.name, "asked", doing)
@@ -105,7 +101,7 @@ func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context
 		young := notYet && time.Now().Before(described) || t.spreads(err)
 		if !young && trouble.Due() {
 			var created creatingError
-			if t.contact.Lacking() {
+			if t.health.Contact.Lacking() {
 				args := []any{"topic", t.name}
 				if t.brokers != "" {
 					args = append(args, "brokers", t.brokers)
@@ -135,7 +131,7 @@ func final(err error) bool {
 }
 
 func (t *Topic) attempt(ctx context.Context, fn func(context.Context) error) error {
-	limits := t.pace.Timeouts(t.lease)
+	limits := t.health.Pace.Timeouts(t.T)
 	timeout := limits.Question
 	if !t.Access.hasWorked() {
 		timeout = limits.First
@@ -144,7 +140,7 @@ func (t *Topic) attempt(ctx context.Context, fn func(context.Context) error) err
 	defer cancel()
 	err := fn(limited)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		t.pace.noteLate()
+		t.health.Pace.noteLate()
 	}
 	return err
 }
@@ -165,7 +161,7 @@ func (t *Topic) Open(ctx context.Context) error {
 	err := t.retry(ctx, "find the leader topic", func(asking context.Context) error {
 		info, err := t.Admin.Topic(asking, t.name)
 		if errors.Is(err, kafka.ErrUnknownTopic) {
-			t.contact.note(true) // even if creating the topic fails for a reason of its own
+			t.health.Contact.note(true) // even if creating the topic fails for a reason of its own
 			if t.create == nil {
 				return fmt.Errorf("%w, and this process is not to create it (DisableTopicCreation, Observer)", err)
 			}
@@ -186,8 +182,8 @@ func (t *Topic) Open(ctx context.Context) error {
 			}
 			return errNotYet
 		}
-		if t.apart > 0 {
-			if err := checkApart(t.name, info, t.apart); err != nil {
+		if t.logs > 0 {
+			if err := checkApart(t.name, info, t.logs); err != nil {
 				return err
 			}
 		}
@@ -223,9 +219,7 @@ func (t *Topic) Watch(ctx context.Context) error {
 		case <-timer.C:
 		case <-t.suspect:
 		}
-		if t.throttling != nil {
-			t.throttling.look(t.log)
-		}
+		t.health.Throttling.look(t.log)
 		if err := t.verify(ctx); err != nil {
 			return err
 		}

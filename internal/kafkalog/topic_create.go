@@ -56,9 +56,9 @@ func (t *Topic) make(ctx context.Context) error {
 }
 
 // TryCreate asks whether the cluster would create a leader topic of one partition, as a first member
-// does, and creates nothing. T is lease.
-func TryCreate(ctx context.Context, admin kafka.Admin, name string, lease time.Duration) error {
-	t := &Topic{name: name, Admin: admin, create: &kafka.TopicSpec{Name: name, Partitions: 1}, log: slog.New(slog.DiscardHandler), lease: lease}
+// does, and creates nothing. The time-outs are those of a HeartbeatTimeout.
+func TryCreate(ctx context.Context, admin kafka.Admin, name string, timeout time.Duration) error {
+	t := &Topic{name: name, Admin: admin, create: &kafka.TopicSpec{Name: name, Partitions: 1}, log: slog.New(slog.DiscardHandler), T: timeout, health: new(Health)}
 	if err := t.checkIDs(ctx); err != nil {
 		return err
 	}
@@ -92,15 +92,15 @@ func (t *Topic) creation(ctx context.Context) (*creation, error) {
 	c := &creation{topic: t, spec: *t.create}
 	var brokers []kafka.BrokerInfo
 	err := t.attempt(ctx, func(ctx context.Context) (err error) {
-		brokers, err = t.Admin.Brokers(ctx, t.apart > 0)
+		brokers, err = t.Admin.Brokers(ctx, t.logs > 0)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if t.apart > 0 {
+	if t.logs > 0 {
 		c.spec.Replicas = 1
-		if c.spec.Brokers, err = placeApart(brokers, t.apart, t.name); err != nil {
+		if c.spec.Brokers, err = placeApart(brokers, t.logs, t.name); err != nil {
 			return nil, creating(err)
 		}
 		c.replicas = []int{1}
@@ -250,7 +250,7 @@ func (c *creation) tell() {
 		args = append(args, "brokers", c.spec.Brokers)
 	}
 	t.log.Info("created the leader topic", args...)
-	t.refusals.note(c.lacking)
+	t.health.Refusals.note(c.lacking)
 	for _, l := range c.lacking {
 		t.log.Warn("the cluster refuses a setting of the leader topic", "topic", t.name, "setting", l.name, "wanted", l.values[0],
 			"instead", cmp.Or(l.instead, "the cluster's default"), "meaning", l.without, "error", l.refusal)

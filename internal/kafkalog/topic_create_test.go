@@ -60,9 +60,8 @@ func TestTopicLacksOnlyTheSettingThatIsRefused(t *testing.T) {
 	for _, refused := range topicSettings(3) {
 		t.Run(refused.name, func(t *testing.T) {
 			leader, admin, out := missingTopic(3, forbidding(refused.name))
-			leader.refusals = new(Refusals)
 			require.NoError(t, leader.make(t.Context()))
-			require.Equal(t, map[string]string{refused.name: refused.without}, leader.refusals.Meaning())
+			require.Equal(t, map[string]string{refused.name: refused.without}, leader.health.Refusals.Meaning())
 			made := admin.created(t)
 			require.Equal(t, 3, made.Replicas)
 			require.Equal(t, 2, made.Partitions)

@@ -59,7 +59,7 @@ func someOf(n int) []kafka.BrokerInfo {
 func told(describe func() (kafka.TopicInfo, error)) (*Topic, *toldAdmin, *said.Text) {
 	var out said.Text
 	a := &toldAdmin{topic: describe, brokers: 3}
-	return &Topic{name: "t", Admin: a, log: slog.New(slog.NewTextHandler(&out, nil)), suspect: make(chan struct{}, 1), lease: 5 * time.Second, pace: new(Pace)}, a, &out
+	return &Topic{name: "t", Admin: a, log: slog.New(slog.NewTextHandler(&out, nil)), suspect: make(chan struct{}, 1), T: 5 * time.Second, health: new(Health)}, a, &out
 }
 
 // After a cold start of all brokers their metadata can lack a topic for a while. That alone ends no

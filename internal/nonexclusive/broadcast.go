@@ -62,7 +62,7 @@ func (a *Arbiter) attend() bool {
 	broadcasts, starved := a.decide()
 	if starved >= 0 && a.unheard.Due() { // a log handler may call back, so no lock is held here
 		a.set.Logger.Warn("no records received on an assigned partition: leaving the group for a while so that another member leads",
-			"partition", starved, "for", a.set.StarvedPause)
+			"partition", starved, "for", a.set.Absence)
 	}
 	return broadcasts
 }
@@ -79,10 +79,10 @@ func (a *Arbiter) decide() (broadcasts bool, starved int) {
 	now := a.set.Now()
 	alive, starved := a.set.Alive(now), -1
 	if a.desired.Unhealthy { // so that the group notices
-		a.away = max(a.away, now.Mono.Add(a.set.StarvedPause))
+		a.away = max(a.away, now.Mono.Add(a.set.Absence))
 	}
 	if p, at := a.starved(); p >= 0 && now.Mono >= at {
-		a.away = now.Mono.Add(a.set.StarvedPause) // counted from when it leaves
+		a.away = now.Mono.Add(a.set.Absence) // counted from when it leaves
 		starved = p
 		if a.stalled = none; a.silence[p].unwritten(now, a.set.StarvedAfter/2) {
 			a.stalled = p // the log may stand still for all members

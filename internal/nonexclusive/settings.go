@@ -18,7 +18,7 @@ type Settings struct {
 
 	HandoverOverlap time.Duration // how long a leaving process leads on
 	StarvedAfter    time.Duration // after this long without a record on an assigned partition, leave the group
-	StarvedPause    time.Duration // how long it then stays out
+	Absence         time.Duration // how long it then stays out
 	GoneAfter       time.Duration // a member of which no record was received for this long is gone
 
 	Alive  func(now clock.Instant) bool // whether the application makes progress; must not block
