@@ -13,9 +13,9 @@ import (
 )
 
 // speaks returns when a channel next has something to say.
-func speaks(c *channel, now clock.Instant) clock.Mono {
+func (k *rooms) speaks(c *channel, now clock.Instant) clock.Mono {
 	due := clock.Mono(clock.Never)
-	c.talkDue(now, func(at clock.Mono) { due = min(due, at) })
+	k.shards.of(c.index).talkDue(c, k.told(now), func(at clock.Mono) { due = min(due, at) })
 	return due
 }
 
@@ -26,7 +26,7 @@ func TestWhatAHelloSays(t *testing.T) {
 	k.begin()
 	c := k.channels[0]
 	k.joined("b", 3)
-	c.hello(nil, k.now)
+	c.hello(nil, k.told(k.now))
 	out := k.out()
 	require.Len(t, out, 1)
 	require.Equal(t, lease.Hello, out[0].Kind)
@@ -36,7 +36,7 @@ func TestWhatAHelloSays(t *testing.T) {
 	end := k.startup.End(2, false)
 	require.Greater(t, end, k.now.Mono, "the first one begins the wait for others that start with it")
 
-	c.hello([]int{}, k.now.Add(time.Millisecond))
+	c.hello(nil, k.told(k.now.Add(time.Millisecond)))
 	require.Equal(t, end, k.startup.End(2, false), "the second one does not")
 }
 
@@ -47,8 +47,9 @@ func TestAHelloIntoASilentLogIsNotHeard(t *testing.T) {
 		k.begin()
 		k.announcer.PutOff(k.now.Mono.Add(time.Millisecond))
 		silence(k.channels[0])
-		k.channels[0].hello(nil, k.now)
+		k.channels[0].hello(k.announcement(nil), k.told(k.now))
 		require.Len(t, k.out(), 1, name)
+		k.flush()
 		require.Equal(t, k.now.Mono.Add(time.Millisecond), k.announcer.Due(), name)
 	}
 }
@@ -59,7 +60,7 @@ func TestProbesAreFarApart(t *testing.T) {
 	k.begin()
 	c := k.channels[0]
 	probe := func(d time.Duration) int {
-		c.probe(k.now.Add(d))
+		c.probe(k.told(k.now.Add(d)))
 		return len(k.out())
 	}
 	require.Equal(t, 1, probe(0))
@@ -93,17 +94,17 @@ func TestAChannelIsGreetedBeforeARoleBecomesFree(t *testing.T) {
 			k.begin()
 			ch := k.channels[0]
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-			ch.shard.noticeSilent(k.now)
-			freeAt := k.now.MonoOf(ch.shard.claims.NextSilent())
+			k.shards.of(ch.index).noticeSilent(k.told(k.now))
+			freeAt := k.now.MonoOf(k.shards.of(ch.index).claims.NextSilent())
 			require.Greater(t, freeAt, k.now.Mono.Add(k.set.T), "b has a lease")
 			c.change(k)
 			early := k.now.Add(freeAt.Sub(k.now.Mono) - clock.Stalled(k.set.T))
 			if name == "one that knows the log works" {
 				ch.works(early)
 			}
-			ch.greet(early.Add(-time.Millisecond))
+			k.shards.of(ch.index).greet(ch, k.told(early.Add(-time.Millisecond)))
 			require.Empty(t, k.out())
-			ch.greet(early)
+			k.shards.of(ch.index).greet(ch, k.told(early))
 			require.Equal(t, c.greets, len(k.out()) == 1)
 		})
 	}
@@ -115,13 +116,13 @@ func TestALeaseThatWasExtendedIsNoReasonToGreet(t *testing.T) {
 	k.begin()
 	ch := k.channels[0]
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-	ch.shard.noticeSilent(k.now)
-	early := k.now.Add(k.now.MonoOf(ch.shard.claims.NextSilent()).Sub(k.now.Mono) - clock.Stalled(k.set.T))
+	k.shards.of(ch.index).noticeSilent(k.told(k.now))
+	early := k.now.Add(k.now.MonoOf(k.shards.of(ch.index).claims.NextSilent()).Sub(k.now.Mono) - clock.Stalled(k.set.T))
 	k.now = early
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Beat}))
-	ch.greet(early)
+	k.shards.of(ch.index).greet(ch, k.told(early))
 	require.Empty(t, k.out())
-	at, ok := ch.greetDue(early)
+	at, ok := k.shards.of(ch.index).greetDue(ch, k.told(early))
 	require.True(t, ok)
 	require.Greater(t, at, early.Mono, "it is greeted later")
 }
@@ -144,11 +145,13 @@ func TestWhoAnswersAPing(t *testing.T) {
 			k.begin()
 			ping := k.from("b", 1, lease.Record{Kind: lease.Ping, To: "a"})
 			c.change(k)
-			k.channels[1].pong(7, &ping, k.now)
+			k.shards.of(1).pong(k.channels[1], 7, &ping, k.told(k.now))
 			if !c.answers {
+				k.flush()
 				require.Empty(t, k.ready.Append)
 				return
 			}
+			k.flush()
 			require.Len(t, k.ready.Append, 1)
 			require.Equal(t, 1, k.ready.Append[0].Partition, "in the same log")
 			r := k.ready.Append[0].Record
@@ -167,33 +170,34 @@ func TestWhoWritesASnapshot(t *testing.T) {
 	c := k.channels[0]
 	k.begin()
 	c.log.Begin(5, false, k.now) // records before this are not known
-	c.offerSnapshot(after(0), k.now)
+	c.offerSnapshot(after(0), k.told(k.now))
 	require.False(t, c.announcements.Answers(), "it knows nothing itself")
 
 	k, s := leading(t, 2, nil)
 	c = s.main
 	k.set.Observer = true
-	c.offerSnapshot(after(0), k.now)
+	c.offerSnapshot(after(0), k.told(k.now))
 	require.False(t, c.announcements.Answers())
 	k.set.Observer = false
-	c.offerSnapshot(after(30*time.Millisecond), k.now)
+	c.offerSnapshot(after(30*time.Millisecond), k.told(k.now))
 	later := k.now.Add(30 * time.Millisecond)
-	c.answer(later.Add(-1))
+	c.answer(k.told(later.Add(-1)))
 	require.Empty(t, k.out())
-	require.Equal(t, later.Mono, speaks(c, k.now))
-	c.answer(later)
+	require.Equal(t, later.Mono, k.speaks(c, k.now))
+	c.answer(k.told(later))
 	out := k.out()
 	require.Equal(t, []lease.Kind{lease.Snapshot}, kinds(out))
+	k.flush()
 	require.False(t, k.closing.NothingSent(), "a closing process waits until it is in the log")
-	c.answer(later)
+	c.answer(k.told(later))
 	require.Empty(t, k.out())
 
-	c.offerSnapshot(after(30*time.Millisecond), later)
+	c.offerSnapshot(after(30*time.Millisecond), k.told(later))
 	c.announcements.Told(later)
-	c.answer(later.Add(time.Second))
+	c.answer(k.told(later.Add(time.Second)))
 	require.Empty(t, k.out(), "another one has written it")
 	k.joined("b", 2)
-	c.offerSnapshot(after(0), later)
+	c.offerSnapshot(after(0), k.told(later))
 	require.Equal(t, later.Mono.Add(announce.SnapshotPause(2, 2, k.set.T)), c.announcements.Due(k.set.T), "not at once after that")
 }
 
@@ -203,18 +207,18 @@ func TestAChannelCatchesUp(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		k := newRooms(1, 2, nil)
 		c := k.channels[0]
-		c.shard.leases.Read(0, Entry{Reset: true, Whole: true, End: 1}, nil, nil, k.now)
+		k.shards.of(c.index).leases.Read(0, Entry{Reset: true, Whole: true, End: 1}, nil, nil, k.now)
 		c.restart(1, k.now)
-		c.shard.begun = true
+		k.shards.of(c.index).begun = true
 		c.announcements.BeganBack(again, false)
-		c.catchUp(k.now)
-		require.False(t, caughtUp(k.channels), "a record was in the log")
-		require.LessOrEqual(t, speaks(c, k.now), k.now.Mono.Add(k.set.T), "it waits no longer for it")
+		k.shards.of(c.index).catchUp(c, k.told(k.now))
+		require.False(t, k.channels.CaughtUp(), "a record was in the log")
+		require.LessOrEqual(t, k.speaks(c, k.now), k.now.Mono.Add(k.set.T), "it waits no longer for it")
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-		require.Zero(t, c.shard.vacancyStats.Vacant())
-		c.catchUp(k.now)
-		require.True(t, caughtUp(k.channels))
-		require.Equal(t, 1, c.shard.vacancyStats.Vacant(), "role 1")
+		require.Zero(t, k.shards.of(c.index).vacancyStats.Vacant())
+		k.shards.of(c.index).catchUp(c, k.told(k.now))
+		require.True(t, k.channels.CaughtUp())
+		require.Equal(t, 1, k.shards.of(c.index).vacancyStats.Vacant(), "role 1")
 		require.Equal(t, again, c.announcements.Answers(), "who has looked back tells others")
 	}
 }
@@ -222,9 +226,9 @@ func TestAChannelCatchesUp(t *testing.T) {
 func TestAMajorityOfLogsIsEnoughToBelieveInAVacancy(t *testing.T) {
 	k := newRooms(3, 1, func(s *Settings) { s.Majority = true })
 	for i, want := range []bool{false, true, true} {
-		require.False(t, !want && caughtUp(k.channels))
+		require.False(t, !want && k.channels.CaughtUp())
 		k.channels[i].announcements.CatchUp(true, 0, k.now)
-		require.Equal(t, want, caughtUp(k.channels), "%d of 3", i+1)
+		require.Equal(t, want, k.channels.CaughtUp(), "%d of 3", i+1)
 	}
 }
 
@@ -249,14 +253,15 @@ func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
 			k.begin()
 			c := k.channels[0]
 			prepare(k, c)
-			c.shard.noticeSilent(k.now)
+			k.shards.of(c.index).noticeSilent(k.told(k.now))
 			said := 0
 			for range 400 {
-				due := speaks(c, k.now)
-				c.catchUp(k.now)
-				c.greet(k.now)
-				c.lookBack(k.now)
-				c.answer(k.now)
+				due := k.speaks(c, k.now)
+				k.shards.of(c.index).catchUp(c, k.told(k.now))
+				k.shards.of(c.index).greet(c, k.told(k.now))
+				c.lookBack(k.told(k.now))
+				c.answer(k.told(k.now))
+				k.flush()
 				if len(k.ready.Append)+len(k.ready.Back) > 0 {
 					require.LessOrEqual(t, due, k.now.Mono)
 					said++
@@ -273,13 +278,13 @@ func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
 func TestWhereAProcessAnnouncesItself(t *testing.T) {
 	k := newRooms(3, 3, nil)
 	k.announcer.SetHome(1)
-	require.Equal(t, 1, k.reachable())
+	require.Equal(t, 1, k.reachable().index)
 	k.channels[1].stalls()
-	require.Equal(t, 2, k.reachable())
+	require.Equal(t, 2, k.reachable().index)
 	k.channels[2].link.Sent(lease.Hello, 4, k.now)
-	require.Equal(t, 0, k.reachable())
+	require.Equal(t, 0, k.reachable().index)
 	k.channels[0].stalls()
-	require.Equal(t, 1, k.reachable(), "one is as good as the other")
+	require.Equal(t, 1, k.reachable().index, "one is as good as the other")
 }
 
 // A process announces that it wants all roles, none, or those of the partitions for which it is

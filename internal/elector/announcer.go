@@ -1,29 +1,22 @@
 package elector
 
 import (
-	"time"
-
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
 )
 
-// turn is how long this process waits for another one to answer first.
-func (k *common) turn(key uint64, now clock.Instant) time.Duration {
-	return k.members.Turn(k.set.Process, key, k.desired.Closing, k.set.T, k.trip.Takes(), now)
-}
-
 // wants is what a Hello says that this process may claim; nil means everything.
-func (k *common) wants(now clock.Instant) []int {
+func (n *Node) wants(now clock.Instant) []int {
 	wants := []int{}
 	switch {
-	case k.desired.Closing:
-	case !k.set.Nominated:
-		if k.able(now) {
+	case n.desired.Closing:
+	case !n.set.Nominated:
+		if able(n.set, n.desired, now) {
 			return nil
 		}
 	default:
-		for _, s := range k.shards {
+		for _, s := range n.shards {
 			if s.nomination.MayClaim() {
 				wants = append(wants, s.Index)
 			}
@@ -32,9 +25,9 @@ func (k *common) wants(now clock.Instant) []int {
 	return wants
 }
 
-func (k *common) announcement(wants []int) *lease.Announcement {
-	return &lease.Announcement{Priority: k.desired.Priority, Roles: k.desired.Roles, Wants: wants, Leaving: k.desired.Closing,
-		Period: roster.HelloPeriod(k.members.Size()), Advertise: k.set.Advertise, Zone: k.set.Zone}
+func (n *Node) announcement(wants []int) *lease.Announcement {
+	return &lease.Announcement{Priority: n.desired.Priority, Roles: n.desired.Roles, Wants: wants, Leaving: n.desired.Closing,
+		Period: roster.HelloPeriod(n.members.Size()), Advertise: n.set.Advertise, Zone: n.set.Zone}
 }
 
 // announce says Hello if it is time, in the log that is this process's home, or in another
@@ -55,13 +48,13 @@ func (n *Node) announce(now clock.Instant) {
 		return
 	}
 	a.Said(wants, n.members.Size(), now)
-	n.channels[n.reachable()].hello(wants, now)
+	n.do(now, func(in *In) { n.reachable().hello(n.announcement(wants), in) })
 }
 
 // announceDue is when the next Hello may go out: not while another one has not come back
 // from the log that it would go to, unless it is the last.
 func (n *Node) announceDue(now clock.Instant) clock.Mono {
-	at, c := n.announcer.Due(), n.channels[n.reachable()]
+	at, c := n.announcer.Due(), n.reachable()
 	if !c.addressable() {
 		return clock.Never
 	}
@@ -75,23 +68,5 @@ func (n *Node) announceDue(now clock.Instant) clock.Mono {
 // incarnation, which is unknown until reading begins.
 func (c *channel) addressable() bool { return c.begun || !c.set.Majority }
 
-// reachable is the partition in whose log this process announces itself: its home, or
-// the next one where own records come back. If there is none, it is the one where it has said
-// Hello least recently: each has its turn, since only a record can show that a log works again.
-func (k *common) reachable() int {
-	m, home := len(k.channels), k.announcer.HomeLog()
-	rest := home
-	for i := range m {
-		c := k.channels[(home+i)%m]
-		if !c.addressable() {
-			continue
-		}
-		if c.link.Clear() {
-			return c.index
-		}
-		if r := k.channels[rest]; !r.addressable() || c.announcements.NextHello() < r.announcements.NextHello() {
-			rest = c.index
-		}
-	}
-	return rest
-}
+// reachable is the log in which this process announces itself.
+func (n *Node) reachable() *channel { return n.channels.reachable(n.announcer.HomeLog()) }

@@ -27,7 +27,7 @@ func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
 	before := len(w.sent(0, "a", lease.Snapshot))
 	a.do(func(now clock.Instant) {
 		a.late(now)
-		a.channels[0].offerSnapshot(after(0), now)
+		a.channels[0].offerSnapshot(after(0), a.in(now))
 	})
 	w.pass(a.set.T / 4)
 	require.Len(t, w.sent(0, "a", lease.Snapshot), before, "others may have answered")
@@ -52,16 +52,16 @@ func TestWhoIsBehindLeavesVacanciesAlone(t *testing.T) {
 	a.do(func(now clock.Instant) {
 		a.late(now)
 		require.True(t, s.main.link.Behind(now, a.set.T))
-		s.assign([]int32{1}, now)
+		s.assign([]int32{1}, a.in(now))
 		require.Equal(t, now.Mono.Add(a.set.T/2), s.claims.AssignAt(), "what it would assign may be held by now")
 		s.claims.Clear()
 		s.claims.AddFor(vacancy.ToRank, now.Mono, []int32{2})
-		s.overdue(now)
+		s.overdue(a.in(now))
 		require.Equal(t, []vacancy.Upcoming{vacancy.ToRank}, listed(), "others may have claimed it")
 		require.Equal(t, now.Mono.Add(a.set.T/20), s.claims.Next(s.main.pacing.ThinksAt()), "it looks again")
 		s.main.works(now)
 		later := now.Add(a.set.T / 20)
-		s.overdue(later)
+		s.overdue(a.in(later))
 		require.Equal(t, []vacancy.Upcoming{vacancy.ToClaim}, listed(), "nobody has")
 	})
 }
@@ -81,7 +81,7 @@ func TestOthersHaveTheTimeThatAnOwnClaimTakes(t *testing.T) {
 		require.True(t, ok)
 		later := now.Add(50 * time.Millisecond)
 		s.claims.AddFor(vacancy.ToRank, later.Mono, []int32{3})
-		s.overdue(later)
+		s.overdue(a.in(later))
 		require.Len(t, listing(&s.claims)[vacancy.ToRank], 1, "an own Claim is under way")
 	})
 }
@@ -140,9 +140,9 @@ func TestOneLateLogPutsNothingOff(t *testing.T) {
 	w.pass(8 * time.Second)
 	a.do(func(now clock.Instant) {
 		a.channels[1].lags(now)
-		require.False(t, allBehind(a.shards, now, a.set.T), "one log that is late puts nothing off")
+		require.False(t, a.shards.allBehind(now, a.set.T), "one log that is late puts nothing off")
 		a.channels[0].lags(now)
-		require.True(t, allBehind(a.shards, now, a.set.T))
+		require.True(t, a.shards.allBehind(now, a.set.T))
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 func (a *actor) visible(now clock.Instant) string {
 	var s strings.Builder
 	for role := range a.desired.Roles {
-		p, local := a.local(role)
+		p, local := a.shards.local(role)
 		token, g := p.Standing(local, now)
 		fmt.Fprintf(&s, "role %d: %d of %s\n", role, token, g.Session.Process)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/link"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
@@ -14,9 +15,9 @@ import (
 // channel is one log: what was read from it, which own records have not come back, and when the
 // next record is due.
 type channel struct {
-	*common
+	set     *Settings
+	wire    leases.Wire
 	index   int
-	shard   *shard // the shard with the log's roles
 	log     *lease.Lease
 	id      string // of the incarnation of a small log
 	begun   bool   // reading has begun; nothing is appended before
@@ -37,8 +38,8 @@ type channel struct {
 	releasing int        // Releases without a report yet
 }
 
-func newChannel(k *common, index int, l *lease.Lease, s *shard, now clock.Instant) *channel {
-	c := &channel{common: k, index: index, log: l, shard: s}
+func newChannel(set *Settings, index int, l *lease.Lease, w leases.Wire, now clock.Instant) *channel {
+	c := &channel{set: set, wire: w, index: index, log: l}
 	c.log.Begin(0, false, now) // until the log reports where it begins
 	return c
 }
@@ -64,71 +65,62 @@ func (c *channel) released(now clock.Instant) {
 // members have to read them, which may make them late, and the roles are free by T′ anyway. A
 // session that still holds a role beats, so its released roles would not become free by
 // themselves.
-func (c *channel) repeat(now clock.Instant) {
-	s := c.shard
-	if now.Mono < c.releaseAt || c.releasing > 0 || !c.log.Owing() {
+func (s *shard) repeat(c *channel, in *In) {
+	if in.now.Mono < c.releaseAt || c.releasing > 0 || !c.log.Owing() {
 		return
 	}
 	c.repeats = min(c.repeats+1, maxRepeats)
 	if s.own.Len() > 0 {
 		c.repeats = 0
 	}
-	c.releaseAt = now.Mono.Add(clock.Resend(c.set.T) << c.repeats)
-	c.append(now, s.leases.Unreleased(c.index, now)...)
+	c.releaseAt = in.now.Mono.Add(clock.Resend(s.set.T) << c.repeats)
+	c.append(in, s.leases.Unreleased(c.index, in.now)...)
 }
 
 // maxRepeats limits the pause between Releases that do not come back to 2T.
 const maxRepeats = 3
 
 // append hands records over, and remembers those on which others depend.
-func (c *channel) append(now clock.Instant, records ...lease.Record) {
+func (c *channel) append(in *In, records ...lease.Record) {
 	for _, r := range records {
-		switch r.Kind {
-		case lease.Release, lease.Snapshot:
-			c.closing.Sent()
-			if r.Kind == lease.Release {
-				c.releasing++
-			}
-		case lease.Hello:
-			if r.Hello.Leaving {
-				c.closing.Sent()
-			}
-		case lease.Claim, lease.Beat, lease.Ping, lease.Pong:
+		if r.Kind == lease.Release {
+			c.releasing++
 		}
 		if r.Kind == lease.Beat || r.Kind == lease.Claim {
-			c.beatAt = now.Mono.Add(c.set.Every)
+			c.beatAt = in.now.Mono.Add(c.set.Every)
 		}
 		if r.Kind == lease.Beat || r.Kind == lease.Claim || r.Kind == lease.Hello {
-			c.link.Sent(r.Kind, r.Seq, now)
+			c.link.Sent(r.Kind, r.Seq, in.now)
 		}
-		c.ready.Append = append(c.ready.Append, Append{c.index, c.id, r})
+		in.append(Append{c.index, c.id, r})
 	}
 }
 
 // ping asks a handover's successor whether it is there, in the log in which it is to claim or, of
 // several, in one that works. The answer opens and warms up the connection that the claim needs,
 // and a successor that is dead, cut off or deaf does not answer.
-func (c *channel) ping(h *handover.Handover, now clock.Instant) {
+func (s *shard) ping(h *handover.Handover, in *In) {
 	if !h.NeedsPing() {
 		return
 	}
-	if logs := c.shard.logs; len(logs) > 1 {
-		c = logs[c.reachable()]
+	c := s.main
+	if len(s.logs) > 1 {
+		c = s.logs.reachable(in.home)
 	}
 	h.Pinging(c.index)
-	r := c.word(lease.Ping, now)
+	r := c.word(lease.Ping, in.now)
 	r.To = h.Successor()
-	c.append(now, r)
+	c.append(in, r)
 }
 
-// pong answers a Ping in the same log.
-func (c *channel) pong(o int64, r *lease.Record, now clock.Instant) {
-	if c.set.Nominated || c.set.Observer || c.desired.Closing || !c.shard.willing(now) {
+// pong answers a Ping in the same log. The Node puts in what the process says of itself.
+func (s *shard) pong(c *channel, o int64, r *lease.Record, in *In) {
+	if s.set.Nominated || s.set.Observer || in.desired.Closing || !s.willing(in) {
 		return
 	}
-	answer := c.word(lease.Pong, now)
-	answer.To, answer.Ping, answer.Hello = r.Session.Process, o, c.announcement(c.wants(now))
-	c.append(now, answer)
+	answer := c.word(lease.Pong, in.now)
+	answer.To, answer.Ping = r.Session.Process, o
+	c.append(in, answer)
 }
 
 // lookBack requests that reading begin again, farther back, if all records were read and do not
@@ -137,68 +129,42 @@ func (c *channel) pong(o int64, r *lease.Record, now clock.Instant) {
 // Snapshot. If none answers, there is none, and waiting for the longest possible lease would take
 // longer than reading. Each Reset restarts that wait, by a few seconds in all. The first wait is
 // short, since few records were read so far and few more are read next.
-func (c *channel) lookBack(now clock.Instant) {
+func (c *channel) lookBack(in *In) {
 	if c.shallow || c.log.Known() {
 		return
 	}
 	if c.log.Offset()+1 >= c.end {
-		c.announcements.ReachedEnd(now)
+		c.announcements.ReachedEnd(in.now)
 	}
-	if now.Mono < c.lookBackAt(now) {
+	if in.now.Mono < c.lookBackAt(in) {
 		return
 	}
 	c.announcements.GoBack()
-	c.ready.Back = append(c.ready.Back, c.index)
+	in.goBack(c.index)
 }
 
 // lookBackAt is when lookBack is due. Newcomers take turns: one that finds a Snapshot writes one
 // for the others.
-func (c *channel) lookBackAt(now clock.Instant) clock.Mono {
+func (c *channel) lookBackAt(in *In) clock.Mono {
 	if c.shallow || !c.announcements.MayGoBack() || c.log.Known() {
 		return clock.Never
 	}
-	return c.announcements.BackAt(c.set.T).Add(c.turn(uint64(c.index), now))
+	return c.announcements.BackAt(c.set.T).Add(in.turn(uint64(c.index)))
 }
 
 // othersRead is how much longer others that started with this process may read the history. If
 // reading took long, it may take them as long again, since processes that start together compete
 // for the machine and the broker. Their shares are theirs until then, but no longer than T/2.
-func (c *channel) othersRead(now clock.Instant) time.Duration {
-	if c.history < c.startup.Length() {
+func (c *channel) othersRead(in *In) time.Duration {
+	if c.history < in.startup.Length() {
 		return 0
 	}
-	return max(0, c.caughtUpAt.Mono.Add(min(c.history, clock.Patience(c.set.T))).Sub(now.Mono))
+	return max(0, c.caughtUpAt.Mono.Add(min(c.history, clock.Patience(c.set.T))).Sub(in.now.Mono))
 }
 
-// back handles an own record that was read back.
-func (c *channel) back(r *lease.Record, sent, now clock.Instant) {
-	if r.Kind == lease.Release {
-		return // it has no stamp, so the time that it took is unknown
-	}
-	if !c.link.IsReading() {
-		c.startup.OwnBack(now)
-	}
-	switch {
-	case sent == (clock.Instant{}):
-	case c.link.IsReading():
-		sent = now
-	case sent.Mono < c.caughtUpAt.Mono:
-		sent = c.caughtUpAt // see link.caughtUp
-	}
-	stalled := c.link.IsStalled()
-	c.link.Back(r.Seq, sent, now, c.set.T)
-	if stalled && !c.link.IsStalled() && r.Kind != lease.Pong { // a Pong answers one holder; no jitter is needed
-		c.pacing.Hold(now.Mono.Add(c.set.Random(clock.Behind(c.set.T) + 1)))
-		c.startup.Anew(now) // all come back at the same time, and may have forgotten each other
-		c.shard.reconsiderVacant(now)
-	}
-	c.trip.Back(sent, now)
-	took := c.set.T // that long at least
-	if sent != (clock.Instant{}) {
-		took = now.Mono.Sub(sent.Mono)
-	}
-	c.counts.RoundTrips.Add(took, 1)
-	if r.Kind == lease.Claim {
-		c.pacing.Returned(sent != (clock.Instant{}), took, c.set.T, c.set.Random, now)
-	}
+// word makes a record of one kind for the log.
+func (c *channel) word(k lease.Kind, now clock.Instant) lease.Record {
+	return c.wire.Word(c.index, k, now)
 }
+
+func (c *channel) snapshot(now clock.Instant) []lease.Record { return c.wire.Snapshot(c.index, now) }

@@ -24,12 +24,13 @@ func TestAChannelRemembersWhatItHandsOver(t *testing.T) {
 		{lease.Record{Kind: lease.Hello, Hello: &lease.Announcement{}}, 0, 0, false, false, true},
 		{lease.Record{Kind: lease.Hello, Hello: &lease.Announcement{Leaving: true}}, 1, 0, false, false, true},
 		{lease.Record{Kind: lease.Ping}, 0, 0, false, false, false},
-		{lease.Record{Kind: lease.Pong}, 0, 0, false, false, false},
+		{lease.Record{Kind: lease.Pong, Hello: &lease.Announcement{}}, 0, 0, false, false, false},
 	} {
 		k := newRooms(1, 1, nil)
 		ch := k.channels[0]
 		ch.id, c.r.Seq = "x", 9
-		ch.append(k.now, c.r)
+		ch.append(k.told(k.now), c.r)
+		k.flush()
 		require.Equal(t, []Append{{0, "x", c.r}}, k.ready.Append)
 		require.Equal(t, c.farewells == 0, k.closing.NothingSent(), "%s", c.r.Kind)
 		require.Equal(t, c.releases, ch.releasing)
@@ -42,10 +43,10 @@ func TestAChannelRemembersWhatItHandsOver(t *testing.T) {
 func TestAChannelRepeatsItsReleases(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	c := s.main
-	s.giveBack([]int32{1}, nil, 0, k.now)
+	s.giveBack([]int32{1}, nil, 0, k.told(k.now))
 	require.Equal(t, []lease.Kind{lease.Release}, kinds(k.out()))
 	again := func(d time.Duration) int {
-		c.repeat(k.now.Add(d))
+		k.shards.of(c.index).repeat(c, k.told(k.now.Add(d)))
 		return len(k.out())
 	}
 	resend := clock.Resend(k.set.T)
@@ -59,7 +60,7 @@ func TestAChannelRepeatsItsReleases(t *testing.T) {
 		require.Equal(t, 1, again(0))
 		require.Equal(t, k.now.Mono.Add(resend), c.releaseAt, "repeat %d: it still holds a role", i)
 	}
-	s.giveBack([]int32{0}, nil, 0, k.now)
+	s.giveBack([]int32{0}, nil, 0, k.told(k.now))
 	k.out()
 	for i := range maxRepeats + 2 {
 		c.releasing, c.releaseAt = 0, 0
@@ -88,7 +89,7 @@ func TestAChannelThatWorksAgain(t *testing.T) {
 		r := c.word(kind, k.now)
 		c.stalls()
 		c.pacing, k.startup = vacancy.Pacing{}, vacancy.NewStartup(k.set.T)
-		c.back(&r, sent, k.now)
+		k.back(k.shards.of(c.index), c, &r, sent, k.now)
 	}
 	back(lease.Hello, k.now.Add(-time.Millisecond))
 	require.False(t, c.link.IsStalled())
@@ -107,9 +108,9 @@ func TestAChannelThatWorksAgain(t *testing.T) {
 
 	c.pacing = vacancy.Pacing{}
 	claim := c.word(lease.Claim, k.now)
-	c.back(&claim, clock.Instant{}, k.now)
+	k.back(k.shards.of(c.index), c, &claim, clock.Instant{}, k.now)
 	require.NotZero(t, c.pacing.ClaimsAt(), "a Claim that came late is no success")
-	c.back(&claim, k.now.Add(-3*time.Millisecond), k.now)
+	k.back(k.shards.of(c.index), c, &claim, k.now.Add(-3*time.Millisecond), k.now)
 	require.Zero(t, c.pacing.ClaimsAt())
 	require.Equal(t, k.now.Mono.Add(3*time.Millisecond), c.pacing.ThinksAt(), "others' Claims arrive within as long")
 }
@@ -119,28 +120,31 @@ func TestAChannelLooksBackOnce(t *testing.T) {
 	c := k.channels[0]
 	c.log.Begin(5, false, k.now)
 	c.restart(5, k.now)
-	require.Equal(t, clock.Mono(clock.Never), c.lookBackAt(k.now), "it is not read to its end")
+	require.Equal(t, clock.Mono(clock.Never), c.lookBackAt(k.told(k.now)), "it is not read to its end")
 	c.log.Skip(5, k.now)
-	c.lookBack(k.now)
+	c.lookBack(k.told(k.now))
+	k.flush()
 	require.Empty(t, k.ready.Back, "others may answer")
-	due := c.lookBackAt(k.now)
+	due := c.lookBackAt(k.told(k.now))
 	require.Equal(t, k.now.Mono.Add(clock.StartupWait(k.set.T)), due)
 	c.announcements.BeganBack(true, false)
-	require.Equal(t, k.now.Mono.Add(clock.Behind(k.set.T)), c.lookBackAt(k.now), "the next time there is more to read")
+	require.Equal(t, k.now.Mono.Add(clock.Behind(k.set.T)), c.lookBackAt(k.told(k.now)), "the next time there is more to read")
 	c.announcements.BeganBack(false, false)
 	k.joined("b", 1)
 	k.joined("c", 1)
 	k.joined("d", 1)
-	require.Equal(t, due.Add(c.turn(0, k.now)), c.lookBackAt(k.now), "members take turns")
+	require.Equal(t, due.Add(k.told(k.now).turn(0)), c.lookBackAt(k.told(k.now)), "members take turns")
 	later := k.now.Add(k.set.T)
-	c.lookBack(later)
-	c.lookBack(later.Add(time.Hour))
+	c.lookBack(k.told(later))
+	c.lookBack(k.told(later.Add(time.Hour)))
+	k.flush()
 	require.Equal(t, []int{0}, k.ready.Back)
-	require.Equal(t, clock.Mono(clock.Never), c.lookBackAt(later))
+	require.Equal(t, clock.Mono(clock.Never), c.lookBackAt(k.told(later)))
 
 	c.announcements.MayGoBackAgain()
 	c.shallow = true
-	c.lookBack(later)
+	c.lookBack(k.told(later))
+	k.flush()
 	require.Len(t, k.ready.Back, 1, "nothing lies farther back")
 }
 
@@ -151,18 +155,18 @@ func TestAChannelInDoubt(t *testing.T) {
 	c := k.channels[0]
 	k.joined("b", 1)
 	r := k.from("b", 0, lease.Record{Kind: lease.Beat})
-	c.doubt(lease.Event{}, Entry{}, &r, k.now)
+	k.doubt(k.shards.of(c.index), c, lease.Event{}, Entry{}, &r, k.now)
 	require.Zero(t, k.counts.Contradictions)
-	c.doubt(lease.Event{Differs: true, Doubts: true}, Entry{Offset: 7}, &r, k.now)
+	k.doubt(k.shards.of(c.index), c, lease.Event{Differs: true, Doubts: true}, Entry{Offset: 7}, &r, k.now)
 	require.Equal(t, uint64(1), k.counts.Contradictions)
 	require.True(t, c.announcements.Answers())
 	require.Empty(t, k.counts.Diverged, "it may be this one that is wrong")
-	c.doubt(lease.Event{Confirmed: true}, Entry{Offset: 8}, &r, k.now)
+	k.doubt(k.shards.of(c.index), c, lease.Event{Confirmed: true}, Entry{Offset: 8}, &r, k.now)
 	require.Equal(t, "b", k.counts.Diverged)
 
 	k = newRooms(1, 1, func(s *Settings) { s.Observer = true })
 	k.begin()
-	k.channels[0].doubt(lease.Event{Differs: true, Doubts: true}, Entry{Offset: 7}, &r, k.now)
+	k.doubt(k.shards.of(k.channels[0].index), k.channels[0], lease.Event{Differs: true, Doubts: true}, Entry{Offset: 7}, &r, k.now)
 	require.Equal(t, uint64(1), k.counts.Contradictions)
 	require.False(t, k.channels[0].announcements.Answers(), "an observer writes nothing")
 	require.Empty(t, k.nameOf("b"), "nobody knows its name")
@@ -194,7 +198,7 @@ func TestWhoIsOutlivedIsSuspected(t *testing.T) {
 			}
 			k.now = k.now.Add(c.heard)
 			r := k.from(c.by, 0, lease.Record{Kind: lease.Claim})
-			ch.outlived([]lease.Session{session("b"), session("unknown")}, &r, k.now)
+			k.shards.of(ch.index).outlived(ch, []lease.Session{session("b"), session("unknown")}, &r, k.told(k.now))
 			require.Equal(t, c.want, k.members.Suspected("b"))
 		})
 	}

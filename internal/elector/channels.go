@@ -12,7 +12,35 @@ type channels []*channel
 
 // CaughtUp reports whether enough logs are caught up to believe that a role is vacant: one log, or
 // a majority of several.
-func (cs *channels) CaughtUp() bool { return caughtUp(*cs) }
+func (cs *channels) CaughtUp() bool {
+	caught := 0
+	for _, c := range *cs {
+		if c.announcements.IsCaughtUp() {
+			caught++
+		}
+	}
+	return caught > len(*cs)/2
+}
+
+// reachable is the log in which this process announces itself: its home, or
+// the next one where own records come back. If there is none, it is the one where it has said
+// Hello least recently: each has its turn, since only a record can show that a log works again.
+func (cs channels) reachable(home int) *channel {
+	rest := cs[home]
+	for i := range cs {
+		c := cs[(home+i)%len(cs)]
+		if !c.addressable() {
+			continue
+		}
+		if c.link.Clear() {
+			return c
+		}
+		if !rest.addressable() || c.announcements.NextHello() < rest.announcements.NextHello() {
+			rest = c
+		}
+	}
+	return rest
+}
 
 // claiming reports whether Claims are in flight.
 func (cs channels) claiming() bool {

@@ -23,19 +23,35 @@ whom something is handed over. What may be claimed at all and who leads is packa
 lease's, and nothing here can make two leaders: every record is made by a Lease, which
 refuses what its rules forbid.
 
+# The order of Tick
+
+ 1. Members that were silent for too long are gone; a process that was suspended puts off its Hello.
+ 2. If this process is willing again, all shards reconsider their vacant roles.
+ 3. Each shard adds up its vacancies, and from time to time looks for one that nobody has claimed.
+ 4. rebalance begins handovers.
+ 5. Each shard steps.
+ 6. announce says Hello; what was asked of others is pursued.
+ 7. verify gives up Claims that were lost; finish ends a process that closes.
+
 # The order of a step
 
-Each input ends with a step of the shard that it concerns, and the order of that
-step matters:
+Each input ends with a step of the shard that it concerns. Before it, when the wait for others that
+start is over, all shards reconsider their vacant roles. The Node tells the shard what it has to know
+(In), and carries out what it says (Out) before another shard is told anything. So a shard sees what
+the one before it has changed. No shard knows the Node or another shard, and no channel its shard. The
+order of a step matters:
 
- 1. lapse: a session that leads nothing any more ends, before anything is made in its
-    name (lease.Lapse wants it so);
- 2. giveUp, advance: what is not wanted any more is handed over, before anything new is
+ 1. catchUp: the records that were in a log when reading began are read;
+ 2. lapse: a session that leads nothing any more ends, before anything is made in its
+    name (lease.Lapse wants it so), and sync brings the terms in step with the leases;
+ 3. giveUp, advance: what is not wanted any more is handed over, before anything new is
     claimed;
- 3. repeat, beat: what is held is kept alive, and what was given back is said again;
- 4. noticeSilent, claim: holders whose leases are over by any clock are noticed, and what is
-    due is claimed, all of it in one record;
- 5. greet, answer: Hellos to a log that is not known, Snapshots for those who ask.
+ 4. repeat, beat: what was given back is said again, and what is held is kept alive;
+ 5. noticeSilent, claim: holders whose leases are over by any clock are noticed, and what is
+    due is claimed, all of it in one record; sync follows, as small leases may change by that;
+ 6. greet, lookBack, answer: Hellos to a log that is not known, reading from farther back, Snapshots
+    for those who ask;
+ 7. due: when the next step is due.
 
 When a term ends, the table hears of it before a Release is made, and before V moves for
 another session: so the check without a lock never holds for what others may claim.
@@ -56,11 +72,11 @@ read.go what a record that was read does, and what the log is told of trouble. t
 Node. loop.go has the only mutex, the goroutines and the I/O, calls.go and watching.go what others
 ask of an Elector, and face.go what package neli needs of the packages below.
 
-A shard (shard.go) is the roles that have the same logs, and what it needs of them. opening.go makes
-shards and channels, shard_claims.go decides what is claimed and when, release.go what is given up. A
-channel
-(channel.go, announcements.go) is one log, its own records there, and the Pings that members answer.
-standings.go reports to others; it decides nothing.
+A shard (shard.go) is the roles that have the same logs, and what it needs of them. told.go has what it
+is told and what it says, opening.go makes shards and channels, shard_claims.go decides what is claimed
+and when, and release.go what is given up. A channel (channel.go, channels.go, announcements.go) is one
+log, its own records there, and the Pings that members answer. standings.go reports to others; it
+decides nothing.
 
 # Packages
 

@@ -8,21 +8,21 @@ import (
 
 // deaf reports whether the application cannot be told of a new term for long: it is still at work on
 // a former event.
-func (k *common) deaf(now clock.Instant) bool { return k.set.Deaf != nil && k.set.Deaf(now) }
+func (s *Settings) deaf(now clock.Instant) bool { return s.Deaf != nil && s.Deaf(now) }
 
-// able reports whether this process would lead a role that it won now.
-func (k *common) able(now clock.Instant) bool {
-	return k.desired.Willing(now) && k.set.Alive(now) && !k.deaf(now)
+// able reports whether a process would lead a role that it won now.
+func able(set *Settings, d Desired, now clock.Instant) bool {
+	return d.Willing(now) && set.Alive(now) && !set.deaf(now)
 }
 
 // giveBackUntold gives back the roles of which the application was not told, if it cannot be told for
 // long: nobody would work for them, and nobody else could lead them. It looks at all held roles, so it
 // does that once in lookEvery.
-func (s *shard) giveBackUntold(now clock.Instant) {
-	if now.Mono < s.untoldAt || !s.deaf(now) {
+func (s *shard) giveBackUntold(in *In) {
+	if in.now.Mono < s.untoldAt || !s.set.deaf(in.now) {
 		return
 	}
-	s.untoldAt = now.Mono.Add(lookEvery)
+	s.untoldAt = in.now.Mono.Add(lookEvery)
 	var untold []int32
 	for local := range s.own.From(0) {
 		if len(untold) == handover.StepRoles {
@@ -32,5 +32,5 @@ func (s *shard) giveBackUntold(now clock.Instant) {
 			untold = append(untold, local)
 		}
 	}
-	s.giveBack(untold, nil, term.NotPulsed, now)
+	s.giveBack(untold, nil, term.NotPulsed, in)
 }

@@ -56,7 +56,7 @@ func TestWoken(t *testing.T) {
 func TestReadingTheHistoryIsNoRoundTrip(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	s, c := k.reading(2)
-	c.hello(nil, k.now)
+	c.hello(k.announcement(nil), k.told(k.now))
 	hello := k.out()
 	history := []lease.Record{
 		{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}},
@@ -66,24 +66,24 @@ func TestReadingTheHistoryIsNoRoundTrip(t *testing.T) {
 		k.now = k.now.Add(400 * time.Millisecond)
 		k.read(0, k.from("b", 0, r))
 		require.True(t, s.claims.IsEmpty(), "the rest of the history may show a holder")
-		s.step(k.now)
+		k.step(s, k.now)
 	}
 	k.now = k.now.Add(time.Millisecond)
 	k.read(0, hello[0])
 	require.False(t, c.link.IsStalled())
 	require.False(t, c.link.Behind(k.now, k.set.T))
 	require.LessOrEqual(t, k.trip.Takes(), link.MaxRoundTrip)
-	s.step(k.now)
+	k.step(s, k.now)
 	require.NotContains(t, kinds(k.out()), lease.Claim, "others that start too have said Hello behind the history")
 	k.members.Announced("c", "c", &lease.Announcement{Roles: 2, Period: roster.HelloEvery}, true, k.now)
 	k.planner.Forget()
 	k.now = k.now.Add(vacancy.StartupWaitMax)
-	s.step(k.now)
+	k.step(s, k.now)
 	for _, r := range k.out() {
 		require.NotEqual(t, []int32{0, 1}, r.Roles, "they get their share")
 	}
 	k.now = k.now.Add(k.set.T)
-	s.step(k.now)
+	k.step(s, k.now)
 	require.False(t, s.claims.IsEmpty())
 }
 
@@ -101,11 +101,11 @@ func TestTheWaitForOthersBeginsAnewAfterALongHistory(t *testing.T) {
 		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })
 		_, log := k.reading(1)
 		log.announcements.BeganBack(c.again, false)
-		log.hello(nil, k.now)
+		log.hello(k.announcement(nil), k.told(k.now))
 		want := k.startup.End(2, false)
 		k.now = k.now.Add(c.took)
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-		log.catchUp(k.now)
+		k.shards.of(log.index).catchUp(log, k.told(k.now))
 		if c.want {
 			want = k.now.Mono.Add(k.set.T / 2)
 		}
@@ -119,11 +119,11 @@ func TestTheWaitForOthersBeginsAnewWithTheOwnHello(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{vacancy.StartupWaitMax - time.Millisecond: vacancy.StartupWaitMax, time.Second: time.Second + 50*time.Millisecond + vacancy.StartupWaitMax} {
 		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })
 		_, c := k.reading(1)
-		c.hello(nil, k.now)
+		c.hello(k.announcement(nil), k.told(k.now))
 		hello, began := k.out()[0], k.now.Mono
 		k.now = k.now.Add(took)
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-		c.catchUp(k.now)
+		k.shards.of(c.index).catchUp(c, k.told(k.now))
 		k.now = k.now.Add(50 * time.Millisecond)
 		k.read(0, hello)
 		require.Equal(t, began.Add(want), k.startup.End(2, false), "after %v", took)
@@ -134,7 +134,7 @@ func TestTheWaitForOthersBeginsAnewWithTheOwnHello(t *testing.T) {
 func TestAHelloEndsAHistoryWithGaps(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	_, c := k.reading(9)
-	c.hello(nil, k.now)
+	c.hello(k.announcement(nil), k.told(k.now))
 	hello := k.out()[0]
 	k.ends[0], k.now = 9, k.now.Add(600*time.Millisecond)
 	require.False(t, c.link.Check(k.now, k.set.T))

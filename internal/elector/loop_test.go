@@ -50,6 +50,6 @@ func TestTheNominatorHearsTheNewestDecisionLast(t *testing.T) {
 		e.do(func(n *Node, now clock.Instant) { n.Tick(now) })
 		require.True(t, nominator.joins)
 	}
-	e.do(func(n *Node, _ clock.Instant) { n.note(slog.LevelInfo, "still idle") })
+	e.do(func(n *Node, _ clock.Instant) { n.ready.note(slog.LevelInfo, "still idle") })
 	require.True(t, nominator.joins, "the step that found this process idle is the older one")
 }

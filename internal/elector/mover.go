@@ -14,9 +14,9 @@ import (
 )
 
 // placed returns the present state.
-func (k *common) placed() balance.Placed {
-	holders, calledOff, told := uint64(0), uint64(0), k.terms.Counts().Told
-	for _, s := range k.shards {
+func (parts shards) placed(told uint64) balance.Placed {
+	holders, calledOff := uint64(0), uint64(0)
+	for _, s := range parts {
 		holders += s.leases.Turns()
 		calledOff += s.handovers.CallOffs()
 	}
@@ -29,7 +29,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	if len(n.shards) == 0 {
 		return 0, balance.ErrNotLeader
 	}
-	s, local := n.local(role)
+	s, local := n.shards.local(role)
 	h := s.own.At(local)
 	if _, leads := s.leases.Leads(local, now); !leads || h == nil || s.handovers.Of(local) != nil || !n.terms.Told(role) {
 		return 0, balance.ErrNotLeader
@@ -48,8 +48,8 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	hand := handover.NewHandover(term.Transferred, now, member, true)
 	hand.Pin()
 	n.mover.Await(balance.Move{Partition: s.Index, Role: local, Token: h.Token, To: member, Began: now.Mono, ID: id})
-	s.begin(hand, local)
-	s.step(now)
+	n.do(now, func(in *In) { s.begin(in, hand, local) })
+	n.step(s, now)
 	return id, nil
 }
 
@@ -57,28 +57,29 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 // preferred.
 func (n *Node) rebalance(now clock.Instant) {
 	m := &n.mover
-	willing := !n.set.Nominated && !n.set.Observer && n.able(now)
+	willing := !n.set.Nominated && !n.set.Observer && able(n.set, n.desired, now)
 	m.Contend(willing, now)
 	n.resolveMoves(now)
 	if !m.Looks(willing && n.set.Rebalance, now) {
 		return
 	}
-	if m.PutOff(allBehind(n.shards, now, n.set.T), now) {
+	if m.PutOff(n.shards.allBehind(now, n.set.T), now) {
 		return
 	}
-	plan, me := n.plan(false, now)
-	if m.Needless(n.planner.Changed(), n.placed()) {
+	in := n.in(now)
+	plan, me := in.plan(false)
+	if m.Needless(n.planner.Changed(), n.shards.placed(n.terms.Counts().Told)) {
 		return
 	}
 	var todo []placement.Move
 	if me >= 0 {
-		todo = plan.Moves(me, n.expected(plan, now), func(role int) bool {
-			s, local := n.local(role)
+		todo = plan.Moves(me, n.expected(plan, in), func(role int) bool {
+			s, local := n.shards.local(role)
 			h := s.own.At(local)
 			return role < n.desired.Roles && h != nil && s.handovers.Of(local) == nil && h.Movable(now) && n.terms.Told(role)
 		}, balance.MaxBatch)
 	}
-	for _, v := range m.Weigh(todo, func() bool { return anyTenured(n.shards, now) }, now) {
+	for _, v := range m.Weigh(todo, func() bool { return n.shards.anyTenured(now) }, now) {
 		to, roles := plan.Candidate(v.To).ID, v.Roles
 		if m.Doubts(to) {
 			roles = roles[:1]
@@ -88,12 +89,12 @@ func (n *Node) rebalance(now clock.Instant) {
 }
 
 // allBehind reports whether this process is behind in all logs.
-func allBehind(parts []*shard, now clock.Instant, t time.Duration) bool {
+func (parts shards) allBehind(now clock.Instant, t time.Duration) bool {
 	return !slices.ContainsFunc(parts, func(s *shard) bool { return !s.main.link.Behind(now, t) })
 }
 
 // anyTenured reports whether a role may be moved later, but not yet.
-func anyTenured(parts []*shard, now clock.Instant) bool {
+func (parts shards) anyTenured(now clock.Instant) bool {
 	return slices.ContainsFunc(parts, func(s *shard) bool { return s.own.AnyTenured(now) })
 }
 
@@ -101,13 +102,13 @@ func anyTenured(parts []*shard, now clock.Instant) bool {
 func (n *Node) move(to string, roles []int, now clock.Instant) {
 	byPartition := map[*shard][]int32{}
 	for _, role := range roles {
-		s, local := n.local(role)
+		s, local := n.shards.local(role)
 		byPartition[s] = append(byPartition[s], local)
 	}
 	for s, some := range byPartition {
 		slices.Sort(some)
 		n.mover.Await(balance.Move{Partition: s.Index, Role: some[0], Token: s.own.At(some[0]).Token, To: to, Began: now.Mono})
-		s.begin(handover.NewHandover(term.Rebalanced, now, to, true), some...)
+		n.do(now, func(in *In) { s.begin(in, handover.NewHandover(term.Rebalanced, now, to, true), some...) })
 	}
 }
 
@@ -118,14 +119,14 @@ func (n *Node) resolveMoves(now clock.Instant) {
 		s := n.shards[v.Partition]
 		g, held := s.leases.Holder(v.Role)
 		// A log that is read again tells of earlier terms first.
-		held = held && caughtUp(s.logs) && !s.traits.Earlier(s.main.index, s.main.index, g.Token, v.Token)
+		held = held && s.logs.CaughtUp() && !s.traits.Earlier(s.main.index, s.main.index, g.Token, v.Token)
 		return balance.Fate{Held: held, Ours: held && s.traits.Ours(g, n.set.Process, v.Token), By: g.Session.Process,
 			Kept: s.own.At(v.Role) != nil && s.handovers.Of(v.Role) == nil}
 	}, limit, now)
 	n.ready.ended(ended)
 	for _, v := range failed {
 		n.planner.Forget()
-		n.note(slog.LevelInfo, "member did not claim what was handed to it: nothing more for a while",
+		n.ready.note(slog.LevelInfo, "member did not claim what was handed to it: nothing more for a while",
 			"partition", v.Partition, "member", v.To, "for", v.Cooldown)
 	}
 }

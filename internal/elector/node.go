@@ -7,7 +7,6 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
-	"github.com/goneli/neli/internal/elector/balance"
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/link"
 	"github.com/goneli/neli/internal/elector/nominate"
@@ -24,39 +23,31 @@ import (
 // Open, Read, Acked, Nominate, Set and Tick, and after each the caller takes its output with
 // Ready. It is not safe for concurrent use.
 type Node struct {
-	common
+	planning
+	set        *Settings
+	terms      *term.Table
+	desired    Desired
+	channels   channels
+	observed   observe.Shards
 	codec      lease.Codec
+	trip       link.RoundTrip
+	startup    vacancy.Startup
+	closing    handover.Closing
+	announcer  announce.Announcer
 	requests   request.Requests
 	attendance nominate.Attendance
-	observed   observe.Shards
+	counts     stats.Counters
+	reports    reports
 	shown      shown
 	timing     timing
-}
-
-// common is what the shards and channels of a process share: its settings, what it knows of the
-// other members and of its own times, and the output for the caller.
-type common struct {
-	set       *Settings
-	terms     *term.Table
-	desired   Desired
-	shards    []*shard
-	channels  []*channel
-	members   roster.Members
-	planner   roster.Planner
-	trip      link.RoundTrip
-	startup   vacancy.Startup
-	closing   handover.Closing
-	mover     balance.Mover
-	announcer announce.Announcer
-	counts    stats.Counters
-	reports   reports
-	ready     Ready
-	eager     bool // this process has passed over nothing vacant since it became willing
+	ready      Ready
+	eager      bool // this process has passed over nothing vacant since it became willing
 }
 
 // New returns a Node that keeps its terms in the given table.
 func New(set *Settings, terms *term.Table) *Node {
-	return &Node{common: common{set: set, terms: terms, members: roster.NewMembers(), trip: link.NewRoundTrip(set.T), startup: vacancy.NewStartup(set.T)}, attendance: nominate.NewAttendance(set.Absence)}
+	return &Node{planning: planning{set: set, members: roster.NewMembers()}, set: set, terms: terms, trip: link.NewRoundTrip(set.T),
+		startup: vacancy.NewStartup(set.T), attendance: nominate.NewAttendance(set.Absence)}
 }
 
 // Open tells the Node how many logs there are, and their common id.
@@ -66,21 +57,13 @@ func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(n.set.Process))
 	n.announcer.SetHome(int(h.Sum32() % uint32(partitions)))
-	lines := n.openShards(partitions, now)
+	var lines int
+	n.shards, n.channels, lines = openShards(n.set, n.terms, &n.counts, partitions, now)
 	for _, s := range n.shards {
 		n.observed = append(n.observed, &s.Standings)
 	}
 	n.members.Open(len(n.shards))
 	n.terms.Open(lines, len(n.shards))
-}
-
-// word makes a record of one kind for one log.
-func (c *channel) word(k lease.Kind, now clock.Instant) lease.Record {
-	return c.shard.leases.Word(c.index, k, now)
-}
-
-func (c *channel) snapshot(now clock.Instant) []lease.Record {
-	return c.shard.leases.Snapshot(c.index, now)
 }
 
 // Codec returns the codec for this group's records in an incarnation of a small log or, with an
@@ -103,7 +86,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	if d.Roles != was.Roles {
 		for _, s := range n.shards {
 			s.vacancyStats.AddUp(now)
-			s.vacancyStats.Follow(s.localRoles(), now)
+			s.vacancyStats.Follow(s.Count(d.Roles), now)
 		}
 	}
 	if d.Roles > was.Roles { // and others may do the same
@@ -124,7 +107,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 // Acked handles the report on an append: nil if the log has the record, or an error if the log may
 // or may not have it.
 func (n *Node) Acked(a Append, err error, now clock.Instant) {
-	c, r := n.channels[a.Partition], &a.Record
+	c, s, r := n.channels[a.Partition], n.shards.of(a.Partition), &a.Record
 	former := a.ID != c.id // of an incarnation that has ended: it says nothing about the present one
 	switch r.Kind {
 	case lease.Release:
@@ -139,9 +122,9 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	case lease.Claim:
 		if err != nil {
 			if !former {
-				c.unclaim(r, now)
+				n.do(now, func(in *In) { s.unclaim(c, r, in) })
 			}
-			n.note(slog.LevelDebug, "claim not confirmed", "partition", c.index, "error", err)
+			n.ready.note(slog.LevelDebug, "claim not confirmed", "partition", c.index, "error", err)
 		}
 	case lease.Ping:
 		if err != nil && (r.Request != nil || r.To == lease.Everyone) {
@@ -153,17 +136,16 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 		c.link.Failed(r.Seq)
 	}
 	n.counts.Acked(err)
-	c.shard.step(now)
+	n.step(s, now)
 	n.conclude(now)
 }
 
 // unclaim handles a Claim that may not be in the log.
-func (c *channel) unclaim(r *lease.Record, now clock.Instant) {
-	s := c.shard
-	s.leases.Failed(c.index, r, now)
+func (s *shard) unclaim(c *channel, r *lease.Record, in *In) {
+	s.leases.Failed(c.index, r, in.now)
 	if !s.traits.Reminds {
-		c.pacing.Late(c.set.T, c.set.Random, now)
-		s.vacate(r.Roles, now)
+		c.pacing.Late(s.set.T, s.set.Random, in.now)
+		s.vacate(r.Roles, in)
 	}
 }
 
@@ -183,15 +165,18 @@ func (n *Node) Tick(now clock.Instant) {
 	n.becomeWilling(now)
 	for _, s := range n.shards {
 		s.vacancyStats.AddUp(now)
-		s.recheckVacant(now)
+		if now.Mono >= s.recheckAt {
+			n.planner.Free(n.set.T, now)
+			n.do(now, s.recheckVacant)
+		}
 	}
 	n.rebalance(now)
 	for _, s := range n.shards {
-		s.step(now)
+		n.step(s, now)
 	}
 	n.announce(now)
 	n.requests.Pursue(func(role int) (g lease.Grantee, held, known bool) {
-		s, local := n.local(role)
+		s, local := n.shards.local(role)
 		token, g := s.Standing(local, now)
 		return g, token >= 0, token != observe.UnknownToken
 	}, n.route, now)
@@ -203,17 +188,32 @@ func (n *Node) Tick(now clock.Instant) {
 // becomeWilling reconsiders all vacant roles when this process becomes willing again: after it had stepped
 // down, or when its application has come back to life.
 func (n *Node) becomeWilling(now clock.Instant) {
-	willing := n.able(now)
+	willing := able(n.set, n.desired, now)
 	if willing && !n.eager {
 		n.reconsiderAllVacant(now)
 	}
 	n.eager = willing
 }
 
+// step lets a shard decide. When the wait for others that start is over, all vacant roles are reconsidered
+// first: by now the other members are known.
+func (n *Node) step(s *shard, now clock.Instant) {
+	if s.begun && n.startup.Over(now) {
+		n.reconsiderAllVacant(now)
+	}
+	n.do(now, s.step)
+}
+
+func (n *Node) reconsiderAllVacant(now clock.Instant) {
+	for _, s := range n.shards {
+		n.do(now, s.reconsiderVacant)
+	}
+}
+
 // Delivered notes that the application was told of the end of terms.
 func (n *Node) Delivered(units []int) {
 	for _, unit := range units {
-		s, local := n.local(unit)
+		s, local := n.shards.local(unit)
 		s.own.Delivered(local)
 	}
 }
@@ -235,7 +235,12 @@ type Ready struct {
 
 func (r *Ready) tell(notes []Note)                { r.Notes = append(r.Notes, notes...) }
 func (r *Ready) ended(outcomes []request.Outcome) { r.Outcomes = append(r.Outcomes, outcomes...) }
-func (r *Ready) verify()                          { r.Verify = true }
+func (r *Ready) note(level slog.Level, text string, args ...any) {
+	r.tell([]Note{{level, text, args}})
+}
+func (r *Ready) append(a Append)   { r.Append = append(r.Append, a) }
+func (r *Ready) goBack(logs []int) { r.Back = append(r.Back, logs...) }
+func (r *Ready) verify()           { r.Verify = true }
 
 // Append is a record to be appended.
 type Append struct {
@@ -265,12 +270,6 @@ func (n *Node) Ready(now clock.Instant) Ready {
 	r.WakeIn = n.wakeIn(now)
 	return r
 }
-
-func (k *common) note(level slog.Level, text string, args ...any) {
-	k.tell([]Note{{level, text, args}})
-}
-
-func (k *common) tell(notes []Note) { k.ready.tell(notes) }
 
 // wakeIn returns the time until the next Tick is due.
 func (n *Node) wakeIn(now clock.Instant) time.Duration {

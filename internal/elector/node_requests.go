@@ -20,7 +20,7 @@ func (n *Node) Ask(r request.Request, now clock.Instant) (id int, err error) {
 	if len(n.shards) == 0 {
 		return 0, request.ErrUnknown
 	}
-	s, local := n.local(r.Role)
+	s, local := n.shards.local(r.Role)
 	switch token, g := s.Standing(local, now); {
 	case token == observe.UnknownToken:
 		return 0, request.ErrUnknown
@@ -45,7 +45,7 @@ func (n *Node) Call(now clock.Instant) (id int, err error) {
 
 // Accept notes that the application accepts a request, and reports whether it may be carried out.
 func (n *Node) Accept(r request.Request) bool {
-	s, local := n.local(r.Role)
+	s, local := n.shards.local(r.Role)
 	return n.requests.Accept(r, s.own.TokenOf(local))
 }
 
@@ -54,10 +54,10 @@ func (n *Node) Accept(r request.Request) bool {
 func (n *Node) route(role, tries int) int {
 	logs := n.channels
 	if role != request.AnyRole {
-		s, _ := n.local(role)
+		s, _ := n.shards.local(role)
 		logs = s.logs
 	}
-	return logs[(n.reachable()+tries)%len(logs)].index
+	return logs[(n.reachable().index+tries)%len(logs)].index
 }
 
 // requested handles a request to this process.
@@ -69,7 +69,7 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 		if r.Request.Role >= n.desired.Roles {
 			return request.Tenure{Takes: n.set.Requests, Nominated: n.set.Nominated, Token: -1}
 		}
-		home, local := n.local(r.Request.Role)
+		home, local := n.shards.local(r.Request.Role)
 		h := home.own.At(local)
 		_, leads := home.leases.Leads(local, now)
 		leads = leads && h != nil && home.handovers.Of(local) == nil
@@ -79,7 +79,7 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 			Token: home.own.TokenOf(local)}
 	}, now)
 	if refused != nil {
-		n.note(slog.LevelInfo, "request refused", append(refused.Describe(), "error", why)...)
+		n.ready.note(slog.LevelInfo, "request refused", append(refused.Describe(), "error", why)...)
 	}
 	n.correspond(now)
 	n.ready.Requested = n.ready.Requested || n.requests.Waits()
@@ -100,6 +100,6 @@ func (n *Node) correspond(now clock.Instant) {
 		if l.Kind == lease.Pong {
 			r.Hello = n.announcement(n.wants(now))
 		}
-		c.append(now, r)
+		n.do(now, func(in *In) { c.append(in, r) })
 	}
 }

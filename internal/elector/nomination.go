@@ -18,7 +18,7 @@ func (n *Node) Nominate(partitions []int, lost bool, now clock.Instant) {
 		if s.nomination.Nominate(named[i], lost, s.own.Len() > 0, now) {
 			s.wanted = false
 			if named[i] {
-				s.reconsiderVacant(now)
+				n.do(now, s.reconsiderVacant)
 			}
 		}
 	}
@@ -34,7 +34,7 @@ func (n *Node) joins(now clock.Instant) bool {
 		return false
 	}
 	_, leads := n.terms.LeadsAny(n.desired.Roles)
-	return leads || !n.deaf(now)
+	return leads || !n.set.deaf(now)
 }
 
 // absent reports whether this process stays out of the group because of partitions that it cannot
@@ -49,7 +49,7 @@ func (n *Node) absent(now clock.Instant) bool {
 		return lost
 	}, now)
 	if len(lost) > 0 {
-		n.note(slog.LevelWarn, "cannot reach partitions of the leader topic: leaving the group to make room for others",
+		n.ready.note(slog.LevelWarn, "cannot reach partitions of the leader topic: leaving the group to make room for others",
 			"partitions", lost, "for", n.attendance.Lasts())
 	}
 	return away

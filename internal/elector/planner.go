@@ -2,6 +2,7 @@ package elector
 
 import (
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/balance"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/placement"
@@ -12,23 +13,52 @@ import (
 // partitions, roles that become vacant within T/20, such as those that a dead process held on
 // many, are assigned together. With one partition only the given roles are: after an outage
 // holders are found silent one after the other, and assigning the roles of all takes long.
-func (s *shard) assignments(plan *placement.Plan, roles []int32, fresh bool, now clock.Instant) []int32 {
-	v := roster.Vacant{Roles: roles, Of: s.Numbering, Fresh: fresh, Wanted: s.desired.Roles,
-		Holders: func() []int32 { return s.holders(plan, now) }}
-	return s.planner.Assign(plan, v, s.set.T, now)
+func (s *shard) assignments(plan *placement.Plan, roles []int32, fresh bool, in *In) []int32 {
+	v := roster.Vacant{Roles: roles, Of: s.Numbering, Fresh: fresh, Wanted: in.desired.Roles,
+		Holders: func() []int32 { return in.plans.Holders(plan, in) }}
+	return in.plans.Assign(plan, v, in)
 }
 
-// plan returns the current plan and the index of this process in it.
-func (k *common) plan(expected bool, now clock.Instant) (plan *placement.Plan, me int) {
-	steady := k.mover.IsSteady(roster.SteadyAfter, now)
-	return k.planner.Plan(roster.Census{Members: &k.members, Quiet: silentHolders(k.shards, now), Cool: k.mover.Rests,
-		Self:    placement.Candidate{ID: k.set.Process, Priority: k.desired.Priority, Roles: k.desired.Roles, Steady: steady, Soon: !steady},
-		Willing: k.able(now) && !k.set.Observer}, expected, now)
+// planning knows who is there, and says who should lead what.
+type planning struct {
+	set     *Settings
+	shards  shards
+	members roster.Members
+	planner roster.Planner
+	mover   balance.Mover
+}
+
+// Plan is as in Plans.
+func (p *planning) Plan(in *In, expected bool) (plan *placement.Plan, me int) {
+	steady := p.mover.IsSteady(roster.SteadyAfter, in.now)
+	return p.planner.Plan(roster.Census{Members: &p.members, Quiet: p.shards.silentHolders(in.now), Cool: p.mover.Rests,
+		Self:    placement.Candidate{ID: p.set.Process, Priority: in.desired.Priority, Roles: in.desired.Roles, Steady: steady, Soon: !steady},
+		Willing: in.able() && !p.set.Observer}, expected, in.now)
+}
+
+// Assign is as in Plans.
+func (p *planning) Assign(plan *placement.Plan, v roster.Vacant, in *In) []int32 {
+	return p.planner.Assign(plan, v, p.set.T, in.now)
+}
+
+// Suspect is as in Plans.
+func (p *planning) Suspect(process string) {
+	if p.members.Suspect(process) {
+		p.planner.Forget()
+	}
+}
+
+// nameOf returns the name of a process; empty if it is unknown.
+func (p *planning) nameOf(process string) string {
+	if process == p.set.Process {
+		return p.set.Name
+	}
+	return p.members.NameOf(process)
 }
 
 // silentHolders returns the holders from which nothing was read for half of their lease although
 // the log works: they are probably dead.
-func silentHolders(parts []*shard, now clock.Instant) map[string]bool {
+func (parts shards) silentHolders(now clock.Instant) map[string]bool {
 	var silent map[string]bool
 	for _, s := range parts {
 		if s.main.link.IsStalled() {
@@ -57,12 +87,12 @@ func (n *Node) Unasked() (ask []roster.Member, roles int) {
 	return n.planner.Unasked(&n.members, n.self(false, clock.Instant{}), n.set.Observer, n.desired.Roles), n.desired.Roles
 }
 
-// holders returns the holder of each role, as the index of a candidate of the plan. Roles that no
+// Holders returns the holder of each role, as the index of a candidate of the plan. Roles that no
 // member can have do not count: a record that names one on one of many partitions would otherwise
 // cost memory for all that lie below it on the others.
-func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
-	total := k.desired.Roles
-	for _, s := range k.shards {
+func (p *planning) Holders(plan *placement.Plan, in *In) []int32 {
+	total := in.desired.Roles
+	for _, s := range p.shards {
 		if r := s.leases.Roles(); r > 0 {
 			total = max(total, min(s.Role(r-1)+1, lease.MaxRoles))
 		}
@@ -71,9 +101,9 @@ func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
 	for i := range out {
 		out[i] = placement.Nobody
 	}
-	for _, s := range k.shards {
+	for _, s := range p.shards {
 		s.leases.Each(func(h lease.HolderState) int32 {
-			if now.Raw >= h.FreeAt || k.members.Suspected(h.Session.Process) {
+			if in.now.Raw >= h.FreeAt || p.members.Suspected(h.Session.Process) {
 				return placement.Nobody
 			}
 			return int32(plan.Find(h.Session.Process))
@@ -99,11 +129,11 @@ func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
 
 // expected returns, by role, the holder, or the process to which the role is being handed over:
 // roles on their way to a process must not count as its free capacity.
-func (k *common) expected(plan *placement.Plan, now clock.Instant) []int32 {
-	out := k.holders(plan, now)
-	for _, s := range k.shards {
+func (p *planning) expected(plan *placement.Plan, in *In) []int32 {
+	out := p.Holders(plan, in)
+	for _, s := range p.shards {
 		for local, process := range s.claims.Promises() {
-			if role := s.Role(local); role < len(out) && out[role] == placement.Nobody && k.members.Takes(process) {
+			if role := s.Role(local); role < len(out) && out[role] == placement.Nobody && p.members.Takes(process) {
 				out[role] = int32(plan.Find(process))
 			}
 		}

@@ -22,38 +22,38 @@ func TestHoldersAsPlansSeeThem(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	k.joined("b", 2)
 	k.joined("c", 2)
-	plan, me := k.plan(false, k.now)
+	plan, me := k.told(k.now).plan(false)
 	b := int32(plan.Find("b"))
-	require.Equal(t, []int32{int32(me), int32(me)}, k.holders(plan, k.now))
-	s.begin(handover.NewHandover(term.Rebalanced, k.now, "b", true), 1)
-	require.Equal(t, []int32{int32(me), b}, k.holders(plan, k.now))
-	s.begin(handover.NewHandover(term.Closing, k.now, "", true), 0)
-	require.Equal(t, []int32{int32(me), b}, k.holders(plan, k.now), "it is nobody else's yet")
+	require.Equal(t, []int32{int32(me), int32(me)}, k.Holders(plan, k.told(k.now)))
+	s.begin(k.told(k.now), handover.NewHandover(term.Rebalanced, k.now, "b", true), 1)
+	require.Equal(t, []int32{int32(me), b}, k.Holders(plan, k.told(k.now)))
+	s.begin(k.told(k.now), handover.NewHandover(term.Closing, k.now, "", true), 0)
+	require.Equal(t, []int32{int32(me), b}, k.Holders(plan, k.told(k.now)), "it is nobody else's yet")
 	later := k.now.Add(s.leases.FreeAt(0).Sub(k.now.Raw))
-	require.Equal(t, placement.Nobody, int(k.holders(plan, later)[0]), "its lease is over")
+	require.Equal(t, placement.Nobody, int(k.Holders(plan, k.told(later))[0]), "its lease is over")
 
 	k = newRooms(1, 2, nil)
 	k.begin()
 	k.joined("b", 2)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-	plan, _ = k.plan(false, k.now)
-	require.Equal(t, []int32{int32(plan.Find("b")), placement.Nobody}, k.holders(plan, k.now))
+	plan, _ = k.told(k.now).plan(false)
+	require.Equal(t, []int32{int32(plan.Find("b")), placement.Nobody}, k.Holders(plan, k.told(k.now)))
 	k.desired.Roles = 1
-	require.Len(t, k.holders(plan, k.now), 1)
+	require.Len(t, k.Holders(plan, k.told(k.now)), 1)
 	k.desired.Roles = 4
-	require.Len(t, k.holders(plan, k.now), 4)
+	require.Len(t, k.Holders(plan, k.told(k.now)), 4)
 	k.members.Suspect("b")
-	require.Equal(t, placement.Nobody, int(k.holders(plan, k.now)[0]))
+	require.Equal(t, placement.Nobody, int(k.Holders(plan, k.told(k.now))[0]))
 }
 
 // A role that was released in favour of a member counts as that member's.
 func TestWhatIsOnItsWayCountsAsHeld(t *testing.T) {
 	k, s := vacantRooms(3)
-	plan, _ := k.plan(false, k.now)
+	plan, _ := k.told(k.now).plan(false)
 	s.claims.Designate([]int32{0}, &lease.Record{Kind: lease.Release, To: "b"}, "a")
 	s.claims.Designate([]int32{1}, &lease.Record{Kind: lease.Release, To: "gone"}, "a")
-	require.Equal(t, placement.Nobody, int(k.holders(plan, k.now)[0]))
-	got := k.expected(plan, k.now)
+	require.Equal(t, placement.Nobody, int(k.Holders(plan, k.told(k.now))[0]))
+	got := k.expected(plan, k.told(k.now))
 	require.Equal(t, []int32{int32(plan.Find("b")), placement.Nobody, placement.Nobody}, got)
 }
 
@@ -65,10 +65,10 @@ func TestASilentHolderIsNoCandidate(t *testing.T) {
 	k.joined("b", 2)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
 	half := s.leases.FreeAt(0).Sub(k.now.Raw) / 2
-	silent := func(d time.Duration) bool { return silentHolders(k.shards, k.now.Add(d))["b"] }
+	silent := func(d time.Duration) bool { return k.shards.silentHolders(k.now.Add(d))["b"] }
 	require.False(t, silent(half))
 	require.True(t, silent(half+1))
-	plan, _ := k.plan(false, k.now.Add(half+1))
+	plan, _ := k.told(k.now.Add(half + 1)).plan(false)
 	require.Negative(t, plan.Find("b"))
 	s.main.stalls()
 	require.False(t, silent(half+1), "the log stands still")
@@ -85,14 +85,14 @@ func TestThisProcessAsACandidate(t *testing.T) {
 	} {
 		k := newRooms(1, 2, nil)
 		change(k)
-		_, me := k.plan(false, k.now)
+		_, me := k.told(k.now).plan(false)
 		require.Negative(t, me, name)
 	}
 	k := newRooms(1, 2, nil)
 	k.desired.Priority = 4
 	k.mover.Contend(true, k.now)
 	for d, steady := range map[time.Duration]bool{roster.SteadyAfter - 1: false, roster.SteadyAfter: true} {
-		plan, me := k.plan(false, k.now.Add(d))
+		plan, me := k.told(k.now.Add(d)).plan(false)
 		c := plan.Candidate(me)
 		require.Equal(t, []any{"a", 4, 2, steady, !steady}, []any{c.ID, c.Priority, c.Roles, c.Steady, c.Soon})
 	}
@@ -105,14 +105,16 @@ func TestPartitionsAreSharedOutTogether(t *testing.T) {
 	k.begin()
 	k.joined("b", 6)
 	k.joined("c", 6)
-	plan, _ := k.plan(true, k.now)
+	plan, _ := k.told(k.now).plan(true)
 	by := map[int32]int{}
 	for _, s := range k.shards {
-		first := s.assignments(plan, []int32{0}, true, k.now)
+		first := s.assignments(plan, []int32{0}, true, k.told(k.now))
 		by[first[s.Role(0)]]++
 	}
 	require.Equal(t, map[int32]int{0: 2, 1: 2, 2: 2}, by)
-	shares := func(now clock.Instant) *int32 { return &k.shards[3].assignments(plan, []int32{0}, true, now)[0] }
+	shares := func(now clock.Instant) *int32 {
+		return &k.shards[3].assignments(plan, []int32{0}, true, k.told(now))[0]
+	}
 	was := shares(k.now)
 	k.planner.Free(k.set.T, k.now)
 	require.Same(t, was, shares(k.now), "it is computed once")
@@ -126,32 +128,32 @@ func TestPartitionsAreSharedOutTogether(t *testing.T) {
 // On one partition only those roles are assigned that are to be.
 func TestOnePartitionSharesOutWhatIsVacant(t *testing.T) {
 	k, s := vacantRooms(4)
-	plan, _ := k.plan(true, k.now)
-	first := s.assignments(plan, []int32{1}, false, k.now)
+	plan, _ := k.told(k.now).plan(true)
+	first := s.assignments(plan, []int32{1}, false, k.told(k.now))
 	require.Equal(t, []bool{true, false, true, true}, []bool{first[0] == roster.Uncovered, first[1] == roster.Uncovered, first[2] == roster.Uncovered, first[3] == roster.Uncovered})
-	again := s.assignments(plan, []int32{1, 2}, false, k.now)
+	again := s.assignments(plan, []int32{1, 2}, false, k.told(k.now))
 	require.NotEqual(t, roster.Uncovered, again[2])
 	k.desired.Roles = 3
-	require.Len(t, s.assignments(plan, []int32{0}, false, k.now), 3, "R has changed")
+	require.Len(t, s.assignments(plan, []int32{0}, false, k.told(k.now)), 3, "R has changed")
 }
 
 // Roles that were moved lately are looked for on all partitions; a process is behind when it is in
 // all logs.
 func TestPartitionsAreLookedAtTogether(t *testing.T) {
 	k := newRooms(3, 6, nil)
-	require.False(t, anyTenured(k.shards, k.now))
+	require.False(t, k.shards.anyTenured(k.now))
 	old, young := &leases.Hold{Cause: vacancy.Rebalanced, Since: k.now.Mono.Add(-balance.MinTenure)}, &leases.Hold{Cause: vacancy.Rebalanced, Since: k.now.Mono}
 	k.shards[1].own.Set(0, old)
 	k.shards[2].own.Set(0, &leases.Hold{Cause: vacancy.Claimed})
-	require.False(t, anyTenured(k.shards, k.now))
+	require.False(t, k.shards.anyTenured(k.now))
 	k.shards[2].own.Set(1, young)
-	require.True(t, anyTenured(k.shards, k.now))
+	require.True(t, k.shards.anyTenured(k.now))
 
 	for i, s := range k.shards {
-		require.False(t, allBehind(k.shards, k.now, k.set.T), "%d of 3 are behind", i)
+		require.False(t, k.shards.allBehind(k.now, k.set.T), "%d of 3 are behind", i)
 		s.main.lags(k.now)
 	}
-	require.True(t, allBehind(k.shards, k.now, k.set.T))
+	require.True(t, k.shards.allBehind(k.now, k.set.T))
 }
 
 // A holder that has nothing to hand over looks again when that may have changed: a record has
@@ -159,7 +161,7 @@ func TestPartitionsAreLookedAtTogether(t *testing.T) {
 func TestLevelRolesAreLookedAtAgainWhenSomethingHasChanged(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	m := &k.mover
-	look := func(replanned bool) bool { return !m.Needless(replanned, k.placed()) }
+	look := func(replanned bool) bool { return !m.Needless(replanned, k.shards.placed(k.terms.Counts().Told)) }
 	level := func() { m.Weigh(nil, func() bool { return false }, k.now) }
 	require.True(t, look(false), "it has never looked")
 	level()
@@ -168,9 +170,9 @@ func TestLevelRolesAreLookedAtAgainWhenSomethingHasChanged(t *testing.T) {
 		"a role has another holder": func() { k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Roles: []int32{1}})) },
 		"a handover is called off": func() {
 			h := handover.NewHandover(term.Rebalanced, k.now, "b", true)
-			s.begin(h, 0)
+			s.begin(k.told(k.now), h, 0)
 			require.False(t, look(false), "this process is the one that hands it over")
-			s.callOff(h)
+			s.callOff(h, k.told(k.now))
 		},
 	} {
 		change()
@@ -192,9 +194,9 @@ func TestARoleBeyondAllOthersIsNoHoldersRole(t *testing.T) {
 	k.begin()
 	k.joined("b", 2)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, lease.MaxRoles - 1}}))
-	plan, _ := k.plan(false, k.now)
-	out := k.holders(plan, k.now)
+	plan, _ := k.told(k.now).plan(false)
+	out := k.Holders(plan, k.told(k.now))
 	require.LessOrEqual(t, len(out), lease.MaxRoles)
 	require.Equal(t, int32(plan.Find("b")), out[0])
-	require.Len(t, k.shards[1].assignments(plan, []int32{0}, false, k.now), 2)
+	require.Len(t, k.shards[1].assignments(plan, []int32{0}, false, k.told(k.now)), 2)
 }

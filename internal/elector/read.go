@@ -16,8 +16,7 @@ import (
 // error if that failed). now must be read after the entry has arrived. Late entries of a former
 // incarnation are ignored.
 func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
-	c := n.channels[e.Partition]
-	s := c.shard
+	c, s := n.channels[e.Partition], n.shards.of(e.Partition)
 	s.vacancyStats.AddUp(now)
 	spent := false
 	switch {
@@ -29,7 +28,7 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 		out := s.leases.Read(c.index, e, nil, nil, now)
 		spent = out.Spent
 		farther := c.announcements.GoesBack()
-		n.reset(c, out.Void, e.End, now)
+		n.reset(s, c, out.Void, e.End, now)
 		c.announcements.BeganBack(farther, e.Whole)
 	case e.ID != c.id:
 		return
@@ -42,12 +41,12 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 		c.heard(now)
 		s.vacancyStats.Heard(now)
 		s.nomination.Heard()
-		spent = n.consume(c, e, r, bad, now)
+		spent = n.consume(s, c, e, r, bad, now)
 	}
 	if spent {
-		n.tell(n.reports.exhausted(e))
+		n.ready.tell(n.reports.exhausted(e))
 	}
-	s.step(now)
+	n.step(s, now)
 	n.conclude(now)
 }
 
@@ -61,116 +60,135 @@ func (n *Node) conclude(now clock.Instant) {
 
 // consume folds a record into the leases and acts on the result. It reports whether no further term can
 // begin.
-func (n *Node) consume(c *channel, e Entry, r *lease.Record, bad error, now clock.Instant) (spent bool) {
-	s := c.shard
-	late := s.vacancyStats.Overtaking(r, s.localRoles(), now)
+func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error, now clock.Instant) (spent bool) {
+	below := s.Count(n.desired.Roles)
+	late := s.vacancyStats.Overtaking(r, below, now)
 	out := s.leases.Read(c.index, e, r, bad, now)
 	ev, anew := out.Event, out.Void
-	s.vacancyStats.Overtook(late, s.localRoles(), now)
+	s.vacancyStats.Overtook(late, below, now)
 	if bad != nil {
 		n.counts.Skipped(bad)
-		n.tell(n.reports.skipped(bad, e))
+		n.ready.tell(n.reports.skipped(bad, e))
 	}
 	if ev.Rewound {
-		n.rewound(c, ev, anew, e, now)
+		n.rewound(s, c, ev, anew, e, now)
 		return out.Spent
 	}
 	if ev.Own {
 		if len(s.logs) == 1 {
 			s.vacancyStats.Proved(ev.Stamp.Raw)
 		}
-		c.back(r, ev.Stamp, now)
+		n.back(s, c, r, ev.Stamp, now)
 	}
-	c.doubt(ev, e, r, now)
-	c.follow(ev, anew, r, now)
+	n.doubt(s, c, ev, e, r, now)
+	n.do(now, func(in *In) { s.follow(c, ev, anew, r, in) })
 	if bad != nil {
 		return out.Spent
 	}
-	n.listen(c, e.Offset, r, now)
+	n.listen(s, c, e.Offset, r, now)
 	if r.Kind == lease.Beat && !ev.Own {
-		s.beat(now, n.set.Every/4) // in unison: one wake-up for all
+		n.do(now, func(in *In) { s.beat(in, n.set.Every/4) }) // in unison: one wake-up for all
 	}
 	return out.Spent
 }
 
 // rewound handles a log that went back or contradicts what this process has read.
-func (n *Node) rewound(c *channel, ev lease.Event, lost bool, e Entry, now clock.Instant) {
-	c.sayRewound(ev, e, now)
+func (n *Node) rewound(s *shard, c *channel, ev lease.Event, lost bool, e Entry, now clock.Instant) {
+	n.ready.tell(n.reports.rewound(ev, c.index, e.Offset, n.counts.BeganAgain(), now))
 	n.ready.verify()
-	n.reset(c, lost, e.Offset+1, now)
+	n.reset(s, c, lost, e.Offset+1, now)
 }
 
-func (c *channel) sayRewound(ev lease.Event, e Entry, now clock.Instant) {
-	c.tell(c.reports.rewound(ev, c.index, e.Offset, c.counts.BeganAgain(), now))
+// back handles an own record that was read back.
+func (n *Node) back(s *shard, c *channel, r *lease.Record, sent, now clock.Instant) {
+	if r.Kind == lease.Release {
+		return // it has no stamp, so the time that it took is unknown
+	}
+	if !c.link.IsReading() {
+		n.startup.OwnBack(now)
+	}
+	switch {
+	case sent == (clock.Instant{}):
+	case c.link.IsReading():
+		sent = now
+	case sent.Mono < c.caughtUpAt.Mono:
+		sent = c.caughtUpAt // see link.caughtUp
+	}
+	stalled := c.link.IsStalled()
+	c.link.Back(r.Seq, sent, now, n.set.T)
+	if stalled && !c.link.IsStalled() && r.Kind != lease.Pong { // a Pong answers one holder; no jitter is needed
+		c.pacing.Hold(now.Mono.Add(n.set.Random(clock.Behind(n.set.T) + 1)))
+		n.startup.Anew(now) // all come back at the same time, and may have forgotten each other
+		n.do(now, s.reconsiderVacant)
+	}
+	n.trip.Back(sent, now)
+	took := n.set.T // that long at least
+	if sent != (clock.Instant{}) {
+		took = now.Mono.Sub(sent.Mono)
+	}
+	n.counts.RoundTrips.Add(took, 1)
+	if r.Kind == lease.Claim {
+		c.pacing.Returned(sent != (clock.Instant{}), took, n.set.T, n.set.Random, now)
+	}
 }
 
 // doubt handles a record whose sender has computed another fold of the same log. Every process
 // that knows the fold writes a Snapshot, so that all can compare; the lease decides what follows.
-func (c *channel) doubt(ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
+func (n *Node) doubt(s *shard, c *channel, ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
 	if ev.Differs {
-		c.counts.Contradicted()
-		c.tell(c.reports.contradicted(c.index, e.Offset, r, c.nameOf(r.Session.Process), now))
+		n.counts.Contradicted()
+		n.ready.tell(n.reports.contradicted(c.index, e.Offset, r, n.nameOf(r.Session.Process), now))
 		c.announcements.ContradictedBy(r.Session.Process)
 	}
 	if ev.Doubts {
-		if !c.set.Observer {
-			c.announcements.Speak(c.turn(uint64(e.Offset), now), now)
+		if !n.set.Observer {
+			c.announcements.Speak(n.in(now).turn(uint64(e.Offset)), now)
 		}
 	}
 	if ev.Confirmed {
 		process := c.announcements.Contradictor()
-		name := c.nameOf(process)
-		c.counts.DivergedFrom(name)
-		c.tell(c.reports.confirm(c.index, e.Offset, process, name, now))
-		c.shard.reconsiderVacant(now)
+		name := n.nameOf(process)
+		n.counts.DivergedFrom(name)
+		n.ready.tell(n.reports.confirm(c.index, e.Offset, process, name, now))
+		n.do(now, s.reconsiderVacant)
 	}
-}
-
-// nameOf returns the name of a process; empty if it is unknown.
-func (k *common) nameOf(process string) string {
-	if process == k.set.Process {
-		return k.set.Name
-	}
-	return k.members.NameOf(process)
 }
 
 // reset forgets the state of a log that is read again and ends at end. If lost is true, it also
 // ends all terms of the log's roles.
-func (n *Node) reset(c *channel, lost bool, end int64, now clock.Instant) {
-	s := c.shard
+func (n *Node) reset(s *shard, c *channel, lost bool, end int64, now clock.Instant) {
 	if lost {
 		s.end(s.own.Roles(), term.LogReset)
 		s.forget()
 	}
 	c.restart(end, now)
 	s.begun = true
-	s.vacancyStats.Recount(s.localRoles(), now)
+	s.vacancyStats.Recount(s.Count(n.desired.Roles), now)
 	n.planner.Forget()
 }
 
 // follow acts on what a record did to the lease.
-func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.Instant) {
-	s := c.shard
+func (s *shard) follow(c *channel, ev lease.Event, anew bool, r *lease.Record, in *In) {
 	if ev.Known {
-		s.learned(anew, now)
+		s.learned(anew, in)
 	}
 	if ev.Evidence {
 		if id := s.traits.As(r.Session); s.claims.Revived(id) { // others were told that its roles are vacant
 			roles := s.HeldBy(map[lease.Session]bool{id: true})
 			s.watch(roles)
-			s.vacancyStats.RecountOf(roles, s.localRoles(), true, now)
+			s.vacancyStats.RecountOf(roles, s.Count(in.desired.Roles), true, in.now)
 		}
 		s.Heard(r.Session, c.log.Offset() >= c.end)
 	}
-	c.outlived(ev.Outlived, r, now)
+	s.outlived(c, ev.Outlived, r, in)
 	if len(ev.Changed) > 0 {
 		s.watch(ev.Changed)
-		s.vacancyStats.RecountOf(ev.Changed, s.localRoles(), false, now)
+		s.vacancyStats.RecountOf(ev.Changed, s.Count(in.desired.Roles), false, in.now)
 		s.claims.Designate(ev.Changed, r, s.set.Process)
 	}
-	s.sync(now)
+	s.sync(in)
 	if anew {
-		s.reconsiderVacant(now)
+		s.reconsiderVacant(in)
 	}
 }
 
@@ -186,10 +204,10 @@ func (s *shard) watch(roles []int32) {
 
 // outlived handles holders that another process has found to be silent before this process did:
 // their roles have changed hands, so this process would not find out by itself.
-func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Instant) {
+func (s *shard) outlived(c *channel, ids []lease.Session, r *lease.Record, in *In) {
 	for _, id := range ids {
 		if id.Process != r.Session.Process { // else it claims its own roles again
-			c.suspect(id.Process, now.Add(-c.set.T), now)
+			s.suspect(c, id.Process, in.now.Add(-s.set.T), in)
 		}
 	}
 }
@@ -197,18 +215,18 @@ func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Insta
 // suspect takes a holder for dead that was last heard at a time and whose lease is over, unless there
 // is another explanation: the log has stood still since then, or the holder was heard in another log,
 // so it has lost touch with some logs, or they have stopped.
-func (c *channel) suspect(process string, heard, now clock.Instant) {
+func (s *shard) suspect(c *channel, process string, heard clock.Instant, in *In) {
 	switch {
 	case c.link.Doubtful(heard):
-	case len(c.shard.logs) > 1 && c.members.HeardSince(process, now.Add(-clock.Recent(c.set.T))):
-	case c.members.Suspect(process):
-		c.planner.Forget()
+	case len(s.logs) > 1 && in.members.HeardSince(process, in.now.Add(-clock.Recent(s.set.T))):
+	default:
+		in.plans.Suspect(process)
 	}
 }
 
 // learned reconsiders everything after the fold has become known.
-func (s *shard) learned(anew bool, now clock.Instant) {
-	s.vacancyStats.Recount(s.localRoles(), now)
+func (s *shard) learned(anew bool, in *In) {
+	s.vacancyStats.Recount(s.Count(in.desired.Roles), in.now)
 	if !anew {
 		return
 	}
@@ -219,10 +237,11 @@ func (s *shard) learned(anew bool, now clock.Instant) {
 }
 
 // listen acts on what a record says about its sender, independently of the lease.
-func (n *Node) listen(c *channel, o int64, r *lease.Record, now clock.Instant) {
+func (n *Node) listen(s *shard, c *channel, o int64, r *lease.Record, now clock.Instant) {
 	id, live := r.Session.Process, o >= c.end
 	if c.announcements.Heard(announce.SnapshotEvery(c.log.Roles())) && r.Kind != lease.Snapshot {
-		c.offerSnapshot(func() time.Duration { return 4 * n.turn(uint64(o), now) }, now) // no process waits for it
+		in := n.in(now)
+		c.offerSnapshot(func() time.Duration { return 4 * in.turn(uint64(o)) }, in) // no process waits for it
 	}
 	if r.Kind == lease.Hello && r.Hello.Leaving {
 		n.announcer.Parted(now)
@@ -236,7 +255,7 @@ func (n *Node) listen(c *channel, o int64, r *lease.Record, now clock.Instant) {
 		case r.To == lease.Everyone || r.Request != nil:
 			n.requests.Back(c.index, o, r)
 		default:
-			c.shard.handovers.Pinged(c.index, o, r.To, now)
+			s.handovers.Pinged(c.index, o, r.To, now)
 		}
 		if r.Kind == lease.Snapshot {
 			c.announcements.Told(now)
@@ -259,11 +278,11 @@ func (n *Node) listen(c *channel, o int64, r *lease.Record, now clock.Instant) {
 		case r.Request != nil:
 			n.requested(c.index, o, r, now)
 		default:
-			c.pong(o, r, now)
+			n.do(now, func(in *In) { s.pong(c, o, r, in) })
 		}
 	case lease.Pong:
 		if r.To == n.set.Process && !n.requests.Replied(c.index, r, now) {
-			c.shard.handovers.Ponged(c.index, r.Ping, r.Session.Process, now)
+			s.handovers.Ponged(c.index, r.Ping, r.Session.Process, now)
 		}
 	case lease.Snapshot:
 		c.announcements.Told(now)
@@ -280,7 +299,8 @@ func (n *Node) greeted(c *channel, o int64, r *lease.Record, live bool, now cloc
 		n.orphan(r.Session.Process, now)
 	}
 	if r.Longest == lease.Unsaid && live && !r.Hello.Leaving {
-		c.offerSnapshot(func() time.Duration { return n.turn(uint64(o), now) }, now)
+		in := n.in(now)
+		c.offerSnapshot(func() time.Duration { return in.turn(uint64(o)) }, in)
 	}
 	if !live {
 		return
@@ -306,7 +326,7 @@ func (n *Node) orphan(id string, now clock.Instant) {
 	for _, s := range n.shards {
 		if roles := s.claims.LeftTo(id); len(roles) > 0 {
 			s.claims.Drop(roles)
-			s.vacate(roles, now)
+			n.do(now, func(in *In) { s.vacate(roles, in) })
 			s.dueAt = min(s.dueAt, now.Mono)
 		}
 	}
@@ -320,7 +340,7 @@ func (n *Node) showUp(now clock.Instant) {
 	}
 	for _, s := range n.shards {
 		if !moreThan(fewHolders, s.leases.Holders()) {
-			s.beat(now, n.set.Every)
+			n.do(now, func(in *In) { s.beat(in, n.set.Every) })
 		}
 	}
 }

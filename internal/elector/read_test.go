@@ -29,7 +29,7 @@ func TestWhyATermEnds(t *testing.T) {
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Roles: []int32{1}}))
 	require.Equal(t, []int32{0}, s.own.Roles())
 	k.now = k.now.Add(s.leases.FreeAt(0).Sub(k.now.Raw))
-	s.step(k.now)
+	k.step(s, k.now)
 	require.Empty(t, s.own.Roles())
 	require.Equal(t, map[term.Reason][]int{term.Superseded: {1}, term.Lapsed: {0}}, k.reasons())
 }
@@ -55,7 +55,7 @@ func TestATermBegins(t *testing.T) {
 			c.r.Kind, c.r.Ended = lease.Release, []lease.Grant{{Token: 0, Roles: []int32{0}}}
 			k.read(0, k.from("z", 0, c.r))
 			s.wanted = true
-			s.send([]int32{0}, k.now)
+			s.send([]int32{0}, k.told(k.now))
 			s.main.beatAt = 0 // the Claim was long in coming back
 			k.echo()
 			require.Equal(t, []int32{0}, s.own.Roles())
@@ -81,7 +81,7 @@ func TestAHolderIsBack(t *testing.T) {
 	k.joined("b", 2)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
 	k.now = k.now.Add(s.leases.FreeAt(0).Sub(k.now.Raw))
-	s.noticeSilent(k.now)
+	s.noticeSilent(k.told(k.now))
 	require.Equal(t, 2, s.vacancyStats.Vacant())
 	turns := s.claims.Silences()
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Beat}))
@@ -93,7 +93,7 @@ func TestAHolderIsBack(t *testing.T) {
 func TestWhatIsLearnedIsPlannedAnew(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	c := k.channels[0]
-	s := c.shard
+	s := k.shards.of(c.index)
 	s.leases.Read(0, Entry{Reset: true, Offset: 5, End: 6}, nil, nil, k.now)
 	c.restart(6, k.now)
 	s.begun = true

@@ -17,46 +17,31 @@ import (
 const maxRanges = 20
 
 // keeps returns the bound below which this process keeps its roles.
-func (s *shard) keeps(now clock.Instant) (below int32) {
-	if !s.desired.Willing(now) || !s.nomination.Keeps() {
+func (s *shard) keeps(in *In) (below int32) {
+	if !in.desired.Willing(in.now) || !s.nomination.Keeps() {
 		return 0
 	}
-	return s.localRoles()
+	return s.Count(in.desired.Roles)
 }
 
 // giveUp begins to give up unwanted roles, and names their successors.
-func (s *shard) giveUp(now clock.Instant) {
-	below := s.keeps(now)
+func (s *shard) giveUp(in *In) {
+	below := s.keeps(in)
 	if s.own.Len() == 0 {
 		return
 	}
 	if !s.wanted || s.unwanted || s.below != below {
 		s.wanted, s.below = true, below
-		s.unwanted = !s.giveUpFrom(below, now)
+		s.unwanted = !s.giveUpFrom(below, in)
 	}
-	if now.Mono >= s.nameAt() && s.handovers.Unnamed() {
-		s.nameSuccessors(now)
+	if in.now.Mono >= in.nameAt() && s.handovers.Unnamed() {
+		s.nameSuccessors(in)
 	}
-}
-
-// nameAt is when successors are named. In a crowd, a closing process first waits (crowdedUntil)
-// until it has read no goodbye for T/20. It waits for at most T/4, so that time is left for an
-// answer; it leads meanwhile. If a whole crowd closes together, nobody is left to be named by then,
-// although the members are busy and read the goodbyes late. Otherwise each of n members would ask
-// all others and send each a Release: these n² records keep all readers busy, and a newcomer would
-// find nothing else within its reach. A small group does not wait, nor does a process that nobody
-// drives.
-func (k *common) nameAt() clock.Mono {
-	if !k.desired.Closing || !k.desired.Contend || k.members.Size()+k.members.Departed() <= fewHolders {
-		return 0
-	}
-	quiet := max(2*k.trip.Takes(), clock.Behind(k.set.T))
-	return k.announcer.CrowdedUntil(min(clock.Stalled(k.set.T), k.set.AnswerWait*3/4), quiet)
 }
 
 // giveUpFrom begins to give up roles from a number on, at most stepRoles. It reports whether these
 // were all.
-func (s *shard) giveUpFrom(below int32, now clock.Instant) (all bool) {
+func (s *shard) giveUpFrom(below int32, in *In) (all bool) {
 	var roles []int32
 	for local := range s.own.From(below) {
 		if len(roles) == handover.StepRoles {
@@ -71,33 +56,33 @@ func (s *shard) giveUpFrom(below int32, now clock.Instant) (all bool) {
 	}
 	why := term.Roles
 	if below == 0 {
-		why = s.desired.Reason(s.Role(roles[0]), now)
+		why = in.desired.Reason(s.Role(roles[0]), in.now)
 	}
-	s.begin(handover.NewHandover(why, now, "", s.set.Nominated || why == term.Roles), roles...)
+	s.begin(in, handover.NewHandover(why, in.now, "", s.set.Nominated || why == term.Roles), roles...)
 	return len(roles) < handover.StepRoles
 }
 
 // begin begins a handover.
-func (s *shard) begin(h *handover.Handover, roles ...int32) {
+func (s *shard) begin(in *In, h *handover.Handover, roles ...int32) {
 	s.handovers.Begin(h, roles...)
-	s.sayBegun(h)
+	s.sayBegun(h, in)
 }
 
-func (s *shard) sayBegun(h *handover.Handover) {
-	s.note(slog.LevelDebug, "handing over", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
+func (s *shard) sayBegun(h *handover.Handover, in *In) {
+	in.note(slog.LevelDebug, "handing over", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
 }
 
 // nameSuccessors shares the roles to be given up out among the other members.
-func (s *shard) nameSuccessors(now clock.Instant) {
+func (s *shard) nameSuccessors(in *In) {
 	roles := s.handovers.Name()
 	open := make([]int32, len(roles))
 	for i, local := range roles {
 		open[i] = int32(s.Role(local))
 	}
-	plan, me := s.plan(false, now)
+	plan, me := in.plan(false)
 	first := slices.Repeat([]int32{placement.Nobody}, len(open))
 	if plan.Len() > 0 {
-		first = plan.Assign(open, s.holders(plan, now))
+		first = plan.Assign(open, in.plans.Holders(plan, in))
 	}
 	for i, local := range roles {
 		to := ""
@@ -105,44 +90,44 @@ func (s *shard) nameSuccessors(now clock.Instant) {
 			to = plan.Candidate(c).ID
 		}
 		if h := s.handovers.Split(local, to); h != nil {
-			s.sayBegun(h)
+			s.sayBegun(h, in)
 		}
 	}
 	s.handovers.Tidy()
 }
 
 // callOff ends a handover of which the application was not told yet.
-func (s *shard) callOff(h *handover.Handover) {
+func (s *shard) callOff(h *handover.Handover, in *In) {
 	s.handovers.CallOff(h)
-	s.note(slog.LevelDebug, "handover called off", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
+	in.note(slog.LevelDebug, "handover called off", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
 }
 
 // advance takes the next step of each handover.
-func (s *shard) advance(now clock.Instant) {
+func (s *shard) advance(in *In) {
 	if len(s.handovers.InProgress()) == 0 {
 		return
 	}
 	for _, h := range slices.Clone(s.handovers.InProgress()) {
-		s.advanceOne(h, now)
+		s.advanceOne(h, in)
 	}
 	s.handovers.Tidy()
 }
 
-func (s *shard) advanceOne(h *handover.Handover, now clock.Instant) {
+func (s *shard) advanceOne(h *handover.Handover, in *In) {
 	if h.IsEmpty() {
 		return
 	}
 	if h.IsAsked() {
 		defer func() {
 			if h.IsEmpty() {
-				s.counts.Drains.Add(s.set.Drain-h.Left(now), 1)
+				in.finished(s.set.Drain - h.Left(in.now))
 			}
 		}()
 	}
-	on := s.conditions(h, now)
-	v := h.Decide(now, on)
+	on := s.conditions(h, in)
+	v := h.Decide(in.now, on)
 	if v == handover.CallOff {
-		s.callOff(h)
+		s.callOff(h, in)
 		return
 	}
 	var untold []int32
@@ -151,50 +136,50 @@ func (s *shard) advanceOne(h *handover.Handover, now clock.Instant) {
 			untold = append(untold, local)
 		}
 	}
-	if now.Mono >= h.ReleaseAt(s.trip.Takes()) {
+	if in.now.Mono >= h.ReleaseAt(in.trip.Takes()) {
 		untold = append(untold, h.Sorted(false)...)
 	}
-	s.giveBack(untold, h, h.Reason(), now)
+	s.giveBack(untold, h, h.Reason(), in)
 	switch v {
 	case handover.Ask:
-		deadline := now.Add(s.set.Drain)
+		deadline := in.now.Add(s.set.Drain)
 		h.AskBy(deadline, !on.Ready && !on.Idle)
 		s.terms.Revoke(s.Units(h.Sorted(true)), h.Reason(), deadline)
 		s.handovers.Unite(h)
 	case handover.Overdue:
 		roles := h.Sorted(true)
 		if len(roles) > 0 {
-			s.note(slog.LevelWarn, "released before the application had finished", "partition", s.Index, "roles", ranges.Of(s.Units(roles), maxRanges), "count", len(roles))
+			in.note(slog.LevelWarn, "released before the application had finished", "partition", s.Index, "roles", ranges.Of(s.Units(roles), maxRanges), "count", len(roles))
 		}
-		s.giveBack(roles, h, term.Overdue, now)
+		s.giveBack(roles, h, term.Overdue, in)
 	case handover.Stay:
-		s.main.ping(h, now)
+		s.ping(h, in)
 	case handover.CallOff:
 	}
 }
 
-func (s *shard) conditions(h *handover.Handover, now clock.Instant) handover.Conditions {
-	ready, refused := s.successorState(h)
+func (s *shard) conditions(h *handover.Handover, in *In) handover.Conditions {
+	ready, refused := s.successorState(h, in)
 	return handover.Conditions{
-		Wanted:  h.Top() < s.keeps(now),
+		Wanted:  h.Top() < s.keeps(in),
 		Ready:   ready,
 		Refused: refused,
-		Idle:    !s.desired.Contend,
-		Over:    h.Waited(s.set.AnswerWait, s.reach(), now),
+		Idle:    !in.desired.Contend,
+		Over:    h.Waited(s.set.AnswerWait, s.reach(), in.now),
 	}
 }
 
 // successorState reports whether the successor is ready, or none is expected, and whether it is gone
 // or refuses.
-func (s *shard) successorState(h *handover.Handover) (ready, refused bool) {
+func (s *shard) successorState(h *handover.Handover, in *In) (ready, refused bool) {
 	switch {
 	case h.Reason() == term.Roles:
 		return true, false
 	case s.set.Nominated:
-		return s.members.WantedBy(s.Index, s.nomination.NominatedAt()), false
+		return in.members.WantedBy(s.Index, s.nomination.NominatedAt()), false
 	}
 	to := h.Successor()
-	takes := s.members.Takes(to) && s.members.Wanting(to, s.Role(h.Top())) && h.Answer() < s.reach()
+	takes := in.members.Takes(to) && in.members.Wanting(to, s.Role(h.Top())) && h.Answer() < s.reach()
 	return h.SuccessorState(takes)
 }
 
@@ -209,7 +194,7 @@ func (s *shard) reach() time.Duration {
 }
 
 // giveBack ends leadership of roles, and then releases them.
-func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, now clock.Instant) {
+func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, in *In) {
 	if len(roles) == 0 {
 		return
 	}
@@ -217,19 +202,19 @@ func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, n
 	roles = slices.Compact(roles)
 	s.end(roles, why)
 	s.leases.Forget(roles)
-	s.closing.Released(now)
+	in.part()
 	for _, c := range s.logs {
-		out := s.leases.ReleaseOn(c.index, roles, now)
-		if h != nil && s.members.Takes(h.Successor()) {
-			wait := vacancy.AnsweredIn(h.Answer(), h.AnsweredAgo(now), s.set.T)
-			s.closing.Inherit(wait)
+		out := s.leases.ReleaseOn(c.index, roles, in.now)
+		if h != nil && in.members.Takes(h.Successor()) {
+			wait := vacancy.AnsweredIn(h.Answer(), h.AnsweredAgo(in.now), s.set.T)
+			in.inherit(wait)
 			for i := range out {
 				h.Mark(&out[i], wait)
 			}
 		}
 		c.announcements.Released()
-		c.released(now)
-		c.append(now, out...)
+		c.released(in.now)
+		c.append(in, out...)
 	}
 }
 
@@ -238,7 +223,7 @@ func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, n
 func (n *Node) Drained(units []int, token int64, now clock.Instant) {
 	var done []int
 	for _, unit := range units {
-		s, local := n.local(unit)
+		s, local := n.shards.local(unit)
 		if h := s.handovers.Of(local); h != nil && h.IsAsked() && s.own.TokenOf(local) == token {
 			h.Finish(local, now.Mono)
 			done = append(done, unit)
@@ -248,7 +233,7 @@ func (n *Node) Drained(units []int, token int64, now clock.Instant) {
 	n.terms.Done(done)
 	for _, s := range n.shards {
 		if now.Mono >= s.dueAt && len(s.handovers.InProgress()) > 0 {
-			s.step(now)
+			n.step(s, now)
 		}
 	}
 }

@@ -29,17 +29,18 @@ func TestAShardKeepsWhatItWantsAgain(t *testing.T) {
 			k, s := leading(t, 2, nil)
 			k.joined("b", 2)
 			k.desired.Unhealthy = true
-			s.step(k.now)
+			k.step(s, k.now)
 			require.Equal(t, term.Unhealthy, s.handovers.Of(1).Reason())
 			if asked {
 				k.now = k.now.Add(k.set.AnswerWait)
-				s.step(k.now)
+				k.step(s, k.now)
 			}
 			k.desired.Unhealthy = false
-			s.step(k.now)
+			k.step(s, k.now)
 			require.Equal(t, asked, s.handovers.Of(1) != nil)
 			require.Equal(t, []int32{0, 1}, s.own.Roles(), "it leads on meanwhile")
 			if !asked {
+				k.flush()
 				require.Equal(t, "handover called off", k.ready.Notes[len(k.ready.Notes)-1].Text)
 				require.Empty(t, s.handovers.InProgress())
 				require.Empty(t, k.terms.Collect(k.now), "the application hears nothing of it")
@@ -57,7 +58,7 @@ func TestAShardReleasesAtOnceWhatNobodyWasToldOf(t *testing.T) {
 	require.Equal(t, 2, s.own.Len())
 	k.joined("b", 2)
 	k.desired.Closing = true
-	s.step(k.now)
+	k.step(s, k.now)
 	require.Zero(t, s.own.Len())
 	out := only(lease.Release, k.out())
 	require.Len(t, out, 1)
@@ -70,22 +71,24 @@ func TestAShardReleasesAtOnceWhatNobodyWasToldOf(t *testing.T) {
 func TestAShardReleasesWhatIsOverdue(t *testing.T) {
 	k, s := leading(t, 3, func(s *Settings) { s.Drain = 400 * time.Millisecond })
 	k.desired.Closing = true
-	s.step(k.now)
+	k.step(s, k.now)
 	h := s.handovers.Of(0)
 	require.True(t, h.IsAsked(), "there is nobody to wait for")
 	deadline := k.now.Add(k.set.Drain)
 	require.Zero(t, h.Left(deadline))
 	require.Len(t, k.terms.Collect(k.now), 1)
 	h.Finish(1, k.now.Mono)
-	s.step(k.now)
+	k.step(s, k.now)
 	require.Len(t, s.own.Roles(), 3, "others may be finished within a round trip")
 	k.now = k.now.Add(k.trip.Takes())
-	s.step(k.now)
+	k.step(s, k.now)
 	require.Equal(t, []int32{0, 2}, s.own.Roles())
+	k.flush()
 	require.Zero(t, k.counts.Drains.Count)
 	k.now = deadline
-	s.step(k.now)
+	k.step(s, k.now)
 	require.Zero(t, s.own.Len())
+	k.flush()
 	require.Equal(t, uint64(1), k.counts.Drains.Count)
 	require.InDelta(t, k.set.Drain.Seconds(), k.counts.Drains.Sum, 1e-9)
 	ends := map[term.Reason][]int{}
@@ -120,18 +123,19 @@ func TestWhatAReleaseSays(t *testing.T) {
 			k.members.Announced("d", "d", &lease.Announcement{Roles: 2, Wants: []int{}}, true, k.now)
 			k.joined("e", 2)
 			k.members.Suspect("e")
-			s.giveBack([]int32{1, 1}, c.h, term.Closing, k.now)
+			s.giveBack([]int32{1, 1}, c.h, term.Closing, k.told(k.now))
 			require.Equal(t, []int32{0}, s.own.Roles())
 			out := k.out()
 			require.Len(t, out, 1)
 			require.Equal(t, c.to, out[0].To)
 			require.Equal(t, c.pinned, out[0].Pinned)
 			require.Equal(t, c.moved, out[0].Moved)
+			k.flush()
 			require.True(t, k.closing.Busy(k.now.Add(handover.CloseTail-1)))
 			require.True(t, s.main.announcements.OwesFarewell())
 			_, leads := s.leases.Leads(1, k.now)
 			require.False(t, leads, "from this moment on")
-			s.giveBack(nil, c.h, term.Closing, k.now)
+			s.giveBack(nil, c.h, term.Closing, k.told(k.now))
 			require.Empty(t, k.out(), "nothing is said of nothing")
 		})
 	}
@@ -144,8 +148,9 @@ func TestReleasesGoToAllSmallLogs(t *testing.T) {
 	s := k.shards[0]
 	require.Equal(t, 2, s.own.Len())
 	k.out()
-	s.giveBack([]int32{0}, nil, term.Closing, k.now)
+	s.giveBack([]int32{0}, nil, term.Closing, k.told(k.now))
 	in := map[int]bool{}
+	k.flush()
 	for _, a := range k.ready.Append {
 		require.Equal(t, lease.Release, a.Record.Kind)
 		in[a.Partition] = true
@@ -184,12 +189,12 @@ func TestWhenSuccessorsAreNamed(t *testing.T) {
 			}
 			k.announcer.Close(k.now)
 			patience := min(k.set.T/4, k.set.AnswerWait*3/4)
-			require.Equal(t, c.waits, k.nameAt() == k.now.Mono.Add(patience))
-			s.step(k.now)
+			require.Equal(t, c.waits, k.told(k.now).nameAt() == k.now.Mono.Add(patience))
+			k.step(s, k.now)
 			require.Equal(t, c.waits, s.handovers.Unnamed())
 			if c.waits {
 				require.LessOrEqual(t, s.dueAt, k.now.Mono.Add(patience), "it is woken")
-				s.step(k.now.Add(patience))
+				k.step(s, k.now.Add(patience))
 				require.False(t, s.handovers.Unnamed())
 			}
 		})
@@ -207,11 +212,13 @@ func TestASuccessorIsAskedWhereItCanAnswer(t *testing.T) {
 	k.channels[1].stalls()
 	k.out()
 	h := handover.NewHandover(term.Transferred, k.now, "b", true)
-	s.begin(h, 0)
-	s.main.ping(h, k.now)
+	s.begin(k.told(k.now), h, 0)
+	s.ping(h, k.told(k.now))
+	k.flush()
 	require.Len(t, k.ready.Append, 1)
 	require.Equal(t, 2, k.ready.Append[0].Partition, "the next one after its home, which stands still")
-	s.main.ping(h, k.now)
+	s.ping(h, k.told(k.now))
+	k.flush()
 	require.Len(t, k.ready.Append, 1)
 
 	for name, h := range map[string]*handover.Handover{
@@ -219,7 +226,8 @@ func TestASuccessorIsAskedWhereItCanAnswer(t *testing.T) {
 		"the application was told so": handover.NewHandover(term.Closing, k.now, "b", true),
 	} {
 		h.AskBy(k.now, false)
-		s.main.ping(h, k.now)
+		s.ping(h, k.told(k.now))
+		k.flush()
 		require.Len(t, k.ready.Append, 1, name)
 	}
 }
@@ -230,13 +238,13 @@ func TestANomineeWaitsForTheNextOne(t *testing.T) {
 	k, s := leading(t, 1, nil)
 	k.set.Nominated = true
 	h := handover.NewHandover(term.Unassigned, k.now, "", true)
-	s.begin(h, 0)
-	require.True(t, s.conditions(h, k.now).Ready, "it is alone")
+	s.begin(k.told(k.now), h, 0)
+	require.True(t, s.conditions(h, k.told(k.now)).Ready, "it is alone")
 	k.members.Announced("b", "b", &lease.Announcement{Roles: 1, Wants: []int{}}, true, k.now)
-	require.False(t, s.conditions(h, k.now).Ready)
+	require.False(t, s.conditions(h, k.told(k.now)).Ready)
 	k.members.Announced("b", "b", &lease.Announcement{Roles: 1, Wants: []int{0}}, true, k.now)
-	require.True(t, s.conditions(h, k.now).Ready)
+	require.True(t, s.conditions(h, k.told(k.now)).Ready)
 	s.nomination = nominate.NewNomination(false)
 	s.nomination.Nominate(true, false, true, k.now.Add(time.Millisecond))
-	require.False(t, s.conditions(h, k.now.Add(time.Second)).Ready, "it said so before, and may have crashed since")
+	require.False(t, s.conditions(h, k.told(k.now.Add(time.Second))).Ready, "it said so before, and may have crashed since")
 }

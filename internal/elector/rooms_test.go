@@ -5,9 +5,6 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/elector/link"
-	"github.com/goneli/neli/internal/elector/roster"
-	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 	"github.com/stretchr/testify/require"
@@ -16,7 +13,8 @@ import (
 // rooms is what shards and channels of a process need, without the Node that runs them. The
 // process is a, with a lease of a second.
 type rooms struct {
-	common
+	*Node
+	said  *In // what shards were told last, and have said since
 	now   clock.Instant
 	alive bool
 	ends  []int64
@@ -24,19 +22,34 @@ type rooms struct {
 
 func newRooms(logs, roles int, change func(*Settings)) *rooms {
 	k := &rooms{now: at(0), alive: true, ends: make([]int64, logs)}
-	k.set = &Settings{Process: "a", Name: "a", Group: "g", T: time.Second, Every: 200 * time.Millisecond, Drain: time.Second,
+	set := &Settings{Process: "a", Name: "a", Group: "g", T: time.Second, Every: 200 * time.Millisecond, Drain: time.Second,
 		AnswerWait: 300 * time.Millisecond, Random: func(time.Duration) time.Duration { return 0 },
 		Alive: func(clock.Instant) bool { return k.alive }}
 	if change != nil {
-		change(k.set)
+		change(set)
 	}
-	k.terms = term.New(func(now, v clock.Instant) bool { return lease.Young(now, v, k.set.T) }, func() clock.Instant { return k.now })
-	k.members, k.trip, k.startup = roster.NewMembers(), link.NewRoundTrip(k.set.T), vacancy.NewStartup(k.set.T)
+	k.Node = New(set, term.New(func(now, v clock.Instant) bool { return lease.Young(now, v, set.T) }, func() clock.Instant { return k.now }))
 	k.desired = Desired{Roles: roles, Contend: true}
-	lines := k.openShards(logs, k.now)
+	var lines int
+	k.shards, k.channels, lines = openShards(set, k.terms, &k.counts, logs, k.now)
 	k.members.Open(len(k.shards))
 	k.terms.Open(lines, len(k.shards))
 	return k
+}
+
+// told is what a shard is told at a time. The Node does what it says when it is told the next time, or when
+// something is read or written.
+func (k *rooms) told(now clock.Instant) *In {
+	k.flush()
+	k.said = k.in(now)
+	return k.said
+}
+
+func (k *rooms) flush() {
+	if said := k.said; said != nil {
+		k.said = nil
+		k.apply(said.Out, said.now)
+	}
 }
 
 // reading begins the first log, which ends at end, but does not begin the others.
@@ -51,23 +64,25 @@ func (k *rooms) reading(end int64) (*shard, *channel) {
 // begin lets reading of all logs begin; they are empty.
 func (k *rooms) begin() {
 	for i, c := range k.channels {
-		c.shard.leases.Read(i, Entry{Reset: true, Whole: true}, nil, nil, k.now)
+		k.shards.of(i).leases.Read(i, Entry{Reset: true, Whole: true}, nil, nil, k.now)
 		c.restart(0, k.now)
-		c.shard.begun = true
-		c.catchUp(k.now)
+		k.shards.of(i).begun = true
+		k.shards.of(i).catchUp(c, k.told(k.now))
 	}
 }
 
 // read lets a log say a record.
 func (k *rooms) read(log int, r lease.Record) lease.Event {
-	c := k.channels[log]
+	k.flush()
+	c, s := k.channels[log], k.shards.of(log)
 	k.ends[log]++
-	out := c.shard.leases.Read(log, Entry{Offset: k.ends[log] - 1}, &r, nil, k.now)
+	out := s.leases.Read(log, Entry{Offset: k.ends[log] - 1}, &r, nil, k.now)
 	ev, anew := out.Event, out.Void
 	if ev.Own {
-		c.back(&r, ev.Stamp, k.now)
+		k.back(s, c, &r, ev.Stamp, k.now)
 	}
-	c.follow(ev, anew, &r, k.now)
+	s.follow(c, ev, anew, &r, k.told(k.now))
+	k.flush()
 	return ev
 }
 
@@ -86,6 +101,7 @@ func (k *rooms) joined(process string, roles int) {
 
 // out returns what is to be appended.
 func (k *rooms) out() (out []lease.Record) {
+	k.flush()
 	for _, a := range k.ready.Append {
 		out = append(out, a.Record)
 	}
@@ -103,6 +119,7 @@ func kinds(records []lease.Record) (out []lease.Kind) {
 // echo reads all that is to be appended, until there is nothing more.
 func (k *rooms) echo() {
 	for {
+		k.flush()
 		all := k.ready.Append
 		if k.ready.Append = nil; len(all) == 0 {
 			return
@@ -118,7 +135,7 @@ func (k *rooms) pass(d time.Duration) {
 	for end := k.now.Mono.Add(d); k.now.Mono < end; {
 		k.now = k.now.Add(20 * time.Millisecond)
 		for _, s := range k.shards {
-			s.step(k.now)
+			k.step(s, k.now)
 		}
 		k.echo()
 	}

@@ -20,7 +20,8 @@ import (
 // roles with several small logs. It has what this process holds of them, gives up and means to
 // claim. Its roles are numbered within it.
 type shard struct {
-	*common
+	set   *Settings
+	terms *term.Table
 	byrole.Numbering
 	observe.Standings // what is known of who holds what
 	leases            leases.Leases
@@ -45,13 +46,13 @@ type shard struct {
 	reading time.Duration // how long others may take to read Claims: see leases.Ticked
 }
 
-func newShard(k *common, n byrole.Numbering, l leases.Leases, short observe.Short, t leases.Traits) *shard {
-	s := &shard{common: k, Numbering: n, leases: l, traits: t}
+func newShard(set *Settings, terms *term.Table, counts *stats.Counters, n byrole.Numbering, l leases.Leases, short observe.Short, t leases.Traits) *shard {
+	s := &shard{set: set, terms: terms, Numbering: n, leases: l, traits: t}
 	s.Standings = observe.NewStandings(n, l, short, t.Tenure, &s.logs, &s.claims)
-	s.own = leases.NewOwn(n, l, t, k.set.Process, k.terms, k.set.TokenBase)
-	s.nomination = nominate.NewNomination(!k.set.Nominated && !k.set.Observer)
+	s.own = leases.NewOwn(n, l, t, set.Process, terms, set.TokenBase)
+	s.nomination = nominate.NewNomination(!set.Nominated && !set.Observer)
 	s.claims.Init()
-	s.vacancyStats = stats.NewVacancies(l, &s.logs, k.set.T, &k.counts)
+	s.vacancyStats = stats.NewVacancies(l, &s.logs, set.T, counts)
 	return s
 }
 
@@ -63,66 +64,62 @@ func (s *shard) forget() {
 }
 
 // due is when the shard next has something to do if nothing is read, by the monotonic clock.
-func (s *shard) due(now clock.Instant) clock.Mono {
-	next := s.leases.Due(now)
+func (s *shard) due(in *In) clock.Mono {
+	next := s.leases.Due(in.now)
 	mono := func(t clock.Mono) { next = min(next, t) }
 	if s.unwanted && s.own.Len() > 0 {
-		mono(now.Mono)
+		mono(in.now.Mono)
 	}
-	mono(s.handovers.Due(s.nameAt(), s.set.AnswerWait, s.reach(), s.trip.Takes()))
-	if at, ok := s.claimDue(now); ok {
+	mono(s.handovers.Due(in.nameAt(), s.set.AnswerWait, s.reach(), in.trip.Takes()))
+	if at, ok := s.claimDue(in); ok {
 		mono(at)
 	}
-	mono(now.MonoOf(s.claims.NextSilent()))
+	mono(in.now.MonoOf(s.claims.NextSilent()))
 	for _, c := range s.logs {
 		if !c.begun {
 			continue
 		}
-		if s.keepsAlive(c) && s.set.Alive(now) && !c.link.Beating(now, s.set.T) {
+		if s.keepsAlive(c) && s.set.Alive(in.now) && !c.link.Beating(in.now, s.set.T) {
 			mono(c.beatAt)
 		}
 		if c.log.Owing() && c.releasing == 0 {
 			mono(c.releaseAt)
 		}
-		c.talkDue(now, mono)
+		s.talkDue(c, in, mono)
 	}
 	return next
 }
 
 // appendAll appends what the leases have made.
-func (s *shard) appendAll(out []quorum.Out, now clock.Instant) {
+func (s *shard) appendAll(out []quorum.Out, in *In) {
 	logs := s.logs
 	for _, o := range out {
 		if o.Record.Kind == lease.Release {
-			logs[o.Log].released(now)
+			logs[o.Log].released(in.now)
 		}
-		logs[o.Log].append(now, o.Record)
+		logs[o.Log].append(in, o.Record)
 	}
 }
 
 // recheckVacant checks all vacant roles again from time to time. Every way in which a role becomes vacant leads
 // to a claim by some process; recheckVacant covers a claim that was lost.
-func (s *shard) recheckVacant(now clock.Instant) {
-	if now.Mono < s.recheckAt {
-		return
-	}
-	s.recheckAt = now.Mono.Add(max(s.set.T, recheckEvery))
-	s.free(now)
+func (s *shard) recheckVacant(in *In) {
+	s.recheckAt = in.now.Mono.Add(max(s.set.T, recheckEvery))
+	s.free()
 	if !s.begun || s.logs.claiming() || !s.claims.IsEmpty() {
 		return
 	}
-	if s.claims.AnySilent() || len(s.leases.Free(s.localRoles(), now)) > 0 {
-		s.reconsiderVacant(now)
+	if s.claims.AnySilent() || len(s.leases.Free(s.Count(in.desired.Roles), in.now)) > 0 {
+		s.reconsiderVacant(in)
 	}
 }
 
 // free gives back memory for each role that is needed only while roles are vacant. It is called
 // now and then, not whenever the last vacancy ends: while roles change hands one batch after the
 // other, the memory would be allocated for each of them.
-func (s *shard) free(now clock.Instant) {
+func (s *shard) free() {
 	s.claims.Free()
 	s.vacancyStats.Free()
-	s.planner.Free(s.set.T, now)
 }
 
 // recheckEvery is the least time between two checks of all vacant roles.
@@ -130,66 +127,55 @@ const recheckEvery = 5 * time.Second
 
 // step makes all decisions of one shard. The order matters: what is over ends before anything else
 // is decided, and roles are given up before any are claimed.
-func (s *shard) step(now clock.Instant) {
+func (s *shard) step(in *In) {
 	if !s.begun {
 		s.dueAt = clock.Never
 		return
 	}
-	if s.startup.Over(now) {
-		s.reconsiderAllVacant(now) // by now the other members are known
-	}
 	logs := s.logs
 	for _, c := range logs {
 		if c.begun {
-			c.catchUp(now)
+			s.catchUp(c, in)
 		}
 	}
-	s.lapse(now)
-	s.giveUp(now)
-	s.advance(now)
+	s.lapse(in)
+	s.giveUp(in)
+	s.advance(in)
 	for _, c := range logs {
-		c.repeat(now)
+		s.repeat(c, in)
 	}
-	s.beat(now, 0)
-	s.noticeSilent(now)
-	s.claim(now)
-	s.sync(now)
+	s.beat(in, 0)
+	s.noticeSilent(in)
+	s.claim(in)
+	s.sync(in)
 	for _, c := range logs {
 		if c.begun {
-			c.greet(now)
-			c.lookBack(now)
-			c.answer(now)
+			s.greet(c, in)
+			c.lookBack(in)
+			c.answer(in)
 		}
 	}
-	s.dueAt = s.due(now)
+	s.dueAt = s.due(in)
 }
 
 // lapse ends what no longer leads, because of the clock or because the application was told so.
-func (s *shard) lapse(now clock.Instant) {
-	s.giveBack(s.own.TakeOver(), nil, term.Lapsed, now)
-	s.giveBackUntold(now)
+func (s *shard) lapse(in *In) {
+	s.giveBack(s.own.TakeOver(), nil, term.Lapsed, in)
+	s.giveBackUntold(in)
 	below := int32(0)
-	if s.willing(now) {
-		below = s.localRoles()
+	if s.willing(in) {
+		below = s.Count(in.desired.Roles)
 	}
-	t := s.leases.Tick(below, s.trip.Takes(), now)
+	t := s.leases.Tick(below, in.trip.Takes(), in.now)
 	s.reading = t.Reading
 	if t.Lapsed {
-		s.end(s.own.Roles(), s.lapsed(now))
+		s.end(s.own.Roles(), in.lapsed())
 	}
-	s.sync(now)
-	s.appendAll(t.Out, now)
+	s.sync(in)
+	s.appendAll(t.Out, in)
 	if t.Lapsed {
-		s.reconsiderVacant(now) // Claims in flight died with the session: plan again.
+		s.reconsiderVacant(in) // Claims in flight died with the session: plan again.
 	}
-}
-
-// lapsed returns why terms have lapsed at time now.
-func (k *common) lapsed(now clock.Instant) term.Reason {
-	if !k.set.Alive(now) {
-		return term.NotPulsed
-	}
-	return term.Lapsed
 }
 
 // keepsAlive reports whether a log needs Beats. Grants on a small log are kept alive there, with or without
@@ -203,53 +189,43 @@ func (s *shard) keepsAlive(c *channel) bool {
 
 // beat appends a Beat to each log with a held role if one is due there within early. It sends none
 // to a log that returns nothing, where Beats would pile up.
-func (s *shard) beat(now clock.Instant, early time.Duration) {
+func (s *shard) beat(in *In, early time.Duration) {
 	for _, c := range s.logs {
-		if !s.keepsAlive(c) || now.Mono < c.beatAt.Add(-early) ||
-			c.link.Beating(now, s.set.T) || !s.set.Alive(now) {
+		if !s.keepsAlive(c) || in.now.Mono < c.beatAt.Add(-early) ||
+			c.link.Beating(in.now, s.set.T) || !s.set.Alive(in.now) {
 			continue
 		}
-		if r, ok := s.leases.Beat(c.index, now); ok {
-			c.append(now, r)
+		if r, ok := s.leases.Beat(c.index, in.now); ok {
+			c.append(in, r)
 		}
 	}
-}
-
-// local returns where a role lives.
-func (k *common) local(role int) (*shard, int32) {
-	return k.shards[role%len(k.shards)], int32(role / len(k.shards))
-}
-
-// localRoles is how many of the first R roles are in the shard.
-func (s *shard) localRoles() int32 {
-	return s.Count(s.desired.Roles)
 }
 
 // sync compares roles that may have changed with the roles held here. It ends terms before it
 // renews a line of V, and renews lines before it shifts terms to them, so that a term that goes on
 // is led throughout. It is called after each record, so no log was lost and won again in between:
 // until a term is shifted, its former line says no more than its new one.
-func (s *shard) sync(now clock.Instant) {
-	d := s.own.Compare(s.leases.Changed(), s.claims.IsListed, now)
+func (s *shard) sync(in *In) {
+	d := s.own.Compare(s.leases.Changed(), s.claims.IsListed, in.now)
 	s.end(d.Superseded, term.Superseded)
 	if len(d.Lapsed) > 0 {
-		s.end(d.Lapsed, s.lapsed(now))
+		s.end(d.Lapsed, in.lapsed())
 	}
 	s.own.Renew()
-	s.own.Shift(d.Shifted, now)
+	s.own.Shift(d.Shifted, in.now)
 	for _, w := range d.Gained {
-		s.gain(w, now)
+		s.gain(w, in)
 	}
 	s.claims.Drop(d.Taken)
-	s.vacate(d.Free, now)
+	s.vacate(d.Free, in)
 }
 
 // gain begins the terms of roles won by one Claim.
-func (s *shard) gain(w leases.Won, now clock.Instant) {
-	s.own.Gain(w, func(local int32) vacancy.Cause { return s.claims.CauseOf(local, s.set.Process) }, now)
+func (s *shard) gain(w leases.Won, in *In) {
+	s.own.Gain(w, func(local int32) vacancy.Cause { return s.claims.CauseOf(local, s.set.Process) }, in.now)
 	s.wanted = false
-	if s.main.beatAt < now.Mono {
-		s.main.beatAt = now.Mono.Add(s.set.Every)
+	if s.main.beatAt < in.now.Mono {
+		s.main.beatAt = in.now.Mono.Add(s.set.Every)
 	}
 }
 

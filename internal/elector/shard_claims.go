@@ -14,54 +14,54 @@ import (
 )
 
 // willing reports whether this process would lead roles of the shard now.
-func (s *shard) willing(now clock.Instant) bool {
-	return !s.set.Observer && s.nomination.MayClaim() && s.able(now)
+func (s *shard) willing(in *In) bool {
+	return !s.set.Observer && s.nomination.MayClaim() && in.able()
 }
 
 // claim claims all roles that are due, together.
-func (s *shard) claim(now clock.Instant) {
-	if !s.willing(now) {
+func (s *shard) claim(in *In) {
+	if !s.willing(in) {
 		s.main.link.Claims()
 		return
 	}
 	c := &s.claims
-	if c.IsEmpty() && now.Raw >= s.freshAt() {
-		s.placeFresh(now)
+	if c.IsEmpty() && in.now.Raw >= s.freshAt() {
+		s.placeFresh(in)
 	}
-	s.overdue(now)
-	switch at, ok := s.claimDue(now); {
+	s.overdue(in)
+	switch at, ok := s.claimDue(in); {
 	case !ok:
 		s.main.link.Claims()
 		return
-	case now.Mono < at:
+	case in.now.Mono < at:
 		return
 	}
-	if !s.main.link.Check(now, s.set.T) {
-		s.nomination.Claimed(now) // this process would claim
-		s.main.probe(now)
-		if s.main.link.Withhold(now, s.set.T) {
-			s.note(slog.LevelWarn, "own records take too long to come back: claiming nothing", "partition", s.Index,
+	if !s.main.link.Check(in.now, s.set.T) {
+		s.nomination.Claimed(in.now) // this process would claim
+		s.main.probe(in)
+		if s.main.link.Withhold(in.now, s.set.T) {
+			in.note(slog.LevelWarn, "own records take too long to come back: claiming nothing", "partition", s.Index,
 				"roundTrip", s.main.link.LastTook().Round(time.Millisecond), "limit", clock.Stalled(s.set.T), "heartbeatTimeout", s.set.T)
 		}
 		return
 	}
 	s.main.link.Claims()
-	due := c.Take(now, s.localRoles())
+	due := c.Take(in.now, s.Count(in.desired.Roles))
 	if len(due) == 0 {
 		return
 	}
-	s.send(due, now)
+	s.send(due, in)
 }
 
 // send appends Claims of those roles that may be claimed. Others without a holder are listed for
 // later.
-func (s *shard) send(roles []int32, now clock.Instant) {
+func (s *shard) send(roles []int32, in *In) {
 	fresh := !s.leases.Known()
-	out := s.leases.Contest(roles, now)
+	out := s.leases.Contest(roles, in.now)
 	if len(out) > 0 {
-		s.nomination.Claimed(now)
+		s.nomination.Claimed(in.now)
 	}
-	s.appendAll(out, now)
+	s.appendAll(out, in)
 	if fresh && len(out) > 0 {
 		return // the rest follows when the Claim has come back
 	}
@@ -70,15 +70,15 @@ func (s *shard) send(roles []int32, now clock.Instant) {
 	if s.traits.Reminds {
 		return
 	}
-	if later, at := leases.Later(s.main.log, roles, now); at != clock.Never {
-		s.claims.Add(now.MonoOf(at), later)
+	if later, at := leases.Later(s.main.log, roles, in.now); at != clock.Never {
+		s.claims.Add(in.now.MonoOf(at), later)
 	}
 }
 
 // placeFresh plans the Claim of a process that knows nothing: of its share, or of any role if it
 // has none, later the more members rank before it.
-func (s *shard) placeFresh(now clock.Instant) {
-	limit := s.localRoles()
+func (s *shard) placeFresh(in *In) {
+	limit := s.Count(in.desired.Roles)
 	if limit == 0 {
 		return
 	}
@@ -87,23 +87,23 @@ func (s *shard) placeFresh(now clock.Instant) {
 		all[i] = int32(i)
 	}
 	if s.set.Nominated {
-		s.claims.Add(now.Mono, all)
+		s.claims.Add(in.now.Mono, all)
 		return
 	}
-	plan, me := s.plan(true, now)
-	assigned := s.assignments(plan, all, true, now)
+	plan, me := in.plan(true)
+	assigned := s.assignments(plan, all, true, in)
 	rank := plan.Rank(me, int(assigned[s.Role(0)]), s.Role(0))
 	ours := slices.DeleteFunc(slices.Clone(all), func(local int32) bool { return int(assigned[s.Role(local)]) != me })
 	if len(ours) == 0 {
 		ours = all[:1]
 	}
-	s.claims.Add(now.Mono.Add(2*s.trip.Takes()*time.Duration(rank)+s.set.Random(s.trip.Takes()+1)), ours)
+	s.claims.Add(in.now.Mono.Add(2*in.trip.Takes()*time.Duration(rank)+s.set.Random(in.trip.Takes()+1)), ours)
 }
 
 // claimDue is when a role may be claimed, by the monotonic clock.
-func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
+func (s *shard) claimDue(in *In) (at clock.Mono, ok bool) {
 	c := &s.claims
-	if !s.willing(now) {
+	if !s.willing(in) {
 		return 0, false
 	}
 	switch fresh := s.freshAt(); {
@@ -111,12 +111,12 @@ func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
 		return 0, false
 	case !c.IsEmpty():
 		at = c.Next(s.main.pacing.ThinksAt())
-	case fresh != clock.Never && s.localRoles() > 0:
-		at = now.MonoOf(fresh)
+	case fresh != clock.Never && s.Count(in.desired.Roles) > 0:
+		at = in.now.MonoOf(fresh)
 	default:
 		return 0, false
 	}
-	return max(at, s.main.pacing.ClaimsAt(), s.startup.End(s.desired.Roles, s.set.Nominated), s.main.link.ProbedUntil(s.main.announcements.NextHello(), now, s.set.T)), true
+	return max(at, s.main.pacing.ClaimsAt(), in.startup.End(in.desired.Roles, s.set.Nominated), s.main.link.ProbedUntil(s.main.announcements.NextHello(), in.now, s.set.T)), true
 }
 
 // freshAt is when a process that knows nothing may claim; Never if it knows something, or if it will be
@@ -137,69 +137,68 @@ func (s *shard) lapses(id lease.Session) bool {
 }
 
 // giveUpClaims forgets Claims that have not come back for as long as a lease lasts: the log has
-// lost them, or reading has stopped.
-func (s *shard) giveUpClaims(now clock.Instant) {
+// lost them, or reading has stopped. It returns how long that was; 0: none was forgotten.
+func (s *shard) giveUpClaims(in *In) (after time.Duration) {
 	if !s.waits() {
-		return
+		return 0
 	}
 	_, oldest := s.main.log.Claiming()
 	limit := max(2*s.set.T, 10*time.Second)
-	if !s.desired.Willing(now) {
+	if !in.desired.Willing(in.now) {
 		limit = handover.CloseTail // nothing is lost
 	}
-	if now.Mono.Sub(oldest.Mono) < limit {
-		return
+	if in.now.Mono.Sub(oldest.Mono) < limit {
+		return 0
 	}
-	if s.reports.claims.due(now) { // one line is enough if all partitions stand still
-		s.note(slog.LevelWarn, "claim did not come back: given up", "partition", s.Index, "after", limit)
-	}
-	s.main.log.GiveUpClaims(now.Add(-limit))
-	s.main.pacing.Late(s.set.T, s.set.Random, now)
-	s.reconsiderVacant(now)
-	s.ready.verify()
+	s.main.log.GiveUpClaims(in.now.Add(-limit))
+	s.main.pacing.Late(s.set.T, s.set.Random, in.now)
+	s.reconsiderVacant(in)
+	return limit
 }
 
 // vacate handles roles whose holder has released them, or was silent until its lease was over.
-func (s *shard) vacate(roles []int32, now clock.Instant) {
-	limit := s.localRoles()
+func (s *shard) vacate(roles []int32, in *In) {
+	limit := s.Count(in.desired.Roles)
 	roles = slices.DeleteFunc(roles, func(local int32) bool { return local >= limit })
 	if len(roles) == 0 {
 		return
 	}
-	if !caughtUp(s.logs) { // most of them have holders by the end of the log
+	if !s.logs.CaughtUp() { // most of them have holders by the end of the log
 		s.claims.Postpone()
 		return
 	}
-	if !s.willing(now) {
-		s.eager = s.eager && s.able(now)
+	if !s.willing(in) {
+		if !in.able() {
+			in.passOver()
+		}
 		return
 	}
 	if s.set.Nominated {
-		s.claims.Add(now.Mono, roles)
+		s.claims.Add(in.now.Mono, roles)
 		return
 	}
-	s.place(roles, now)
+	s.place(roles, in)
 }
 
 // place decides when this process will claim roles: at once those released in its favour, later
 // those released in favour of another process. The rest is assigned.
-func (s *shard) place(roles []int32, now clock.Instant) {
-	ours, theirs, open := s.claims.BySuccessor(roles, s.set.Process, s.members.MayTake)
+func (s *shard) place(roles []int32, in *In) {
+	ours, theirs, open := s.claims.BySuccessor(roles, s.set.Process, in.members.MayTake)
 	if len(ours) > 0 {
-		s.startup.Given(now)
-		s.claims.Add(now.Mono, ours)
+		in.startup.Given(in.now)
+		s.claims.Add(in.now.Mono, ours)
 	}
 	if len(theirs) > 0 {
 		// They are assigned only if the other process has not claimed them: usually none is
 		// left by then, and assigning many roles takes long.
-		least := vacancy.HeadStart(2 * s.trip.Takes())
+		least := vacancy.HeadStart(2 * in.trip.Takes())
 		waits := s.claims.Waits(theirs, clock.Patience(s.set.T))
 		for _, wait := range slices.Sorted(maps.Keys(waits)) { // in one order, so that a seed can be repeated
-			s.claims.AddFor(vacancy.ToAssign, now.Mono.Add(max(least, wait)+s.reading), waits[wait])
+			s.claims.AddFor(vacancy.ToAssign, in.now.Mono.Add(max(least, wait)+s.reading), waits[wait])
 		}
 	}
 	if len(open) > 0 {
-		s.assign(open, now)
+		s.assign(open, in)
 	}
 }
 
@@ -207,17 +206,17 @@ func (s *shard) place(roles []int32, now clock.Instant) {
 // own share. The others are reconsidered after the time that their processes have for it: usually
 // none is left then, and ranking takes long for many roles. If two processes disagree, both claim,
 // and the log decides.
-func (s *shard) assign(roles []int32, now clock.Instant) {
-	if next := s.claims.AssignAt(); now.Mono < next {
+func (s *shard) assign(roles []int32, in *In) {
+	if next := s.claims.AssignAt(); in.now.Mono < next {
 		s.claims.AddFor(vacancy.ToAssign, next, roles)
 		return
 	}
-	pause := s.claims.Assigned(s.main.link.Behind(now, s.set.T), s.desired.Roles, s.members.Size(), s.set.T, now)
-	plan, me := s.plan(true, now)
-	assigned := s.assignments(plan, roles, false, now)
-	late := s.main.othersRead(now)
-	late = max(late, vacancy.AssignTime(len(roles), s.desired.Roles, plan.Len(), s.set.T)) // others assign as slowly
-	if s.main.link.Recovering(now, s.set.T) || s.main.link.IsStalled() {
+	pause := s.claims.Assigned(s.main.link.Behind(in.now, s.set.T), in.desired.Roles, in.members.Size(), s.set.T, in.now)
+	plan, me := in.plan(true)
+	assigned := s.assignments(plan, roles, false, in)
+	late := s.main.othersRead(in)
+	late = max(late, vacancy.AssignTime(len(roles), in.desired.Roles, plan.Len(), s.set.T)) // others assign as slowly
+	if s.main.link.Recovering(in.now, s.set.T) || s.main.link.IsStalled() {
 		// Those processes may still be recovering, as all are.
 		late = clock.Patience(s.set.T) + s.set.Random(clock.Stalled(s.set.T))
 	}
@@ -230,14 +229,14 @@ func (s *shard) assign(roles []int32, now clock.Instant) {
 			others = append(others, local)
 		}
 	}
-	jitter := s.set.Random(s.trip.Takes() + 1)
-	at := now.Mono
+	jitter := s.set.Random(in.trip.Takes() + 1)
+	at := in.now.Mono
 	if len(ours) > handover.StepRoles {
 		// Assigning was enough for one step: the next one, which follows at once, claims.
 		at = at.Add(1)
 	}
 	s.claims.Add(at, ours)
-	s.claims.AddFor(vacancy.ToRank, now.Mono.Add(late+s.trip.ClaimTurn(s.reading)+pause+jitter), others)
+	s.claims.AddFor(vacancy.ToRank, in.now.Mono.Add(late+in.trip.ClaimTurn(s.reading)+pause+jitter), others)
 }
 
 // overdue reconsiders roles that others should have claimed by now. It waits while an own Claim is
@@ -245,58 +244,52 @@ func (s *shard) assign(roles []int32, now clock.Instant) {
 // waits while this process is behind, since it will still read their Claims: where many members
 // start at once and read slowly, ranking again and again would slow them further. That wait is
 // limited to T/2, because where round trips are always long it would never end.
-func (s *shard) overdue(now clock.Instant) {
+func (s *shard) overdue(in *In) {
 	c := &s.claims
-	if s.waits() || now.Mono < s.main.pacing.ThinksAt() {
+	if s.waits() || in.now.Mono < s.main.pacing.ThinksAt() {
 		return
 	}
-	if s.main.link.Behind(now, s.set.T) && !c.Overdue(now.Mono.Add(-clock.Patience(s.set.T))) {
-		s.main.pacing.Think(now.Mono.Add(clock.Behind(s.set.T)))
+	if s.main.link.Behind(in.now, s.set.T) && !c.Overdue(in.now.Mono.Add(-clock.Patience(s.set.T))) {
+		s.main.pacing.Think(in.now.Mono.Add(clock.Behind(s.set.T)))
 		return
 	}
-	limit := s.localRoles() // R may be smaller by now
-	if roles := s.claims.Due(vacancy.ToRank, now, limit); len(roles) > 0 {
-		plan, me := s.plan(true, now)
-		c.Rank(roles, vacancy.Ranking{Plan: plan, Me: me, First: s.assignments(plan, roles, false, now), RoleOf: s.Numbering}, s.trip.ClaimTurn(s.reading), now)
+	limit := s.Count(in.desired.Roles) // R may be smaller by in.now
+	if roles := s.claims.Due(vacancy.ToRank, in.now, limit); len(roles) > 0 {
+		plan, me := in.plan(true)
+		c.Rank(roles, vacancy.Ranking{Plan: plan, Me: me, First: s.assignments(plan, roles, false, in), RoleOf: s.Numbering}, in.trip.ClaimTurn(s.reading), in.now)
 	}
-	if roles := s.claims.Due(vacancy.ToAssign, now, limit); len(roles) > 0 {
+	if roles := s.claims.Due(vacancy.ToAssign, in.now, limit); len(roles) > 0 {
 		s.claims.ForgetSuccessors(roles)
-		s.assign(roles, now)
+		s.assign(roles, in)
 	}
 }
 
 // reconsiderVacant considers all roles without a holder.
-func (s *shard) reconsiderVacant(now clock.Instant) {
-	s.claims.StartOver(now)
-	s.noticeSilent(now)
-	if !s.willing(now) {
+func (s *shard) reconsiderVacant(in *In) {
+	s.claims.StartOver(in.now)
+	s.noticeSilent(in)
+	if !s.willing(in) {
 		return
 	}
-	s.vacate(s.leases.Free(s.localRoles(), now), now)
-}
-
-func (k *common) reconsiderAllVacant(now clock.Instant) {
-	for _, s := range k.shards {
-		s.reconsiderVacant(now)
-	}
+	s.vacate(s.leases.Free(s.Count(in.desired.Roles), in.now), in)
 }
 
 // noticeSilent handles holders that were silent until their leases were over. After an outage the roles
 // of all are assigned together, since each assigning takes long for many roles.
-func (s *shard) noticeSilent(now clock.Instant) {
+func (s *shard) noticeSilent(in *In) {
 	over := map[lease.Session]bool{}
-	found := s.claims.FindSilent(s.leases.Holders(), s.lapses, now)
+	found := s.claims.FindSilent(s.leases.Holders(), s.lapses, in.now)
 	for _, h := range found {
 		over[h.Session] = true
-		s.main.suspect(h.Session.Process, h.Heard, now)
+		s.suspect(s.main, h.Session.Process, h.Heard, in)
 	}
 	if len(over) == 0 {
 		return
 	}
 	roles := s.HeldBy(over)
-	s.vacancyStats.AddUp(now)
-	s.vacancyStats.FellSilent(found, s.localRoles(), now)
+	s.vacancyStats.AddUp(in.now)
+	s.vacancyStats.FellSilent(found, s.Count(in.desired.Roles), in.now)
 	if !s.traits.Reminds {
-		s.vacate(roles, now)
+		s.vacate(roles, in)
 	}
 }

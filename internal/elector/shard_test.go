@@ -16,7 +16,7 @@ import (
 func TestAShardDecidesNothingBeforeReadingBegins(t *testing.T) {
 	k := newRooms(1, 3, nil)
 	s := k.shards[0]
-	s.step(k.now.Add(time.Hour))
+	k.step(s, k.now.Add(time.Hour))
 	require.Empty(t, k.out())
 	require.Equal(t, clock.Mono(clock.Never), s.dueAt)
 }
@@ -25,7 +25,8 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 	k := newRooms(1, 3, nil)
 	k.begin()
 	s := k.shards[0]
-	s.step(k.now)
+	k.step(s, k.now)
+	k.flush()
 	said := k.ready.Append
 	k.echo()
 	require.Len(t, said, 1)
@@ -43,7 +44,7 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hinder()
 			k.now = at(3 * time.Second)
-			s.claim(k.now)
+			s.claim(k.told(k.now))
 			require.NotContains(t, kinds(k.out()), lease.Claim)
 		})
 		k.set.Observer, s.nomination, k.alive, s.main.link, k.now = false, nominate.NewNomination(true), true, works, at(0)
@@ -51,15 +52,15 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 	}
 	k.now = at(3 * time.Second)
 	s.main.works(k.now) // a probe has come back
-	s.claim(k.now)
+	s.claim(k.told(k.now))
 	claims := k.out()
 	require.Equal(t, []lease.Kind{lease.Claim}, kinds(claims))
 	require.Equal(t, []int32{0, 1, 2}, claims[0].Roles)
-	s.claim(k.now.Add(20 * time.Millisecond))
+	s.claim(k.told(k.now.Add(20 * time.Millisecond)))
 	require.Empty(t, k.out(), "what became of it is not known")
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
 	s.claims.Add(k.now.Mono, []int32{2})
-	_, ok := s.claimDue(k.now)
+	_, ok := s.claimDue(k.told(k.now))
 	require.False(t, ok, "it is not woken for others meanwhile")
 }
 
@@ -96,7 +97,7 @@ func claiming() (*rooms, *shard) {
 	s := k.shards[0]
 	k.now = at(3 * time.Second)
 	s.main.works(k.now)
-	s.claim(k.now)
+	s.claim(k.told(k.now))
 	return k, s
 }
 
@@ -105,8 +106,8 @@ func TestAShardClaimsAgainLater(t *testing.T) {
 	k, s := claiming()
 	claim := k.out()
 	require.Len(t, claim, 1)
-	s.main.unclaim(&claim[0], k.now)
-	due, ok := s.claimDue(k.now)
+	k.shards.of(s.main.index).unclaim(s.main, &claim[0], k.told(k.now))
+	due, ok := s.claimDue(k.told(k.now))
 	require.True(t, ok)
 	require.Equal(t, k.now.Mono.Add(vacancy.Backoff(1, k.set.T, k.set.Random)), due)
 	require.False(t, s.waits(), "it is decided")
@@ -116,12 +117,13 @@ func TestAShardClaimsAgainLater(t *testing.T) {
 func TestAShardGivesUpAClaimThatIsLost(t *testing.T) {
 	k, s := claiming()
 	require.True(t, s.waits())
-	s.giveUpClaims(k.now.Add(10*time.Second - 1))
+	require.Zero(t, s.giveUpClaims(k.told(k.now.Add(10*time.Second-1))))
 	require.True(t, s.waits(), "for ten leases it is awaited")
 	k.desired.Away = clock.Never
-	s.giveUpClaims(k.now.Add(handover.CloseTail - 1))
+	require.Zero(t, s.giveUpClaims(k.told(k.now.Add(handover.CloseTail-1))))
 	require.True(t, s.waits())
-	s.giveUpClaims(k.now.Add(handover.CloseTail))
+	k.trip.Idle(k.now.Add(handover.CloseTail))
+	k.verify(k.now.Add(handover.CloseTail))
 	require.False(t, s.waits(), "one that wants nothing does not wait as long")
 	require.True(t, k.ready.Verify, "the log may not be the same any more")
 	require.Len(t, k.ready.Notes, 1)
@@ -130,33 +132,33 @@ func TestAShardGivesUpAClaimThatIsLost(t *testing.T) {
 func TestWhatAShardKeeps(t *testing.T) {
 	k := newRooms(2, 5, func(s *Settings) { s.Nominated = true })
 	s := k.shards[1] // of roles 1 and 3
-	require.Zero(t, s.keeps(k.now), "it is not nominated")
+	require.Zero(t, s.keeps(k.told(k.now)), "it is not nominated")
 	s.nomination = nominate.NewNomination(true)
 	s.nomination.Nominate(false, true, true, k.now)
-	require.Equal(t, int32(2), s.keeps(k.now), "a lost session ends no lease")
+	require.Equal(t, int32(2), s.keeps(k.told(k.now)), "a lost session ends no lease")
 	s.nomination = nominate.NewNomination(true)
-	require.Equal(t, int32(2), s.keeps(k.now))
+	require.Equal(t, int32(2), s.keeps(k.told(k.now)))
 	k.alive = false
-	require.Equal(t, int32(2), s.keeps(k.now), "what is held lapses, if its application has hung")
+	require.Equal(t, int32(2), s.keeps(k.told(k.now)), "what is held lapses, if its application has hung")
 	k.desired.Roles = 3
-	require.Equal(t, int32(1), s.keeps(k.now))
+	require.Equal(t, int32(1), s.keeps(k.told(k.now)))
 	k.desired.Roles = 0
-	require.Zero(t, s.keeps(k.now))
+	require.Zero(t, s.keeps(k.told(k.now)))
 	k.desired.Roles, k.desired.Away = 5, k.now.Mono+1
-	require.Zero(t, s.keeps(k.now))
-	require.Equal(t, int32(2), s.keeps(k.now.Add(1)), "it is back")
+	require.Zero(t, s.keeps(k.told(k.now)))
+	require.Equal(t, int32(2), s.keeps(k.told(k.now.Add(1))), "it is back")
 }
 
 func TestAShardGivesUpWhatIsBeyondR(t *testing.T) {
 	k, s := leading(t, 4, func(s *Settings) { s.Drain = 400 * time.Millisecond })
 	k.desired.Roles, s.wanted = 2, false
-	s.step(k.now)
+	k.step(s, k.now)
 	require.Nil(t, s.handovers.Of(1))
 	require.Equal(t, term.Roles, s.handovers.Of(2).Reason())
 	require.Same(t, s.handovers.Of(2), s.handovers.Of(3), "together")
 	require.False(t, s.handovers.Unnamed(), "nobody is to have them")
 	k.desired.Roles, s.wanted = 3, false
-	s.step(k.now)
+	k.step(s, k.now)
 	require.NotNil(t, s.handovers.Of(2), "the application was asked already")
 	changes := k.terms.Collect(k.now)
 	require.Len(t, changes, 1)
@@ -167,6 +169,7 @@ func TestAShardGivesUpWhatIsBeyondR(t *testing.T) {
 	k.pass(20 * time.Millisecond)
 	require.Equal(t, []int32{0, 1}, s.own.Roles())
 	require.False(t, s.leases.Held(2, k.now), "others know at once")
+	k.flush()
 	require.Equal(t, "released before the application had finished", k.ready.Notes[len(k.ready.Notes)-1].Text)
 }
 
@@ -179,14 +182,14 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 			k.joined("b", 2)
 			k.desired.Away = clock.Never
 			s.wanted = false
-			s.step(k.now)
+			k.step(s, k.now)
 			h := s.handovers.Of(0)
 			require.Equal(t, "b", h.Successor())
 			pings := k.out()
 			require.Equal(t, []lease.Kind{lease.Ping}, kinds(pings))
 			require.Equal(t, "b", pings[0].To)
 			require.False(t, h.IsAsked(), "this process leads meanwhile")
-			s.step(k.now)
+			k.step(s, k.now)
 			require.Empty(t, k.out(), "it is asked once")
 			if answers {
 				k.now = k.now.Add(100 * time.Millisecond) // this process's own distance does not count
@@ -198,12 +201,12 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 			} else {
 				k.now = k.now.Add(k.set.AnswerWait)
 			}
-			s.step(k.now)
+			k.step(s, k.now)
 			require.True(t, h.IsAsked())
 			for _, local := range []int32{0, 1} {
 				h.Finish(local, k.now.Mono)
 			}
-			s.step(k.now)
+			k.step(s, k.now)
 			var releases []lease.Record
 			for _, r := range k.out() {
 				if r.Kind == lease.Release {
@@ -214,10 +217,13 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 			require.Equal(t, answers, releases[0].To == "b")
 			wait := map[bool]time.Duration{true: 130 * time.Millisecond}[answers]
 			require.Equal(t, wait, releases[0].Wait, "by the answer's time")
+			k.flush()
 			k.closing.Free(k.now)
+			k.flush()
 			require.Equal(t, k.now.Mono.Add(max(wait, vacancy.HeadStart(2*k.trip.Takes()))), k.closing.SucceedBy(vacancy.HeadStart(2*k.trip.Takes())),
 				"nor is a Snapshot written before that")
 			require.Zero(t, s.own.Len())
+			k.flush()
 			require.Equal(t, uint64(1), k.counts.Drains.Count)
 		})
 	}
@@ -227,28 +233,28 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 func TestAShardKnowsWhoIsReady(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	h := handover.NewHandover(term.Transferred, k.now, "b", true)
-	s.begin(h, 0)
-	on := s.conditions(h, k.now)
+	s.begin(k.told(k.now), h, 0)
+	on := s.conditions(h, k.told(k.now))
 	require.True(t, on.Wanted)
 	require.True(t, on.Refused, "nobody knows b")
 	k.joined("b", 0)
-	require.True(t, s.conditions(h, k.now).Refused, "it wants no roles")
+	require.True(t, s.conditions(h, k.told(k.now)).Refused, "it wants no roles")
 	k.joined("b", 1)
-	on = s.conditions(h, k.now)
+	on = s.conditions(h, k.told(k.now))
 	require.False(t, on.Refused || on.Ready, "it has not answered")
 	h.Pinging(0)
 	s.handovers.Pinged(0, 7, "b", k.now)
 	s.handovers.Ponged(0, 7, "b", k.now)
-	require.True(t, s.conditions(h, k.now).Ready)
+	require.True(t, s.conditions(h, k.told(k.now)).Ready)
 	k.members.Suspect("b")
-	on = s.conditions(h, k.now)
+	on = s.conditions(h, k.told(k.now))
 	require.True(t, on.Refused && !on.Ready, "it has died since")
 	k.desired.Contend = false
-	require.True(t, s.conditions(h, k.now).Idle)
-	require.False(t, s.conditions(h, k.now.Add(k.set.AnswerWait-1)).Over)
-	require.True(t, s.conditions(h, k.now.Add(k.set.AnswerWait)).Over)
-	require.False(t, s.conditions(h, k.now).Wanted)
-	require.True(t, s.conditions(handover.NewHandover(term.Roles, k.now, "", true), k.now).Ready, "there is nobody to wait for")
+	require.True(t, s.conditions(h, k.told(k.now)).Idle)
+	require.False(t, s.conditions(h, k.told(k.now.Add(k.set.AnswerWait-1))).Over)
+	require.True(t, s.conditions(h, k.told(k.now.Add(k.set.AnswerWait))).Over)
+	require.False(t, s.conditions(h, k.told(k.now)).Wanted)
+	require.True(t, s.conditions(handover.NewHandover(term.Roles, k.now, "", true), k.told(k.now)).Ready, "there is nobody to wait for")
 }
 
 // A session that has lapsed ends its terms before anything else is said, and claims anew.
@@ -256,7 +262,7 @@ func TestAShardThatLapsedLeadsNothing(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	before := s.main.log.Session()
 	k.now = k.now.Add(1100 * time.Millisecond)
-	s.step(k.now)
+	k.step(s, k.now)
 	require.Zero(t, s.own.Len())
 	require.Equal(t, lease.Release, kinds(k.out())[0])
 	require.NotEqual(t, before, s.main.log.Session())
@@ -267,7 +273,7 @@ func TestAShardThatLapsedLeadsNothing(t *testing.T) {
 	k, s = leading(t, 2, nil)
 	k.alive = false
 	k.now = k.now.Add(1100 * time.Millisecond)
-	s.step(k.now)
+	k.step(s, k.now)
 	require.Equal(t, term.NotPulsed, k.terms.Collect(k.now)[0].Reason, "the application has hung")
 }
 
@@ -278,22 +284,21 @@ func TestAShardReviewsVacanciesNowAndThen(t *testing.T) {
 	s := k.shards[0]
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{1}}))
 	s.claims.Clear()
-	s.recheckVacant(k.now)
+	s.recheckVacant(k.told(k.now))
 	require.False(t, s.claims.IsEmpty(), "role 0 is vacant, and nobody has thought of it")
 	s.claims.Clear()
-	s.recheckVacant(k.now.Add(recheckEvery - 1))
-	require.True(t, s.claims.IsEmpty())
-	s.recheckVacant(k.now.Add(recheckEvery))
+	require.Equal(t, k.now.Mono.Add(recheckEvery), s.recheckAt, "the Node calls it then")
+	s.recheckVacant(k.told(k.now.Add(recheckEvery)))
 	require.False(t, s.claims.IsEmpty())
 	s.claims.Clear()
 	s.begun = false
-	s.recheckVacant(k.now.Add(time.Hour))
+	s.recheckVacant(k.told(k.now.Add(time.Hour)))
 	require.True(t, s.claims.IsEmpty(), "nothing is read yet")
 }
 
 func TestAShardForgetsWithItsLog(t *testing.T) {
 	k, s := leading(t, 2, nil)
-	s.begin(handover.NewHandover(term.Closing, k.now, "b", true), 0)
+	s.begin(k.told(k.now), handover.NewHandover(term.Closing, k.now, "b", true), 0)
 	s.claims.Add(k.now.Mono, []int32{1})
 	s.claims.SaidSilent(session("c"))
 	require.True(t, s.claims.Revived(session("c")))
@@ -311,7 +316,7 @@ func TestAShardGivesUpManyRolesStepByStep(t *testing.T) {
 	k, s := leading(t, roles, nil)
 	k.desired.Closing, s.wanted = true, false
 	for i := 1; i <= 3; i++ {
-		s.step(k.now)
+		k.step(s, k.now)
 		givenUp := 0
 		for local := range int32(roles) {
 			if s.handovers.Of(local) != nil {

@@ -18,14 +18,14 @@ func (n *Node) Members(now clock.Instant) []roster.Member {
 }
 
 // self is what this process says of itself.
-func (k *common) self(nominated bool, now clock.Instant) roster.Member {
-	return roster.Member{Name: k.set.Name, Process: k.set.Process, Self: true, Nominated: nominated, Priority: k.desired.Priority,
-		Roles: k.desired.Roles, Advertise: k.set.Advertise, Zone: k.set.Zone, Heard: now}
+func (n *Node) self(nominated bool, now clock.Instant) roster.Member {
+	return roster.Member{Name: n.set.Name, Process: n.set.Process, Self: true, Nominated: nominated, Priority: n.desired.Priority,
+		Roles: n.desired.Roles, Advertise: n.set.Advertise, Zone: n.set.Zone, Heard: now}
 }
 
 // mayClaim reports whether this process may claim some roles.
-func (k *common) mayClaim(now clock.Instant) bool {
-	wants := k.wants(now)
+func (n *Node) mayClaim(now clock.Instant) bool {
+	wants := n.wants(now)
 	return wants == nil || len(wants) > 0
 }
 

@@ -28,7 +28,7 @@ func (a *actor) same(t *testing.T, msg ...any) {
 	vacant := 0
 	for _, p := range a.shards {
 		count := 0
-		for local := range p.localRoles() {
+		for local := range p.Count(a.desired.Roles) {
 			if p.vacancyStats.IsVacant(local) {
 				count++
 			}
@@ -123,10 +123,10 @@ func TestAShardCountsVacancies(t *testing.T) {
 	s.begun = true
 	s.vacancyStats.AddUp(k.now)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-	s.vacancyStats.RecountOf([]int32{2}, s.localRoles(), false, k.now)
+	s.vacancyStats.RecountOf([]int32{2}, s.Count(k.desired.Roles), false, k.now)
 	require.Zero(t, s.vacancyStats.Vacant(), "a later record may show who holds roles 2 and 4")
 	caught(s.main, k.now)
-	s.vacancyStats.Follow(s.localRoles(), k.now)
+	s.vacancyStats.Follow(s.Count(k.desired.Roles), k.now)
 	require.Equal(t, 1, s.vacancyStats.Vacant())
 
 	addUp := func(d time.Duration) {
@@ -147,12 +147,12 @@ func TestAShardCountsVacancies(t *testing.T) {
 	require.InDelta(t, 1+4, k.counts.Vacancies.Sum, 1e-9, "one for a second, one from the beginning")
 
 	k.desired.Roles = 2 // of which only role 0 is here
-	s.vacancyStats.Follow(s.localRoles(), k.now)
+	s.vacancyStats.Follow(s.Count(k.desired.Roles), k.now)
 	require.Zero(t, s.vacancyStats.Vacant(), "nobody wants the rest")
-	s.vacancyStats.FellSilent(slices.Collect(s.leases.Holders()), s.localRoles(), k.now)
+	s.vacancyStats.FellSilent(slices.Collect(s.leases.Holders()), s.Count(k.desired.Roles), k.now)
 	require.Equal(t, 1, s.vacancyStats.Vacant(), "c held 0 and 2")
 	s.leases.Read(0, Entry{Reset: true, Offset: 9, End: 9}, nil, nil, k.now)
-	s.vacancyStats.Recount(s.localRoles(), k.now)
+	s.vacancyStats.Recount(s.Count(k.desired.Roles), k.now)
 	require.Zero(t, s.vacancyStats.Vacant(), "nothing is known any more")
 	addUp(time.Hour)
 	require.InDelta(t, 6, k.counts.Leaderless, 1e-9)

@@ -206,7 +206,7 @@ func TestWatchTellsOfSilenceAndOfALogThatBeginsAnew(t *testing.T) {
 
 // unheld is how many roles nobody holds, be it silent or not.
 func unheld(n *Node) int {
-	return len(n.shards[0].leases.Free(n.shards[0].localRoles(), clock.Instant{}))
+	return len(n.shards[0].leases.Free(n.shards[0].Count(n.desired.Roles), clock.Instant{}))
 }
 
 func TestWatchFollowsR(t *testing.T) {

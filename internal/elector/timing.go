@@ -30,7 +30,15 @@ func (n *Node) verify(now clock.Instant) {
 	busy := false
 	for _, s := range n.shards {
 		busy = busy || s.own.Len() > 0 || s.logs.claiming()
-		s.giveUpClaims(now)
+		n.do(now, func(in *In) {
+			// one line is enough if all partitions stand still
+			if after := s.giveUpClaims(in); after > 0 {
+				n.ready.verify()
+				if n.reports.claims.due(now) {
+					in.note(slog.LevelWarn, "claim did not come back: given up", "partition", s.Index, "after", after)
+				}
+			}
+		})
 	}
 	if !busy {
 		n.trip.Idle(now)
@@ -63,21 +71,17 @@ func (n *Node) finish(now clock.Instant) {
 	for _, c := range n.channels {
 		switch {
 		case !c.announcements.OwesFarewell() || !c.log.Known() || !c.log.Vacant():
-		case now.Mono < n.closing.SucceedBy(vacancy.HeadStart(2*n.trip.Takes())) && c.shard.claims.Promised(n.members.Takes):
+		case now.Mono < n.closing.SucceedBy(vacancy.HeadStart(2*n.trip.Takes())) && n.shards.of(c.index).claims.Promised(n.members.Takes):
 			promised = true
 		default:
 			c.announcements.LeaveFarewell()
-			c.append(now, c.snapshot(now)...)
+			n.do(now, func(in *In) { c.append(in, c.snapshot(now)...) })
 		}
 	}
-	if len(n.ready.Append) == 0 && !promised && (!claiming && !owing && n.closing.NothingSent() || n.waited(owing, now)) {
+	waited := n.closing.Waited(owing && now.Age(n.counts.Read) < handover.CloseTail/4, now)
+	if len(n.ready.Append) == 0 && !promised && (!claiming && !owing && n.closing.NothingSent() || waited) {
 		n.ready.Finished = true
 	}
-}
-
-// waited reports whether a closing process without roles has waited long enough.
-func (n *Node) waited(owing bool, now clock.Instant) bool {
-	return n.closing.Waited(owing && now.Age(n.counts.Read) < handover.CloseTail/4, now)
 }
 
 // Busy reports whether this process holds, claims or releases anything. It ends closeTail after
@@ -103,11 +107,11 @@ func (n *Node) sayWaiting(now clock.Instant) {
 		if !c.begun {
 			return
 		}
-		if at := c.log.FreshAt(); at != clock.Never && c.shard.localRoles() > 0 {
+		if at := c.log.FreshAt(); at != clock.Never && n.shards.of(c.index).Count(n.desired.Roles) > 0 {
 			longest = max(longest, at.Sub(now.Raw))
 		}
 	}
 	if t.waits = true; longest > 0 {
-		n.note(slog.LevelInfo, "waiting for the leases of others", "at_most", longest.Round(100*time.Millisecond))
+		n.ready.note(slog.LevelInfo, "waiting for the leases of others", "at_most", longest.Round(100*time.Millisecond))
 	}
 }
