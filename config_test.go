@@ -28,7 +28,7 @@ func TestConfigDefaults(t *testing.T) {
 	require.Equal(t, binary, s.LeaderGroupID)
 	require.Equal(t, binary+".neli", s.topic)
 	require.Regexp(t, `^.+_[0-9]+_[0-9]{10}$`, s.Name)
-	require.NotEmpty(t, s.instance)
+	require.NotEmpty(t, s.process)
 	require.False(t, s.DisableTopicCreation)
 	require.Equal(t, Exclusive, s.Mode)
 	require.Equal(t, NominationOpen, s.Nomination)
@@ -49,7 +49,7 @@ func TestConfigDefaults(t *testing.T) {
 
 	other, err := Config{}.resolve()
 	require.NoError(t, err)
-	require.NotEqual(t, s.instance, other.instance, "two in one process are two")
+	require.NotEqual(t, s.process, other.process, "two in one process are two")
 }
 
 // A sentinel from the environment counts like one in Config, but only where a sentinel is used.
@@ -110,7 +110,7 @@ func TestConfigDerived(t *testing.T) {
 	require.NoError(t, err)
 	rules := s.elector(nil)
 	require.Equal(t, time.Second, rules.T)
-	require.Equal(t, 200*time.Millisecond, rules.Every)
+	require.Equal(t, 200*time.Millisecond, rules.HeartbeatInterval)
 	require.Equal(t, "g", rules.Group)
 	require.Equal(t, "n", rules.Name)
 }

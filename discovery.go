@@ -112,7 +112,7 @@ func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 		Age: now.Age(g.Heard)}
 	known := n.core.elector.Known(h.Member)
 	h.Advertise, h.Zone = known.Advertise, known.Zone
-	if n.set.small && g.Token == 0 {
+	if n.set.majority && g.Token == 0 {
 		h.Token = 0
 	}
 	return h

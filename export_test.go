@@ -27,7 +27,7 @@ func NewOn(m Machine, cfg Config, barrier Barrier) (*Neli, error) {
 	if err != nil {
 		return nil, err
 	}
-	set.random, set.instance = m.Random, m.NewID()
+	set.random, set.process = m.Random, m.NewID()
 	set.spread = 0
 	n := newNeli(set, m.Clock.Glance, barrier)
 	if n.core, err = newCore(set, m.Clock, n); err != nil {

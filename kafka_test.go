@@ -239,7 +239,7 @@ func TestLogsFaults(t *testing.T) {
 	for n, small := range map[int]bool{0: false, 1: false, 3: true, 5: true} {
 		s, err := Config{LeaderGroupID: "g", Logs: n, Partitions: 1, KafkaConfig: KafkaConfigMap{"enable.idempotence": "false"}}.resolve()
 		require.NoError(t, err)
-		require.Equal(t, small, s.small)
+		require.Equal(t, small, s.majority)
 		require.Equal(t, small, s.elector(nil).Majority)
 	}
 }

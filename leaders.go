@@ -66,12 +66,12 @@ func (n *Neli) nameLeaders(roles int, told map[int]string) (said bool) {
 			continue
 		}
 		told[role] = g.Session.Process
-		if g.Session.Process == n.set.instance {
+		if g.Session.Process == n.set.process {
 			continue // this process's own events report its roles
 		}
 		said = true
 		args := []any{"role", role, "leader", shown(g.Name, g.Session.Process)}
-		if !n.set.small {
+		if !n.set.majority {
 			args = append(args, "token", n.set.TokenBase+g.Token)
 		}
 		n.set.logger.Info("another process leads", args...)
@@ -84,7 +84,7 @@ func (n *Neli) countLeaders(told *string) bool {
 	var largest []string
 	processes, roles := 0, 0
 	for _, s := range n.core.elector.Shares() {
-		if s.Process == n.set.instance {
+		if s.Process == n.set.process {
 			continue
 		}
 		processes, roles = processes+1, roles+s.Roles

@@ -14,7 +14,7 @@ import (
 
 // checkLogin prepares the log-in with Config.LoginToken.
 func (s *settings) checkLogin(f *faults) {
-	if s.LoginToken == nil || s.small && s.logs == 0 {
+	if s.LoginToken == nil || s.majority && s.logs == 0 {
 		return
 	}
 	protocol := s.kafka["security.protocol"]

@@ -203,7 +203,7 @@ func (s *settings) resolveSentinel(f *faults) {
 	}
 	s.Sentinel = socket
 	s.watched = watched{socket: socket, client: sentinel.NewClient(socket, s.logger), secret: sentinel.NewSecret()}
-	s.instance = sentinel.ProcessID(s.watched.secret)
+	s.process = sentinel.ProcessID(s.watched.secret)
 	if t, takes := s.Provider.(sentinel.Taker); takes {
 		t.TakeSentinel(s.watched.client)
 	}
@@ -228,7 +228,7 @@ func (s *settings) opened(ctx context.Context, log elector.Log, id string) {
 	if s.watched.client == nil {
 		return
 	}
-	if s.small {
+	if s.majority {
 		if id = kafkalog.Identity(ctx, log); id == "" && (s.logs > 0 || ctx.Err() != nil) {
 			return
 		}
@@ -238,9 +238,9 @@ func (s *settings) opened(ctx context.Context, log elector.Log, id string) {
 
 // registration is what this process tells its sentinel.
 func (s *settings) registration(id string) sentinel.Registration {
-	reg := sentinel.Registration{Topic: s.topic, TopicID: id, Logs: s.logs, Group: s.LeaderGroupID, Process: s.instance, Secret: s.watched.secret,
+	reg := sentinel.Registration{Topic: s.topic, TopicID: id, Logs: s.logs, Group: s.LeaderGroupID, Process: s.process, Secret: s.watched.secret,
 		Name: s.Name, T: s.HeartbeatTimeout, Rho: s.MaxClockDrift}
-	if s.small && s.logs == 0 {
+	if s.majority && s.logs == 0 {
 		reg.Topic = "" // there is no broker
 	}
 	return reg

@@ -30,10 +30,10 @@ type settings struct {
 	// kafka, logger and logs.
 	Config
 	topic           string                              // LeaderTopic, completed for Logs
-	instance        string                              // random id of this Neli
+	process         string                              // random id of this Neli
 	broadcast       time.Duration                       // B
 	successorWait   time.Duration                       // how long a leaving holder waits for a successor
-	helloPause      time.Duration                       // how long the group may take to tell a woken process that its session is lost
+	rejoinWait      time.Duration                       // how long the group may take to tell a woken process that its session is lost
 	handoverOverlap time.Duration                       // non-exclusive: how long a leaving process leads on
 	starvedAfter    time.Duration                       // non-exclusive: leave the group after this long without a record on an assigned partition
 	goneAfter       time.Duration                       // non-exclusive: another member of which no record arrived for this long is gone
@@ -43,7 +43,7 @@ type settings struct {
 	secrets         redact.Secrets                      // in kafka
 	random          func(n time.Duration) time.Duration // in [0, n)
 	spread          float64                             // of the pauses between retries
-	small           bool                                // on a majority of small logs
+	majority        bool                                // on a majority of small logs
 	logs            int                                 // Logs if it is 3 or 5, else 0
 	logger          *slog.Logger                        // queues its lines
 	lines           *logqueue.Queue                     // the queue of logger; nil if all lines are discarded
@@ -82,7 +82,7 @@ func (c Config) resolve() (*settings, error) {
 
 // check is resolve that returns the faults, so that more can be added.
 func (c Config) check() (*settings, *faults) {
-	s, f := &settings{Config: c, instance: newID(), random: randomBelow, spread: backoff.DefaultRandomizationFactor, health: new(health)}, &faults{}
+	s, f := &settings{Config: c, process: newID(), random: randomBelow, spread: backoff.DefaultRandomizationFactor, health: new(health)}, &faults{}
 	s.Roles, s.Partitions, s.GroupsOnTopic = or(s.Roles, 1), or(s.Partitions, 1), or(s.GroupsOnTopic, 1)
 	s.MaxPulseInterval, s.DrainTimeout = or(s.MaxPulseInterval, defaultMaxPulse), or(s.DrainTimeout, defaultDrain)
 	s.MaxClockDrift = or(s.MaxClockDrift, defaultDrift)
@@ -155,7 +155,7 @@ func randomBelow(n time.Duration) time.Duration { return rand.N(n) }
 // checkLogs decides on which kind of logs the roles are led, and checks the fields that depend on
 // that.
 func (s *settings) checkLogs(f *faults) {
-	if _, s.small = s.Provider.(kafka.SmallLogs); s.small {
+	if _, s.majority = s.Provider.(kafka.SmallLogs); s.majority {
 		f.check(s.Mode == Exclusive, "Mode", s.Mode.String(),
 			"must be Exclusive with small logs: NonExclusive needs a consumer group, and there is no broker")
 		f.check(s.Nomination == NominationOpen, "Nomination", s.Nomination.String(),
@@ -171,7 +171,7 @@ func (s *settings) checkLogs(f *faults) {
 	if s.Logs < 2 {
 		return
 	}
-	s.small, s.logs = true, s.Logs
+	s.majority, s.logs = true, s.Logs
 	f.check(s.Mode == Exclusive, "Mode", s.Mode.String(),
 		"must be Exclusive with Logs: NonExclusive has no lease that a log could carry")
 	f.check(s.Nomination == NominationOpen, "Nomination", s.Nomination.String(),
@@ -250,7 +250,7 @@ func (s *settings) resolveTimes(f *faults) {
 	// Long enough for the group to learn of the leaver (at a heartbeat), to rebalance twice
 	// (cooperative) and for the successor's record to arrive.
 	s.successorWait = 3*time.Second + 2*heartbeatInterval(s.kafka)
-	s.helloPause = time.Second + 2*heartbeatInterval(s.kafka)
+	s.rejoinWait = time.Second + 2*heartbeatInterval(s.kafka)
 	// A member that receives nothing leaves the group while it still leads. Others learn of that at
 	// a heartbeat.
 	s.absence = 2*time.Second + 2*heartbeatInterval(s.kafka) + 2*s.broadcast

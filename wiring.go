@@ -72,11 +72,11 @@ func newID() string { return rand.Text() }
 // announce logs the effective settings in one line, without secrets.
 func (s *settings) announce() {
 	args := []any{"topic", s.topic, "mode", s.Mode.String()}
-	brokerless := s.small && s.logs == 0
+	brokerless := s.majority && s.logs == 0
 	switch {
 	case brokerless:
 		args = []any{"logs", "small", "mode", s.Mode.String()}
-	case s.small:
+	case s.majority:
 		args = append(args, "logs", s.logs)
 	}
 	if s.HeartbeatTimeout < s.leastHandOver {

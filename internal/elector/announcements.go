@@ -101,7 +101,7 @@ func (s *shard) greetDue(c *channel, in *In) (at clock.Mono, ok bool) {
 		probed = c.link.ProbeLostAt(s.set.T)
 	}
 	return c.announcements.GreetDue(announce.Greeting{Known: known, Read: c.log.Offset()+1 >= c.end, Spare: s.Count(in.desired.Roles) == 0,
-		FreeAt: freeAt, Probed: probed, T: s.set.T, Every: s.set.Every,
+		FreeAt: freeAt, Probed: probed, T: s.set.T, HeartbeatInterval: s.set.HeartbeatInterval,
 		Unsure: func() bool {
 			works := c.link.Check(in.now, s.set.T)
 			return !works && s.willing(in)

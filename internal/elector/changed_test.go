@@ -79,7 +79,7 @@ func TestNoChangeGoesUnannounced(t *testing.T) {
 						c.change(s)
 					}
 					if rnd.IntN(3) == 0 { // the lease need not be the same for all
-						s.T, s.Every = 2*time.Second, 400*time.Millisecond
+						s.T, s.HeartbeatInterval = 2*time.Second, 400*time.Millisecond
 					}
 				}
 				w.start("o", 12, func(s *Settings) { own(s); s.Observer = true })

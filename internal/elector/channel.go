@@ -87,7 +87,7 @@ func (c *channel) append(in *In, records ...lease.Record) {
 			c.releasing++
 		}
 		if r.Kind == lease.Beat || r.Kind == lease.Claim {
-			c.beatAt = in.now.Mono.Add(c.set.Every)
+			c.beatAt = in.now.Mono.Add(c.set.HeartbeatInterval)
 		}
 		if r.Kind == lease.Beat || r.Kind == lease.Claim || r.Kind == lease.Hello {
 			c.link.Sent(r.Kind, r.Seq, in.now)

@@ -34,7 +34,7 @@ func TestAChannelRemembersWhatItHandsOver(t *testing.T) {
 		require.Equal(t, []Append{{0, "x", c.r}}, k.ready.Append)
 		require.Equal(t, c.farewells == 0, k.closing.NothingSent(), "%s", c.r.Kind)
 		require.Equal(t, c.releases, ch.releasing)
-		require.Equal(t, c.beats, ch.beatAt == k.now.Mono.Add(k.set.Every))
+		require.Equal(t, c.beats, ch.beatAt == k.now.Mono.Add(k.set.HeartbeatInterval))
 		require.Equal(t, c.beat, ch.link.Beating(k.now, k.set.T))
 		require.Equal(t, c.hello, ch.link.Probing(k.now, k.set.T))
 	}

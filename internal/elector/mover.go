@@ -114,7 +114,7 @@ func (n *Node) move(to string, roles []int, now clock.Instant) {
 
 // resolveMoves ends the handovers whose outcome is known.
 func (n *Node) resolveMoves(now clock.Instant) {
-	limit := n.set.AnswerWait + n.set.Drain + 2*clock.Wait(n.set.T, n.set.Rho)
+	limit := n.set.SuccessorWait + n.set.DrainTimeout + 2*clock.Wait(n.set.T, n.set.Rho)
 	ended, failed := n.mover.Resolve(func(v balance.Move) balance.Fate {
 		s := n.shards[v.Partition]
 		g, held := s.leases.Holder(v.Role)

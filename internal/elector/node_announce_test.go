@@ -80,7 +80,7 @@ func TestASpareLogIsNotWaitedFor(t *testing.T) {
 func TestOneHelloAtATime(t *testing.T) {
 	w := newWorld(1)
 	const lease = 20 * time.Second
-	a := w.start("a", 1, func(s *Settings) { s.T, s.Every = lease, lease/5 })
+	a := w.start("a", 1, func(s *Settings) { s.T, s.HeartbeatInterval = lease, lease/5 })
 	w.pass(lease + time.Second)
 	w.take()
 	a.cut = true
@@ -211,7 +211,7 @@ func TestNewcomerIsToldByASnapshot(t *testing.T) {
 	w.pass(50 * time.Millisecond)
 	require.True(t, d.shards[0].leases.Known(), "the newcomer knows what a Snapshot says")
 	require.Equal(t, 1, snapshots()-before, "one answers for all")
-	w.pass(a.set.Every)
+	w.pass(a.set.HeartbeatInterval)
 	_, ok := d.Holder(0, w.instant())
 	require.True(t, ok, "with its next beat at the latest")
 }

@@ -162,7 +162,7 @@ func TestSuccessorThatIsHardlyKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for role := range 10 {
 				w := newWorld(1)
-				short := func(s *Settings) { s.T, s.Every = time.Second, time.Second/5 }
+				short := func(s *Settings) { s.T, s.HeartbeatInterval = time.Second, time.Second/5 }
 				a := w.start("a", 10, short)
 				w.pass(2 * time.Second)
 				w.start("b", 10, short)

@@ -87,7 +87,7 @@ func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error
 	}
 	n.listen(s, c, e.Offset, r, now)
 	if r.Kind == lease.Beat && !ev.Own {
-		n.do(now, func(in *In) { s.beat(in, n.set.Every/4) }) // in unison: one wake-up for all
+		n.do(now, func(in *In) { s.beat(in, n.set.HeartbeatInterval/4) }) // in unison: one wake-up for all
 	}
 	return out.Spent
 }
@@ -340,7 +340,7 @@ func (n *Node) showUp(now clock.Instant) {
 	}
 	for _, s := range n.shards {
 		if !moreThan(fewHolders, s.leases.Holders()) {
-			n.do(now, func(in *In) { s.beat(in, n.set.Every) })
+			n.do(now, func(in *In) { s.beat(in, n.set.HeartbeatInterval) })
 		}
 	}
 }

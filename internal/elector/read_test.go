@@ -63,7 +63,7 @@ func TestATermBegins(t *testing.T) {
 			require.Equal(t, c.want, h.Cause)
 			require.Equal(t, k.now.Mono, h.Since)
 			require.False(t, s.wanted, "it is looked at whether it is to be given up again")
-			require.Equal(t, k.now.Mono.Add(k.set.Every), s.main.beatAt)
+			require.Equal(t, k.now.Mono.Add(k.set.HeartbeatInterval), s.main.beatAt)
 			_, leads := s.leases.Leads(0, k.now)
 			require.True(t, leads)
 			require.True(t, s.claims.IsEmpty())

@@ -120,7 +120,7 @@ func (s *shard) advanceOne(h *handover.Handover, in *In) {
 	if h.IsAsked() {
 		defer func() {
 			if h.IsEmpty() {
-				in.finished(s.set.Drain - h.Left(in.now))
+				in.finished(s.set.DrainTimeout - h.Left(in.now))
 			}
 		}()
 	}
@@ -142,7 +142,7 @@ func (s *shard) advanceOne(h *handover.Handover, in *In) {
 	s.giveBack(untold, h, h.Reason(), in)
 	switch v {
 	case handover.Ask:
-		deadline := in.now.Add(s.set.Drain)
+		deadline := in.now.Add(s.set.DrainTimeout)
 		h.AskBy(deadline, !on.Ready && !on.Idle)
 		s.terms.Revoke(s.Units(h.Sorted(true)), h.Reason(), deadline)
 		s.handovers.Unite(h)
@@ -165,7 +165,7 @@ func (s *shard) conditions(h *handover.Handover, in *In) handover.Conditions {
 		Ready:   ready,
 		Refused: refused,
 		Idle:    !in.desired.Contend,
-		Over:    h.Waited(s.set.AnswerWait, s.reach(), in.now),
+		Over:    h.Waited(s.set.SuccessorWait, s.reach(), in.now),
 	}
 }
 

@@ -32,7 +32,7 @@ func TestAShardKeepsWhatItWantsAgain(t *testing.T) {
 			k.step(s, k.now)
 			require.Equal(t, term.Unhealthy, s.handovers.Of(1).Reason())
 			if asked {
-				k.now = k.now.Add(k.set.AnswerWait)
+				k.now = k.now.Add(k.set.SuccessorWait)
 				k.step(s, k.now)
 			}
 			k.desired.Unhealthy = false
@@ -69,12 +69,12 @@ func TestAShardReleasesAtOnceWhatNobodyWasToldOf(t *testing.T) {
 // When the application's time is over, the roles that it has not finished are released with a
 // warning, and their terms end as overdue. Roles that it has finished are not overdue.
 func TestAShardReleasesWhatIsOverdue(t *testing.T) {
-	k, s := leading(t, 3, func(s *Settings) { s.Drain = 400 * time.Millisecond })
+	k, s := leading(t, 3, func(s *Settings) { s.DrainTimeout = 400 * time.Millisecond })
 	k.desired.Closing = true
 	k.step(s, k.now)
 	h := s.handovers.Of(0)
 	require.True(t, h.IsAsked(), "there is nobody to wait for")
-	deadline := k.now.Add(k.set.Drain)
+	deadline := k.now.Add(k.set.DrainTimeout)
 	require.Zero(t, h.Left(deadline))
 	require.Len(t, k.terms.Collect(k.now), 1)
 	h.Finish(1, k.now.Mono)
@@ -90,7 +90,7 @@ func TestAShardReleasesWhatIsOverdue(t *testing.T) {
 	require.Zero(t, s.own.Len())
 	k.flush()
 	require.Equal(t, uint64(1), k.counts.Drains.Count)
-	require.InDelta(t, k.set.Drain.Seconds(), k.counts.Drains.Sum, 1e-9)
+	require.InDelta(t, k.set.DrainTimeout.Seconds(), k.counts.Drains.Sum, 1e-9)
 	ends := map[term.Reason][]int{}
 	for _, c := range k.terms.Collect(k.now) {
 		ends[c.Reason] = append(ends[c.Reason], c.Units...)
@@ -188,7 +188,7 @@ func TestWhenSuccessorsAreNamed(t *testing.T) {
 				c.change(k)
 			}
 			k.announcer.Close(k.now)
-			patience := min(k.set.T/4, k.set.AnswerWait*3/4)
+			patience := min(k.set.T/4, k.set.SuccessorWait*3/4)
 			require.Equal(t, c.waits, k.told(k.now).nameAt() == k.now.Mono.Add(patience))
 			k.step(s, k.now)
 			require.Equal(t, c.waits, s.handovers.Unnamed())

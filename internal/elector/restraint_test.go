@@ -195,7 +195,7 @@ func TestBeatsGoOutInUnison(t *testing.T) {
 		together bool
 	}{{200 * time.Millisecond, true}, {300 * time.Millisecond, false}} {
 		b.channels[0].beatAt = a.channels[0].beatAt.Add(c.apart)
-		w.pass(2 * b.set.Every)
+		w.pass(2 * b.set.HeartbeatInterval)
 		as, bs := a.since(0, lease.Beat), b.since(0, lease.Beat)
 		gap := bs[len(bs)-1].at - as[len(as)-1].at
 		require.Equal(t, c.together, gap >= 0 && gap <= 2*time.Millisecond, "%v apart they were, and are %v", c.apart, gap)

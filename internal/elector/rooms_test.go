@@ -22,8 +22,8 @@ type rooms struct {
 
 func newRooms(logs, roles int, change func(*Settings)) *rooms {
 	k := &rooms{now: at(0), alive: true, ends: make([]int64, logs)}
-	set := &Settings{Process: "a", Name: "a", Group: "g", T: time.Second, Every: 200 * time.Millisecond, Drain: time.Second,
-		AnswerWait: 300 * time.Millisecond, Random: func(time.Duration) time.Duration { return 0 },
+	set := &Settings{Process: "a", Name: "a", Group: "g", T: time.Second, HeartbeatInterval: 200 * time.Millisecond, DrainTimeout: time.Second,
+		SuccessorWait: 300 * time.Millisecond, Random: func(time.Duration) time.Duration { return 0 },
 		Alive: func(clock.Instant) bool { return k.alive }}
 	if change != nil {
 		change(set)

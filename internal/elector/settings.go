@@ -11,29 +11,29 @@ import (
 
 // Settings configure a Node for its whole life. Times and randomness are passed in.
 type Settings struct {
-	Process    string        // random id of this process
-	Name       string        // for people
-	Group      string        // records of other groups are skipped
-	T          time.Duration // the lease
-	Rho        float64       // ρ
-	Every      time.Duration // between beats
-	Drain      time.Duration // how long the application may take to finish
-	AnswerWait time.Duration // how long a holder waits for its successor's answer
-	RejoinWait time.Duration // how long a nominator may take to tell a woken process that its session is lost
-	Absence    time.Duration // how long a process must at least stay away from a nominator that is to nominate others
-	Nominated  bool          // a Nominator says which processes may claim; else any may
-	Advertise  string        // for other processes and people, as Zone
-	Zone       string
-	Observer   bool  // it claims and announces nothing
-	Majority   bool  // the logs are small logs: a role's leader holds it on a majority of them
-	TokenBase  int64 // added to the tokens that the application gets
-	Preference func(roster.Member, int) int
-	Rebalance  bool
-	Requests   bool                              // the application decides on requests; else all are refused
-	Random     func(time.Duration) time.Duration // in [0, d)
-	Alive      func(clock.Instant) bool          // the application does something; must not block
-	Deaf       func(clock.Instant) bool          // the application cannot be told of a new term for long; must not block. nil: it can
-	Opened     func(context.Context, string)     // called once, beside all else, with the id of the logs; returns when ctx is done. nil: nobody asks
+	Process           string        // random id of this process
+	Name              string        // for people
+	Group             string        // records of other groups are skipped
+	T                 time.Duration // the lease
+	Rho               float64       // ρ
+	HeartbeatInterval time.Duration // between beats
+	DrainTimeout      time.Duration // how long the application may take to finish
+	SuccessorWait     time.Duration // how long a holder waits for its successor's answer
+	RejoinWait        time.Duration // how long a nominator may take to tell a woken process that its session is lost
+	Absence           time.Duration // how long a process must at least stay away from a nominator that is to nominate others
+	Nominated         bool          // a Nominator says which processes may claim; else any may
+	Advertise         string        // for other processes and people, as Zone
+	Zone              string
+	Observer          bool  // it claims and announces nothing
+	Majority          bool  // the logs are small logs: a role's leader holds it on a majority of them
+	TokenBase         int64 // added to the tokens that the application gets
+	Preference        func(roster.Member, int) int
+	Rebalance         bool
+	Requests          bool                              // the application decides on requests; else all are refused
+	Random            func(time.Duration) time.Duration // in [0, d)
+	Alive             func(clock.Instant) bool          // the application does something; must not block
+	Deaf              func(clock.Instant) bool          // the application cannot be told of a new term for long; must not block. nil: it can
+	Opened            func(context.Context, string)     // called once, beside all else, with the id of the logs; returns when ctx is done. nil: nobody asks
 }
 
 // Desired is what the application wants.

@@ -70,7 +70,7 @@ func (s *shard) due(in *In) clock.Mono {
 	if s.unwanted && s.own.Len() > 0 {
 		mono(in.now.Mono)
 	}
-	mono(s.handovers.Due(in.nameAt(), s.set.AnswerWait, s.reach(), in.trip.Takes()))
+	mono(s.handovers.Due(in.nameAt(), s.set.SuccessorWait, s.reach(), in.trip.Takes()))
 	if at, ok := s.claimDue(in); ok {
 		mono(at)
 	}
@@ -225,7 +225,7 @@ func (s *shard) gain(w leases.Won, in *In) {
 	s.own.Gain(w, func(local int32) vacancy.Cause { return s.claims.CauseOf(local, s.set.Process) }, in.now)
 	s.wanted = false
 	if s.main.beatAt < in.now.Mono {
-		s.main.beatAt = in.now.Mono.Add(s.set.Every)
+		s.main.beatAt = in.now.Mono.Add(s.set.HeartbeatInterval)
 	}
 }
 

@@ -150,7 +150,7 @@ func TestWhatAShardKeeps(t *testing.T) {
 }
 
 func TestAShardGivesUpWhatIsBeyondR(t *testing.T) {
-	k, s := leading(t, 4, func(s *Settings) { s.Drain = 400 * time.Millisecond })
+	k, s := leading(t, 4, func(s *Settings) { s.DrainTimeout = 400 * time.Millisecond })
 	k.desired.Roles, s.wanted = 2, false
 	k.step(s, k.now)
 	require.Nil(t, s.handovers.Of(1))
@@ -164,7 +164,7 @@ func TestAShardGivesUpWhatIsBeyondR(t *testing.T) {
 	require.Len(t, changes, 1)
 	require.Equal(t, term.Revoked, changes[0].Kind)
 	require.Equal(t, []int{2, 3}, changes[0].Units)
-	k.pass(k.set.Drain - 20*time.Millisecond)
+	k.pass(k.set.DrainTimeout - 20*time.Millisecond)
 	require.Len(t, s.own.Roles(), 4, "the application has its time")
 	k.pass(20 * time.Millisecond)
 	require.Equal(t, []int32{0, 1}, s.own.Roles())
@@ -199,7 +199,7 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 				k.now = k.now.Add(time.Millisecond)
 				s.handovers.Ponged(0, 78, "b", k.now) // nor does a second answer
 			} else {
-				k.now = k.now.Add(k.set.AnswerWait)
+				k.now = k.now.Add(k.set.SuccessorWait)
 			}
 			k.step(s, k.now)
 			require.True(t, h.IsAsked())
@@ -251,8 +251,8 @@ func TestAShardKnowsWhoIsReady(t *testing.T) {
 	require.True(t, on.Refused && !on.Ready, "it has died since")
 	k.desired.Contend = false
 	require.True(t, s.conditions(h, k.told(k.now)).Idle)
-	require.False(t, s.conditions(h, k.told(k.now.Add(k.set.AnswerWait-1))).Over)
-	require.True(t, s.conditions(h, k.told(k.now.Add(k.set.AnswerWait))).Over)
+	require.False(t, s.conditions(h, k.told(k.now.Add(k.set.SuccessorWait-1))).Over)
+	require.True(t, s.conditions(h, k.told(k.now.Add(k.set.SuccessorWait))).Over)
 	require.False(t, s.conditions(h, k.told(k.now)).Wanted)
 	require.True(t, s.conditions(handover.NewHandover(term.Roles, k.now, "", true), k.told(k.now)).Ready, "there is nobody to wait for")
 }
@@ -328,6 +328,6 @@ func TestAShardGivesUpManyRolesStepByStep(t *testing.T) {
 		k.now = k.now.Add(time.Millisecond)
 	}
 	k.terms.Collect(k.now)
-	k.pass(k.set.Drain + 100*time.Millisecond)
+	k.pass(k.set.DrainTimeout + 100*time.Millisecond)
 	require.Zero(t, s.own.Len(), "in the end all are released")
 }

@@ -27,8 +27,8 @@ type smallNode struct {
 
 func newSmallNode() *smallNode {
 	s := &smallNode{now: clock.Alike(time.Hour)}
-	s.set = &Settings{Process: "a", Name: "a", Group: "g", T: time.Second, Every: 200 * time.Millisecond, Drain: time.Second,
-		AnswerWait: time.Second, Rebalance: true, Majority: true, Random: func(time.Duration) time.Duration { return 0 },
+	s.set = &Settings{Process: "a", Name: "a", Group: "g", T: time.Second, HeartbeatInterval: 200 * time.Millisecond, DrainTimeout: time.Second,
+		SuccessorWait: time.Second, Rebalance: true, Majority: true, Random: func(time.Duration) time.Duration { return 0 },
 		Alive: func(clock.Instant) bool { return true }}
 	young := func(now, v clock.Instant) bool { return lease.Young(now, v, s.set.T) }
 	s.Node = New(s.set, term.New(young, func() clock.Instant { return s.now }))
@@ -381,7 +381,7 @@ func BenchmarkRecordOnASmallLog(b *testing.B) {
 // the Node wakes for that, whether anything else happens or not.
 func TestSmallLogsWakeForWhatWasFinished(t *testing.T) {
 	s := newSmallNode()
-	s.set.Every = time.Hour // no Beat wakes it
+	s.set.HeartbeatInterval = time.Hour // no Beat wakes it
 	s.Set(Desired{Roles: 2, Contend: true}, s.now)
 	ids := s.begun()
 	for _, a := range claimsOf(s.pass(1200*time.Millisecond, ids...)) {

@@ -55,7 +55,7 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 	out := Stats{Counters: n.counts, Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Members: n.members.Present(),
 		Held: c.Of[observe.Held], Vacant: c.Of[observe.Vacant], Unknown: c.Of[observe.Unknown], RequestsAccepted: accepted, RequestsRefused: refused}
 	for _, s := range n.shards {
-		out.Add(&s.vacancyStats, n.set.Every, s.main.link.WithheldFor(now), s.own.Evidence(now))
+		out.Add(&s.vacancyStats, n.set.HeartbeatInterval, s.main.link.WithheldFor(now), s.own.Evidence(now))
 	}
 	if len(n.shards) == 0 {
 		out.Unknown = n.desired.Roles

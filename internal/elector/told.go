@@ -87,7 +87,7 @@ func (in *In) nameAt() clock.Mono {
 		return 0
 	}
 	quiet := max(2*in.trip.Takes(), clock.Behind(in.set.T))
-	return in.crowd.CrowdedUntil(min(clock.Stalled(in.set.T), in.set.AnswerWait*3/4), quiet)
+	return in.crowd.CrowdedUntil(min(clock.Stalled(in.set.T), in.set.SuccessorWait*3/4), quiet)
 }
 
 // Out is what a shard wants its Node to do, in this order, and what it reports.

@@ -110,8 +110,8 @@ func (w *world) pass(d time.Duration) {
 
 // start adds a process that wants to lead.
 func (w *world) start(name string, roles int, change func(*Settings)) *actor {
-	set := &Settings{Process: name, Name: name, Group: "g", T: 5 * time.Second, Rho: 0.0005, Every: time.Second,
-		Drain: 10 * time.Second, AnswerWait: time.Second, RejoinWait: 2 * time.Second, Rebalance: true,
+	set := &Settings{Process: name, Name: name, Group: "g", T: 5 * time.Second, Rho: 0.0005, HeartbeatInterval: time.Second,
+		DrainTimeout: 10 * time.Second, SuccessorWait: time.Second, RejoinWait: 2 * time.Second, Rebalance: true,
 		Random: func(time.Duration) time.Duration { return 0 }}
 	a := &actor{w: w, set: set, alive: true}
 	set.Alive = func(clock.Instant) bool { return a.alive }

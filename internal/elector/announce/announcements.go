@@ -211,14 +211,14 @@ func (a *Announcements) Hello(pause time.Duration, now clock.Instant) {
 
 // Greeting is the input of greetDue.
 type Greeting struct {
-	Known  bool        // this process knows who holds what
-	Read   bool        // the records that were in the log when reading began are read
-	Spare  bool        // no role below R lives in the log: as long as nobody claims there, nobody knows its fold
-	FreeAt clock.Mono  // when a role may become free to claim; Never: none will
-	Unsure func() bool // this process would claim it, and does not know whether the log works
-	Probed clock.Mono  // until then a Hello in flight is awaited
-	T      time.Duration
-	Every  time.Duration // between Beats
+	Known             bool        // this process knows who holds what
+	Read              bool        // the records that were in the log when reading began are read
+	Spare             bool        // no role below R lives in the log: as long as nobody claims there, nobody knows its fold
+	FreeAt            clock.Mono  // when a role may become free to claim; Never: none will
+	Unsure            func() bool // this process would claim it, and does not know whether the log works
+	Probed            clock.Mono  // until then a Hello in flight is awaited
+	T                 time.Duration
+	HeartbeatInterval time.Duration // between Beats
 }
 
 // GreetDue returns when to say Hello in one log. A process that has read the log to its end
@@ -238,7 +238,7 @@ func (a *Announcements) GreetDue(g Greeting) (at clock.Mono, ok bool) {
 			at = min(at, first)
 		}
 	case !g.Read:
-		at = a.helloAt.Add(g.Every) // the end may have gaps
+		at = a.helloAt.Add(g.HeartbeatInterval) // the end may have gaps
 	default:
 		at = a.helloAt
 	}

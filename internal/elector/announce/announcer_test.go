@@ -229,7 +229,7 @@ func TestWhenToGreet(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAnnouncements()
 			a.greeted = c.greeted
-			c.T, c.Every = lease, every
+			c.T, c.HeartbeatInterval = lease, every
 			due, ok := a.GreetDue(c.Greeting)
 			require.Equal(t, c.want >= 0, ok)
 			if ok {
