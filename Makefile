@@ -57,6 +57,12 @@ demo: ## several processes elect a leader on an embedded broker; one is killed, 
 demo-peers: ## five processes elect leaders without a broker; one is killed with its log, one suspended, the network is cut
 	cd lab && $(GO) run ./demo-peers
 
+demo-page: ## a page that shows and explains elections, with faults to press: one file, without a server
+	cd lab && GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build -trimpath -tags neli_nolibrdkafka -ldflags '-s -w' -o demo-page/out/world.wasm ./demo-page
+	cd lab/demo-page/out && gzip -9 <world.wasm | base64 >world.txt && cp ../page/* "$$($(GO) env GOROOT)/lib/wasm/wasm_exec.js" . && \
+		awk '/^{{.*}}$$/ { f = substr($$0, 3, length($$0) - 4); while ((getline line <f) > 0) print line; next } 1' page.html >../demo.html
+	@rm -r lab/demo-page/out && echo open file://$(CURDIR)/lab/demo-page/demo.html
+
 check: ## before a commit: lint, the tests without a broker but for the lengthy ones, 200 seeds of the simulations; no race detector
 	@echo '1 of 3: make lint'
 	@$(MAKE) --no-print-directory lint
@@ -186,7 +192,7 @@ integration-franz: ## what matters most of integration, with the client without 
 versions: ## the oldest version of Kafka, one in the middle and the newest; VERSIONS=all for all of them
 	cd lab/integration && NELI_VERSIONS=$(VERSIONS) $(GO) test -count=1 -race -timeout 40m -run '^TestVersions$$' -v . | grep -v '^=== '
 
-browser: ## the page of nelihttp in a real Chromium (Debian's, or what NELI_CHROMIUM names)
+browser: demo-page ## the page of nelihttp and the one of demo-page in a real Chromium (Debian's, or what NELI_CHROMIUM names)
 	cd lab/integration && CGO_ENABLED=0 $(GO) test -count=1 -timeout 10m ./browser
 
 cli: ## the command neli, on a Kafka in memory; NELI_ROUNDS=200 for more of what is killed and stopped; Linux

@@ -6,6 +6,7 @@
 //	bench         what the library costs, beside other ways to elect a leader
 //	demo          kills and suspends processes, and shows what happens; needs no Kafka
 //	demo-peers    the same without a broker, and cuts the network
+//	demo-page     the same in a browser: people press the faults, and read what happens
 //	release       makes, checks and tags releases
 //
 // They share these packages, of which the first two know NELI:

@@ -1,0 +1,67 @@
+package browser
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// led is true once every role of the demo has a leader.
+	led    = `(setSpeed(8), !!document.querySelector("#roles .tag") && !document.querySelector("#roles .none"))`
+	leader = `document.querySelector("#roles .tag").firstChild.textContent.trim()` // of role 0, if it has one
+)
+
+func TestDemoPage(t *testing.T) {
+	browser := startBrowser(t)
+	path, err := filepath.Abs("../../demo-page/demo.html")
+	require.NoError(t, err)
+	require.FileExists(t, path, "make demo-page writes it")
+	for _, mode := range []string{"exclusive", "non-exclusive"} {
+		url := "file://" + path + "#" + mode
+		t.Run("a stranger at "+mode, func(t *testing.T) { stranger(t, open(t, browser, url)) })
+		t.Run("200 random presses at "+mode, func(t *testing.T) { presses(t, open(t, browser, url), mode == "exclusive") })
+		onAllScreens(t, browser, "demo-"+mode, url, led)
+	}
+}
+
+// stranger kills a leader, suspends and wakes another, and reads what the page says about that.
+func stranger(t *testing.T, at *tab) {
+	at.becomes(led, "true")
+	for _, action := range []string{"kill", "suspend"} {
+		member := at.eval(leader)
+		at.do(chromedp.Click(fmt.Sprintf("#%s .%s", member, action)))
+		at.becomes(fmt.Sprintf(`el("tale").querySelector(".%s")?.innerText.includes("%s is ")`, action, member), "true")
+		at.becomes(fmt.Sprintf(`%s && %s !== "%s"`, led, leader, member), "true")
+	}
+	at.becomes(`document.querySelector(".Suspended .age").innerText.includes("over")`, "true")
+	at.do(chromedp.Click(".Suspended .wake"))
+	at.becomes(`el("tale").querySelector(".wake")?.innerText.includes("whatever it believed")`, "true")
+	paused := at.eval("(setSpeed(0), now())")
+	require.Equal(t, paused, at.eval("now()"), "the clock stands while the page is paused")
+}
+
+// presses presses buttons at random, twice in a second of the world. Then it repairs everything.
+func presses(t *testing.T, at *tab, exclusive bool) {
+	at.becomes(led, "true")
+	at.eval(`(pressed = 0, random = 1, next = now(), setInterval(() => {
+		const can = [...document.querySelectorAll("article button:not([hidden])")]
+		if (pressed >= 200 || now() < next) return
+		can[(random = random * 48271 % 0x7fffffff) % can.length].click()
+		pressed++
+		next = now() + 500
+	}, 5))`)
+	for n := 25; n <= 200; n += 25 {
+		at.becomes(fmt.Sprintf("pressed >= %d", n), "true")
+	}
+	at.eval(`document.querySelectorAll(".wake, .mend, .fast, .start").forEach(b => b.click())`)
+	at.becomes(led, "true")
+	require.Equal(t, "false", at.eval(`/undefined|null|failed/.test(el("tale").innerText)`), at.eval(`el("tale").innerText`))
+	if exclusive {
+		require.Equal(t, "1,1,1,1", at.eval("most"), "the largest number of leaders of each role")
+	}
+	require.Empty(t, at.eval(`el("note").textContent`), "the program has ended")
+}
