@@ -278,13 +278,13 @@ func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
 func TestWhereAProcessAnnouncesItself(t *testing.T) {
 	k := newRooms(3, 3, nil)
 	k.announcer.SetHome(1)
-	require.Equal(t, 1, k.reachable().index)
+	require.Equal(t, 1, k.channels.reachable(k.announcer.HomeLog()).index)
 	k.channels[1].stalls()
-	require.Equal(t, 2, k.reachable().index)
+	require.Equal(t, 2, k.channels.reachable(k.announcer.HomeLog()).index)
 	k.channels[2].link.Sent(lease.Hello, 4, k.now)
-	require.Equal(t, 0, k.reachable().index)
+	require.Equal(t, 0, k.channels.reachable(k.announcer.HomeLog()).index)
 	k.channels[0].stalls()
-	require.Equal(t, 1, k.reachable().index, "one is as good as the other")
+	require.Equal(t, 1, k.channels.reachable(k.announcer.HomeLog()).index, "one is as good as the other")
 }
 
 // A process announces that it wants all roles, none, or those of the partitions for which it is

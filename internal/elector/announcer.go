@@ -2,33 +2,7 @@ package elector
 
 import (
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/elector/roster"
-	"github.com/goneli/neli/internal/lease"
 )
-
-// wants is what a Hello says that this process may claim; nil means everything.
-func (n *Node) wants(now clock.Instant) []int {
-	wants := []int{}
-	switch {
-	case n.desired.Closing:
-	case !n.set.Nominated:
-		if able(n.set, n.desired, now) {
-			return nil
-		}
-	default:
-		for _, s := range n.shards {
-			if s.nomination.MayClaim() {
-				wants = append(wants, s.Index)
-			}
-		}
-	}
-	return wants
-}
-
-func (n *Node) announcement(wants []int) *lease.Announcement {
-	return &lease.Announcement{Priority: n.desired.Priority, Roles: n.desired.Roles, Wants: wants, Leaving: n.desired.Closing,
-		Period: roster.HelloPeriod(n.members.Size()), Advertise: n.set.Advertise, Zone: n.set.Zone}
-}
 
 // announce says Hello if it is time, in the log that is this process's home, or in another
 // one if that cannot be reached.
@@ -48,13 +22,13 @@ func (n *Node) announce(now clock.Instant) {
 		return
 	}
 	a.Said(wants, n.members.Size(), now)
-	n.do(now, func(in *In) { n.reachable().hello(n.announcement(wants), in) })
+	n.do(now, func(in *In) { n.channels.reachable(in.home).hello(n.announcement(wants), in) })
 }
 
 // announceDue is when the next Hello may go out: not while another one has not come back
 // from the log that it would go to, unless it is the last.
 func (n *Node) announceDue(now clock.Instant) clock.Mono {
-	at, c := n.announcer.Due(), n.reachable()
+	at, c := n.announcer.Due(), n.channels.reachable(n.announcer.HomeLog())
 	if !c.addressable() {
 		return clock.Never
 	}
@@ -67,6 +41,3 @@ func (n *Node) announceDue(now clock.Instant) clock.Mono {
 // addressable reports whether the log takes records. A small log takes only those for its present
 // incarnation, which is unknown until reading begins.
 func (c *channel) addressable() bool { return c.begun || !c.set.Majority }
-
-// reachable is the log in which this process announces itself.
-func (n *Node) reachable() *channel { return n.channels.reachable(n.announcer.HomeLog()) }

@@ -75,8 +75,8 @@ ask of an Elector, and face.go what package neli needs of the packages below.
 A shard (shard.go) is the roles that have the same logs, and what it needs of them. told.go has what it
 is told and what it says, opening.go makes shards and channels, shard_claims.go decides what is claimed
 and when, and release.go what is given up. A channel (channel.go, channels.go, announcements.go) is one
-log, its own records there, and the Pings that members answer. standings.go reports to others; it
-decides nothing.
+log, its own records there, and the Pings that members answer. planner.go and self.go have what this
+process wants, and its plan. standings.go reports to others; it decides nothing.
 
 # Packages
 
@@ -93,6 +93,7 @@ changes its own fields only:
 	request   what processes ask of each other
 	link      own records in flight on one log, and round trips
 	observe   who is known to hold what, for Holder, Watch and Standings
+	report    which trouble with records is logged
 	stats     counters, and for how long roles had no leader
 */
 package elector

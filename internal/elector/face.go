@@ -5,6 +5,7 @@ import (
 	"github.com/goneli/neli/internal/elector/balance"
 	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/observe"
+	"github.com/goneli/neli/internal/elector/report"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/stats"
@@ -14,6 +15,7 @@ import (
 type (
 	Entry    = leases.Entry
 	Member   = roster.Member
+	Note     = report.Note
 	Request  = request.Request
 	Standing = observe.Standing
 	Watcher  = observe.Watcher

@@ -11,6 +11,7 @@ import (
 	"github.com/goneli/neli/internal/elector/link"
 	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/elector/observe"
+	"github.com/goneli/neli/internal/elector/report"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/stats"
@@ -24,9 +25,7 @@ import (
 // Ready. It is not safe for concurrent use.
 type Node struct {
 	planning
-	set        *Settings
 	terms      *term.Table
-	desired    Desired
 	channels   channels
 	observed   observe.Shards
 	codec      lease.Codec
@@ -37,7 +36,7 @@ type Node struct {
 	requests   request.Requests
 	attendance nominate.Attendance
 	counts     stats.Counters
-	reports    reports
+	reports    report.Reports
 	shown      shown
 	timing     timing
 	ready      Ready
@@ -46,7 +45,7 @@ type Node struct {
 
 // New returns a Node that keeps its terms in the given table.
 func New(set *Settings, terms *term.Table) *Node {
-	return &Node{planning: planning{set: set, members: roster.NewMembers()}, set: set, terms: terms, trip: link.NewRoundTrip(set.T),
+	return &Node{planning: planning{set: set, members: roster.NewMembers()}, terms: terms, trip: link.NewRoundTrip(set.T),
 		startup: vacancy.NewStartup(set.T), attendance: nominate.NewAttendance(set.Absence)}
 }
 
@@ -162,7 +161,11 @@ func (n *Node) Tick(now clock.Instant) {
 	if n.desired.Closing {
 		n.announcer.Close(now)
 	}
-	n.becomeWilling(now)
+	willing := able(n.set, n.desired, now)
+	if willing && !n.eager { // it had stepped down, or its application has come back to life
+		n.reconsiderAllVacant(now)
+	}
+	n.eager = willing
 	for _, s := range n.shards {
 		s.vacancyStats.AddUp(now)
 		if now.Mono >= s.recheckAt {
@@ -183,16 +186,6 @@ func (n *Node) Tick(now clock.Instant) {
 	n.correspond(now)
 	n.verify(now)
 	n.finish(now)
-}
-
-// becomeWilling reconsiders all vacant roles when this process becomes willing again: after it had stepped
-// down, or when its application has come back to life.
-func (n *Node) becomeWilling(now clock.Instant) {
-	willing := able(n.set, n.desired, now)
-	if willing && !n.eager {
-		n.reconsiderAllVacant(now)
-	}
-	n.eager = willing
 }
 
 // step lets a shard decide. When the wait for others that start is over, all vacant roles are reconsidered
@@ -236,7 +229,7 @@ type Ready struct {
 func (r *Ready) tell(notes []Note)                { r.Notes = append(r.Notes, notes...) }
 func (r *Ready) ended(outcomes []request.Outcome) { r.Outcomes = append(r.Outcomes, outcomes...) }
 func (r *Ready) note(level slog.Level, text string, args ...any) {
-	r.tell([]Note{{level, text, args}})
+	r.tell([]Note{{Level: level, Text: text, Args: args}})
 }
 func (r *Ready) append(a Append)   { r.Append = append(r.Append, a) }
 func (r *Ready) goBack(logs []int) { r.Back = append(r.Back, logs...) }
@@ -247,13 +240,6 @@ type Append struct {
 	Partition int
 	ID        string // of the incarnation of a small log
 	Record    lease.Record
-}
-
-// Note is a line for the log file, which the caller writes without a lock.
-type Note struct {
-	Level slog.Level
-	Text  string
-	Args  []any
 }
 
 // lookEvery is the longest time between two Ticks. It limits how late a hung application is

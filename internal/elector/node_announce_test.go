@@ -180,13 +180,13 @@ func TestAnnouncementsElsewhere(t *testing.T) {
 	require.Greater(t, count(home), h)
 	require.Equal(t, o, count(other))
 	a.do(func(now clock.Instant) { a.channels[home].stalls(); a.Tick(now) })
-	require.Equal(t, other, a.reachable().index)
+	require.Equal(t, other, a.channels.reachable(a.announcer.HomeLog()).index)
 	a.channels[other].stalls()
-	require.Equal(t, (home+2)%3, a.reachable().index)
+	require.Equal(t, (home+2)%3, a.channels.reachable(a.announcer.HomeLog()).index)
 	for _, c := range a.channels {
 		c.stalls()
 	}
-	require.Equal(t, other, a.reachable().index, "none is better, and it has said nothing there for longest")
+	require.Equal(t, other, a.channels.reachable(a.announcer.HomeLog()).index, "none is better, and it has said nothing there for longest")
 }
 
 // A newcomer that cannot read from the beginning is told who holds what by one Snapshot.

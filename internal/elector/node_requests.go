@@ -57,7 +57,7 @@ func (n *Node) route(role, tries int) int {
 		s, _ := n.shards.local(role)
 		logs = s.logs
 	}
-	return logs[(n.reachable().index+tries)%len(logs)].index
+	return logs[(n.channels.reachable(n.announcer.HomeLog()).index+tries)%len(logs)].index
 }
 
 // requested handles a request to this process.

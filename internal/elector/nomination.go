@@ -2,6 +2,7 @@ package elector
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/goneli/neli/internal/clock"
 )
@@ -26,31 +27,31 @@ func (n *Node) Nominate(partitions []int, lost bool, now clock.Instant) {
 	n.Tick(now)
 }
 
-// joins reports whether this process takes part in the group: only while it could lead. A hung
-// application must make room for others, and so must one that leads nothing and cannot be told of a
-// term. One that leads would lose that with the group.
+// joins reports whether this process takes part in the group: only while it could lead, and not if it
+// cannot reach its partitions. A hung application must make room for others, and so must one that leads
+// nothing and cannot be told of a term. One that leads would lose that with the group.
 func (n *Node) joins(now clock.Instant) bool {
-	if !n.set.Nominated || n.set.Observer || !n.desired.Willing(now) || !n.set.Alive(now) || n.absent(now) {
+	if !n.set.Nominated || n.set.Observer || !n.desired.Willing(now) || !n.set.Alive(now) {
+		return false
+	}
+	away, lost := n.attendance.Away(func() []int { return n.shards.unheard(n.set.T, now) }, now)
+	if len(lost) > 0 {
+		n.ready.note(slog.LevelWarn, "cannot reach partitions of the leader topic: leaving the group to make room for others",
+			"partitions", lost, "for", n.attendance.Lasts())
+	}
+	if away {
 		return false
 	}
 	_, leads := n.terms.LeadsAny(n.desired.Roles)
 	return leads || !n.set.deaf(now)
 }
 
-// absent reports whether this process stays out of the group because of partitions that it cannot
-// reach.
-func (n *Node) absent(now clock.Instant) bool {
-	away, lost := n.attendance.Away(func() (lost []int) {
-		for _, s := range n.shards {
-			if s.nomination.Unheard(n.set.T, now) {
-				lost = append(lost, s.Index)
-			}
+// unheard returns the partitions that this process was nominated for and cannot reach.
+func (parts shards) unheard(t time.Duration, now clock.Instant) (lost []int) {
+	for _, s := range parts {
+		if s.nomination.Unheard(t, now) {
+			lost = append(lost, s.Index)
 		}
-		return lost
-	}, now)
-	if len(lost) > 0 {
-		n.ready.note(slog.LevelWarn, "cannot reach partitions of the leader topic: leaving the group to make room for others",
-			"partitions", lost, "for", n.attendance.Lasts())
 	}
-	return away
+	return lost
 }

@@ -19,9 +19,10 @@ func (s *shard) assignments(plan *placement.Plan, roles []int32, fresh bool, in 
 	return in.plans.Assign(plan, v, in)
 }
 
-// planning knows who is there, and says who should lead what.
+// planning knows what this process wants and who is there, and says who should lead what.
 type planning struct {
 	set     *Settings
+	desired Desired
 	shards  shards
 	members roster.Members
 	planner roster.Planner
@@ -75,16 +76,6 @@ func (parts shards) silentHolders(now clock.Instant) map[string]bool {
 		}
 	}
 	return silent
-}
-
-// Unasked returns the members for which Preference was not called, and the number of roles. The
-// caller calls it without a lock, since it is the user's code, and stores the results with
-// planner.preferred.
-func (n *Node) Unasked() (ask []roster.Member, roles int) {
-	if n.set.Preference == nil || n.set.Nominated {
-		return nil, 0
-	}
-	return n.planner.Unasked(&n.members, n.self(false, clock.Instant{}), n.set.Observer, n.desired.Roles), n.desired.Roles
 }
 
 // Holders returns the holder of each role, as the index of a candidate of the plan. Roles that no

@@ -1,9 +1,7 @@
 package elector
 
 import (
-	"errors"
 	"iter"
-	"log/slog"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -44,7 +42,7 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 		spent = n.consume(s, c, e, r, bad, now)
 	}
 	if spent {
-		n.ready.tell(n.reports.exhausted(e))
+		n.ready.tell(n.reports.Exhausted(e))
 	}
 	n.step(s, now)
 	n.conclude(now)
@@ -68,10 +66,12 @@ func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error
 	s.vacancyStats.Overtook(late, below, now)
 	if bad != nil {
 		n.counts.Skipped(bad)
-		n.ready.tell(n.reports.skipped(bad, e))
+		n.ready.tell(n.reports.Skipped(bad, e))
 	}
-	if ev.Rewound {
-		n.rewound(s, c, ev, anew, e, now)
+	if ev.Rewound { // the log went back, or contradicts what this process has read
+		n.ready.tell(n.reports.Rewound(ev, c.index, e.Offset, n.counts.BeganAgain(), now))
+		n.ready.verify()
+		n.reset(s, c, anew, e.Offset+1, now)
 		return out.Spent
 	}
 	if ev.Own {
@@ -90,13 +90,6 @@ func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error
 		n.do(now, func(in *In) { s.beat(in, n.set.HeartbeatInterval/4) }) // in unison: one wake-up for all
 	}
 	return out.Spent
-}
-
-// rewound handles a log that went back or contradicts what this process has read.
-func (n *Node) rewound(s *shard, c *channel, ev lease.Event, lost bool, e Entry, now clock.Instant) {
-	n.ready.tell(n.reports.rewound(ev, c.index, e.Offset, n.counts.BeganAgain(), now))
-	n.ready.verify()
-	n.reset(s, c, lost, e.Offset+1, now)
 }
 
 // back handles an own record that was read back.
@@ -137,7 +130,7 @@ func (n *Node) back(s *shard, c *channel, r *lease.Record, sent, now clock.Insta
 func (n *Node) doubt(s *shard, c *channel, ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
 	if ev.Differs {
 		n.counts.Contradicted()
-		n.ready.tell(n.reports.contradicted(c.index, e.Offset, r, n.nameOf(r.Session.Process), now))
+		n.ready.tell(n.reports.Contradicted(c.index, e.Offset, r, n.nameOf(r.Session.Process), now))
 		c.announcements.ContradictedBy(r.Session.Process)
 	}
 	if ev.Doubts {
@@ -149,7 +142,7 @@ func (n *Node) doubt(s *shard, c *channel, ev lease.Event, e Entry, r *lease.Rec
 		process := c.announcements.Contradictor()
 		name := n.nameOf(process)
 		n.counts.DivergedFrom(name)
-		n.ready.tell(n.reports.confirm(c.index, e.Offset, process, name, now))
+		n.ready.tell(n.reports.Confirmed(c.index, e.Offset, process, name, now))
 		n.do(now, s.reconsiderVacant)
 	}
 }
@@ -358,92 +351,3 @@ func moreThan(number int, holders iter.Seq[lease.HolderState]) bool {
 // fewHolders is how many holders may answer a newcomer with a beat each. In a larger group a
 // closing process waits before it names its successors.
 const fewHolders = 8
-
-// reports decides which trouble with records is logged. Repeated trouble must not fill the log:
-// each kind of odd record is logged once, everything else at most once in ten seconds.
-type reports struct {
-	malformed, newer, copied, spent           bool
-	resets, lost, claims                      limiter
-	contradictions, confirmed, outvoted, tied limiter
-}
-
-// limiter lets one line in ten seconds pass.
-type limiter struct {
-	next clock.Mono
-}
-
-// due reports whether another line may be logged.
-func (l *limiter) due(now clock.Instant) bool {
-	if now.Mono < l.next {
-		return false
-	}
-	l.next = now.Mono.Add(10 * time.Second)
-	return true
-}
-
-// line returns a line, or nothing if the limiter stops it.
-func (l *limiter) line(now clock.Instant, level slog.Level, text string, args ...any) []Note {
-	if !l.due(now) {
-		return nil
-	}
-	return []Note{{level, text, args}}
-}
-
-func once(said *bool, level slog.Level, text string, args ...any) []Note {
-	if *said {
-		return nil
-	}
-	*said = true
-	return []Note{{level, text, args}}
-}
-
-// skipped reports a skipped record. A record of another incarnation of a small log was in flight
-// when that incarnation ended, and is not reported.
-func (r *reports) skipped(bad error, e Entry) []Note {
-	switch {
-	case errors.Is(bad, lease.ErrForeign):
-		return nil
-	case errors.Is(bad, lease.ErrOtherLog):
-		if e.ID != "" {
-			return nil
-		}
-		return once(&r.copied, slog.LevelWarn, "skipping records of another topic; logged once", "partition", e.Partition, "offset", e.Offset)
-	case errors.Is(bad, lease.ErrNewer):
-		return once(&r.newer, slog.LevelWarn, "records of a newer version read: claiming nothing for about a minute after the newest",
-			"partition", e.Partition, "offset", e.Offset)
-	}
-	return once(&r.malformed, slog.LevelWarn, "skipping malformed records; logged once", "partition", e.Partition, "offset", e.Offset, "error", bad)
-}
-
-// rewound reports a log that went back or contradicts what this process has read; resets is how
-// often logs did so.
-func (r *reports) rewound(ev lease.Event, partition int, offset int64, resets uint64, now clock.Instant) []Note {
-	switch {
-	case ev.Outvoted:
-		return r.outvoted.line(now, slog.LevelError, "own state contradicts that of most others: rejoining", "partition", partition, "offset", offset)
-	case ev.Tied:
-		return r.tied.line(now, slog.LevelError, "own state is contradicted, and as many have another one: rejoining, and not believing their snapshots for now",
-			"partition", partition, "offset", offset)
-	case ev.Missing > 0:
-		return r.lost.line(now, slog.LevelWarn, "records of a small log were lost on their way: rejoining",
-			"log", partition, "offset", offset, "missing", ev.Missing, "resets", resets)
-	}
-	return r.resets.line(now, slog.LevelWarn, "leader log rewound: rejoining", "partition", partition, "offset", offset, "resets", resets)
-}
-
-// exhausted reports that an entry has used up the ballots.
-func (r *reports) exhausted(e Entry) []Note {
-	return once(&r.spent, slog.LevelError, "ballots of the small logs are used up: no term can begin any more", "log", e.Partition, "offset", e.Offset)
-}
-
-// contradicted reports a record whose sender has another fold.
-func (r *reports) contradicted(partition int, offset int64, rec *lease.Record, name string, now clock.Instant) []Note {
-	return r.contradictions.line(now, slog.LevelError, "state of another process contradicts the own one: snapshots of all will tell who has to rejoin",
-		"partition", partition, "offset", offset, "by_name", name, "process", rec.Session.Process, "record", rec.Kind)
-}
-
-// confirm reports that the Snapshots of others have confirmed this process's fold.
-func (r *reports) confirm(partition int, offset int64, process, name string, now clock.Instant) []Note {
-	return r.confirmed.line(now, slog.LevelError, "own state is confirmed by others: the process that contradicts it has to rejoin",
-		"partition", partition, "offset", offset, "by_name", name, "process", process)
-}

@@ -134,7 +134,7 @@ var mutants = []mutation.Mutant{
 		Old: "len(n.ready.Append) == 0 && !promised &&", New: "len(n.ready.Append) == 0 && (!promised || true) &&",
 		Guard: "TestWhoHasASuccessorLeavesNoSnapshot/it_does_not", Want: `nobody holds anything`},
 	{Rule: "what is vacant is looked at by who is willing again", File: "node.go",
-		Old: "	if willing && !n.eager {\n", New: "	if willing && !n.eager && now.Mono < 0 {\n",
+		Old: "	if willing && !n.eager {", New: "	if willing && !n.eager && now.Mono < 0 {",
 		Guard: "TestWhoIsWillingAgainClaimsAtOnce", Want: `within round trips`},
 	{Rule: "a nominee that cannot claim makes room", File: "nominate/nominate.go",
 		Old: "	if lost = unheard(); len(lost) == 0 {\n", New: "	if lost = unheard(); len(lost) == 0 || a.awayUntil == 0 {\n",

@@ -3,31 +3,7 @@ package elector
 import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/observe"
-	"github.com/goneli/neli/internal/elector/roster"
 )
-
-// Members returns the processes that have written something since this process started, and this
-// one unless it is an observer.
-func (n *Node) Members(now clock.Instant) []roster.Member {
-	n.members.Expire(now, n.planner.Forget)
-	out := n.members.All()
-	if !n.set.Observer {
-		out = append(out, n.self(n.mayClaim(now), now))
-	}
-	return out
-}
-
-// self is what this process says of itself.
-func (n *Node) self(nominated bool, now clock.Instant) roster.Member {
-	return roster.Member{Name: n.set.Name, Process: n.set.Process, Self: true, Nominated: nominated, Priority: n.desired.Priority,
-		Roles: n.desired.Roles, Advertise: n.set.Advertise, Zone: n.set.Zone, Heard: now}
-}
-
-// mayClaim reports whether this process may claim some roles.
-func (n *Node) mayClaim(now clock.Instant) bool {
-	wants := n.wants(now)
-	return wants == nil || len(wants) > 0
-}
 
 // shown is what Members and Busy depend on, and which roles there are.
 type shown struct {

@@ -31,12 +31,9 @@ func (n *Node) verify(now clock.Instant) {
 	for _, s := range n.shards {
 		busy = busy || s.own.Len() > 0 || s.logs.claiming()
 		n.do(now, func(in *In) {
-			// one line is enough if all partitions stand still
 			if after := s.giveUpClaims(in); after > 0 {
 				n.ready.verify()
-				if n.reports.claims.due(now) {
-					in.note(slog.LevelWarn, "claim did not come back: given up", "partition", s.Index, "after", after)
-				}
+				n.ready.tell(n.reports.GivenUp(s.Index, after, now))
 			}
 		})
 	}

@@ -105,7 +105,7 @@ type Out struct {
 func (o *Out) append(a Append) { o.records = append(o.records, a) }
 
 func (o *Out) note(level slog.Level, text string, args ...any) {
-	o.notes = append(o.notes, Note{level, text, args})
+	o.notes = append(o.notes, Note{Level: level, Text: text, Args: args})
 }
 
 func (o *Out) goBack(log int)          { o.back = append(o.back, log) }

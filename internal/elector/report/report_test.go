@@ -1,4 +1,4 @@
-package elector
+package report
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/stats"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
@@ -19,29 +20,29 @@ func TestTroubleThatRepeatsIsToldOnceInAWhile(t *testing.T) {
 	for _, c := range []struct {
 		level slog.Level
 		text  string
-		of    func(*reports, clock.Instant) []Note
+		of    func(*Reports, clock.Instant) []Note
 	}{
-		{slog.LevelError, "most others", func(r *reports, now clock.Instant) []Note {
-			return r.rewound(lease.Event{Outvoted: true}, 1, 2, 3, now)
+		{slog.LevelError, "most others", func(r *Reports, now clock.Instant) []Note {
+			return r.Rewound(lease.Event{Outvoted: true}, 1, 2, 3, now)
 		}},
-		{slog.LevelError, "as many have another one", func(r *reports, now clock.Instant) []Note {
-			return r.rewound(lease.Event{Tied: true}, 1, 2, 3, now)
+		{slog.LevelError, "as many have another one", func(r *Reports, now clock.Instant) []Note {
+			return r.Rewound(lease.Event{Tied: true}, 1, 2, 3, now)
 		}},
-		{slog.LevelWarn, "lost on their way", func(r *reports, now clock.Instant) []Note {
-			return r.rewound(lease.Event{Missing: 4}, 1, 2, 3, now)
+		{slog.LevelWarn, "lost on their way", func(r *Reports, now clock.Instant) []Note {
+			return r.Rewound(lease.Event{Missing: 4}, 1, 2, 3, now)
 		}},
-		{slog.LevelWarn, "log rewound", func(r *reports, now clock.Instant) []Note {
-			return r.rewound(lease.Event{Rewound: true}, 1, 2, 3, now)
+		{slog.LevelWarn, "log rewound", func(r *Reports, now clock.Instant) []Note {
+			return r.Rewound(lease.Event{Rewound: true}, 1, 2, 3, now)
 		}},
-		{slog.LevelError, "contradicts the own one", func(r *reports, now clock.Instant) []Note {
-			return r.contradicted(1, 2, rec, "b", now)
+		{slog.LevelError, "contradicts the own one", func(r *Reports, now clock.Instant) []Note {
+			return r.Contradicted(1, 2, rec, "b", now)
 		}},
-		{slog.LevelError, "confirmed by others", func(r *reports, now clock.Instant) []Note {
-			return r.confirm(1, 2, "p", "b", now)
+		{slog.LevelError, "confirmed by others", func(r *Reports, now clock.Instant) []Note {
+			return r.Confirmed(1, 2, "p", "b", now)
 		}},
 	} {
 		t.Run(c.text, func(t *testing.T) {
-			r, lines := &reports{}, 0
+			r, lines := &Reports{}, 0
 			for s := range 30 {
 				for range 100 {
 					notes := c.of(r, at(time.Duration(s)*time.Second))
@@ -61,17 +62,17 @@ func TestTroubleThatRepeatsIsToldOnceInAWhile(t *testing.T) {
 
 // One kind of trouble does not hide another.
 func TestTroubleHidesNoOther(t *testing.T) {
-	r := &reports{}
-	require.Len(t, r.rewound(lease.Event{Rewound: true}, 0, 0, 1, at(0)), 1)
-	require.Len(t, r.rewound(lease.Event{Outvoted: true}, 0, 0, 1, at(0)), 1)
-	require.Len(t, r.rewound(lease.Event{Tied: true}, 0, 0, 1, at(0)), 1)
-	require.Len(t, r.rewound(lease.Event{Missing: 1}, 0, 0, 1, at(0)), 1)
-	require.Len(t, r.confirm(0, 0, "p", "", at(0)), 1)
+	r := &Reports{}
+	require.Len(t, r.Rewound(lease.Event{Rewound: true}, 0, 0, 1, at(0)), 1)
+	require.Len(t, r.Rewound(lease.Event{Outvoted: true}, 0, 0, 1, at(0)), 1)
+	require.Len(t, r.Rewound(lease.Event{Tied: true}, 0, 0, 1, at(0)), 1)
+	require.Len(t, r.Rewound(lease.Event{Missing: 1}, 0, 0, 1, at(0)), 1)
+	require.Len(t, r.Confirmed(0, 0, "p", "", at(0)), 1)
 }
 
 // Each kind of odd record is told of once, and all are counted.
 func TestOddRecords(t *testing.T) {
-	r, c := &reports{}, &stats.Counters{}
+	r, c := &Reports{}, &stats.Counters{}
 	for _, odd := range []struct {
 		err  error
 		text string
@@ -84,7 +85,7 @@ func TestOddRecords(t *testing.T) {
 		var lines []string
 		for range 5 {
 			c.Skipped(odd.err)
-			for _, n := range r.skipped(odd.err, Entry{Partition: 1, Offset: 2}) {
+			for _, n := range r.Skipped(odd.err, leases.Entry{Partition: 1, Offset: 2}) {
 				lines = append(lines, n.Text)
 			}
 		}
@@ -96,5 +97,5 @@ func TestOddRecords(t *testing.T) {
 		require.Contains(t, lines[0], odd.text)
 	}
 	require.Equal(t, [3]uint64{10, 5, 5}, [3]uint64{c.Foreign, c.Newer, c.Malformed})
-	require.Empty(t, (&reports{}).skipped(lease.ErrOtherLog, Entry{Partition: 1, ID: "x", Offset: 2}), "on small logs it was on its way to an incarnation that is gone")
+	require.Empty(t, (&Reports{}).Skipped(lease.ErrOtherLog, leases.Entry{Partition: 1, ID: "x", Offset: 2}), "on small logs it was on its way to an incarnation that is gone")
 }
