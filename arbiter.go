@@ -72,6 +72,7 @@ func (s *settings) elector(app application) *elector.Settings {
 		Observer:          s.Observer,
 		Advertise:         s.Advertise,
 		Zone:              s.Zone,
+		MaxRoles:          s.MaxRoles,
 		Majority:          s.majority,
 		TokenBase:         s.TokenBase,
 		Rebalance:         !s.DisableRebalance,

@@ -61,6 +61,14 @@ type Config struct {
 	// changes it at run time. Between −1,000,000 and 1,000,000. Default: 0.
 	Priority int
 
+	// MaxRoles is the most roles that this process is to lead. Roles that it would have by its share or
+	// preference beyond that go to other members: first to those preferred as much, then to the next. If all
+	// members have as many as they want, the roles that are left go to those that lead least, which log a
+	// warning: no role stays without a leader. Transfer may exceed it, too, and a member that is not yet
+	// present for 15 s gets nothing. It needs Open nomination, and has no effect while a member of a version
+	// that does not know it is present. At most 1,000,000. Default: 0, no limit.
+	MaxRoles int
+
 	// Preference replaces Priority where the ranking depends on the role. It returns how much
 	// member m is preferred for a role; the highest number wins. Only Name, ID, Priority, Advertise and
 	// Zone of m are set, because these are the same at every process.

@@ -137,6 +137,10 @@ func TestConfigFaults(t *testing.T) {
 		{Config{Advertise: "a:1", Mode: NonExclusive}, "Advertise", "", "needs Mode Exclusive"},
 		{Config{Zone: "rack 7"}, "Zone", "rack 7", "at most 64 bytes of UTF-8, without blanks"},
 		{Config{Zone: "a", Mode: NonExclusive}, "Zone", "", "needs Mode Exclusive"},
+		{Config{MaxRoles: -1}, "MaxRoles", "-1", "must be between 1 and 1000000, or 0"},
+		{Config{MaxRoles: 1_000_001}, "MaxRoles", "1000001", "must be between 1 and 1000000, or 0"},
+		{Config{MaxRoles: 1, Mode: NonExclusive}, "MaxRoles", "1", "needs Mode Exclusive and NominationOpen"},
+		{Config{MaxRoles: 1, Nomination: NominationAssigned}, "MaxRoles", "1", "needs Mode Exclusive and NominationOpen"},
 		{Config{Mode: 2}, "Mode", "2", "must be Exclusive or NonExclusive"},
 		{Config{Mode: -1}, "Mode", "-1", "must be Exclusive or NonExclusive"},
 		{Config{Observer: true, Mode: NonExclusive}, "Observer", "true", "needs Mode Exclusive"},
@@ -298,6 +302,7 @@ func TestConfigReportsAllFaultsAtOnce(t *testing.T) {
 		Nomination:        9,
 		Priority:          math.MaxInt,
 		Roles:             -1,
+		MaxRoles:          -1,
 		Partitions:        -1,
 		HeartbeatTimeout:  time.Nanosecond,
 		HeartbeatInterval: time.Minute,
@@ -308,11 +313,11 @@ func TestConfigReportsAllFaultsAtOnce(t *testing.T) {
 		KafkaConfig:       KafkaConfigMap{"acks": 0, "isolation.level": 0, "linger.ms": []int{1}},
 	})
 	require.Error(t, err)
-	for _, field := range []string{"LeaderTopic", "Name", "Advertise", "Zone", "Mode", "Nomination", "Priority", "Roles", "Partitions", "HeartbeatTimeout", "HeartbeatInterval",
+	for _, field := range []string{"LeaderTopic", "Name", "Advertise", "Zone", "MaxRoles", "Mode", "Nomination", "Priority", "Roles", "Partitions", "HeartbeatTimeout", "HeartbeatInterval",
 		"MaxPulseInterval", "DrainTimeout", "GroupsOnTopic", "MaxClockDrift", "KafkaConfig[acks]", "KafkaConfig[isolation.level]", "KafkaConfig[linger.ms]"} {
 		require.Contains(t, err.Error(), "\n"+field+": ")
 	}
-	require.Equal(t, 18, strings.Count(err.Error(), "\n"), "one line a fault:\n%v", err)
+	require.Equal(t, 19, strings.Count(err.Error(), "\n"), "one line a fault:\n%v", err)
 }
 
 func TestConfigErrorsShowNoSecret(t *testing.T) {

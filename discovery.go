@@ -214,6 +214,8 @@ type Member struct {
 	// Advertise and Zone are those of its Config. Anybody who can write to the topic can make Advertise point to any host.
 	Advertise string `json:"advertise,omitempty"`
 	Zone      string `json:"zone,omitempty"`
+	// MaxRoles is its Config.MaxRoles.
+	MaxRoles int `json:"max_roles,omitempty"`
 	// Roles is R as the member has announced it: it contends for the roles below R.
 	Roles int `json:"roles,omitempty"`
 	// Age is how long before the answer this process last heard the member's announcement, 0 for
@@ -237,7 +239,7 @@ func (n *Neli) Members() []Member {
 	ms := make([]Member, len(known))
 	for i, m := range known {
 		ms[i] = Member{Name: m.Name, ID: m.Process, Self: m.Self, Nominated: m.Nominated, Priority: m.Priority, Roles: m.Roles,
-			Advertise: m.Advertise, Zone: m.Zone, Age: now.Age(m.Heard)}
+			Advertise: m.Advertise, Zone: m.Zone, MaxRoles: m.MaxRoles, Age: now.Age(m.Heard)}
 	}
 	slices.SortFunc(ms, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))

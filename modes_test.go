@@ -24,6 +24,7 @@ func TestNewRefusesWhatTheTableOfModesSays(t *testing.T) {
 		"Zone":             func(c *Config) { c.Zone = "a" },
 		"Nomination":       func(c *Config) { c.Nomination = NominationAssigned },
 		"Priority":         func(c *Config) { c.Priority = 1 },
+		"MaxRoles":         func(c *Config) { c.MaxRoles = 1 },
 		"Preference":       func(c *Config) { c.Preference = func(Member, int) int { return 0 } },
 		"DisableRebalance": func(c *Config) { c.DisableRebalance = true },
 		"Healthy":          func(c *Config) { c.Healthy = func() error { return nil } },

@@ -115,6 +115,8 @@ func (s *settings) checkModes(f *faults) {
 	const silent = "needs Mode Exclusive: the records of the other one say nothing"
 	f.check(s.Advertise == "" || s.Mode != NonExclusive, "Advertise", "", silent)
 	f.check(s.Zone == "" || s.Mode != NonExclusive, "Zone", "", silent)
+	f.check(s.MaxRoles == 0 || s.Mode != NonExclusive && s.Nomination != NominationAssigned, "MaxRoles", s.MaxRoles,
+		"needs Mode Exclusive and NominationOpen: else the consumer group decides who leads how much")
 	f.check(s.Requests == nil || s.Mode == Exclusive, "Requests", "", "needs Mode Exclusive: in the other one nothing is handed over")
 }
 
@@ -122,6 +124,7 @@ func (s *settings) checkModes(f *faults) {
 func (s *settings) checkRanges(f *faults) {
 	f.check(s.Priority >= -maxPriority && s.Priority <= maxPriority, "Priority", s.Priority,
 		fmt.Sprintf("must be between %d and %d", -maxPriority, maxPriority))
+	f.check(s.MaxRoles >= 0 && s.MaxRoles <= maxRoles, "MaxRoles", s.MaxRoles, fmt.Sprintf("must be between 1 and %d, or 0 for no limit", maxRoles))
 	f.check(s.Roles >= 1 && s.Roles <= maxRoles, "Roles", s.Roles, fmt.Sprintf("must be between 1 and %d", maxRoles))
 	f.check(s.Partitions >= 1 && s.Partitions <= maxPartitions, "Partitions", s.Partitions,
 		fmt.Sprintf("must be between 1 and %d", maxPartitions))

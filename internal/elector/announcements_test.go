@@ -30,7 +30,7 @@ func TestWhatAHelloSays(t *testing.T) {
 	out := k.out()
 	require.Len(t, out, 1)
 	require.Equal(t, lease.Hello, out[0].Kind)
-	require.Equal(t, &lease.Announcement{Priority: 7, Roles: 3, Period: roster.HelloPeriod(2), Advertise: "a:1", Zone: "z"}, out[0].Hello)
+	require.Equal(t, &lease.Announcement{Priority: 7, Roles: 3, Period: roster.HelloPeriod(2), Advertise: "a:1", Zone: "z", Caps: true}, out[0].Hello)
 	require.Greater(t, c.announcements.NextHello(), k.now.Mono)
 	require.Equal(t, k.now.Mono.Add(roster.HelloPeriod(2)), k.announcer.Due(), "that was the one for all")
 	end := k.startup.End(2, false)

@@ -59,6 +59,9 @@ func (n *Node) rebalance(now clock.Instant) {
 	m := &n.mover
 	willing := !n.set.Nominated && !n.set.Observer && able(n.set, n.desired, now)
 	m.Contend(willing, now)
+	if m.Overfull(n.shards.held(), n.set.MaxRoles) {
+		n.ready.note(slog.LevelWarn, "this process leads more roles than Config.MaxRoles, as others have none to spare", "roles", n.shards.held(), "maxRoles", n.set.MaxRoles)
+	}
 	n.resolveMoves(now)
 	if !m.Looks(willing && n.set.Rebalance, now) {
 		return
@@ -86,6 +89,13 @@ func (n *Node) rebalance(now clock.Instant) {
 		}
 		n.move(to, roles, now)
 	}
+}
+
+func (parts shards) held() (n int) {
+	for _, s := range parts {
+		n += s.own.Len()
+	}
+	return n
 }
 
 // allBehind reports whether this process is behind in all logs.

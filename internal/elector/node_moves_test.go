@@ -55,6 +55,35 @@ func TestAHandoverBeyondRIsNoRoom(t *testing.T) {
 	})
 }
 
+// While a member of an older version is there, nobody counts with caps: it would hand roles over to a member that
+// passes them on. Once it has gone, the caps count.
+func TestCapsBesideAnOlderVersion(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 12, func(s *Settings) { s.MaxRoles = 2 })
+	w.start("b", 12, nil)
+	c := w.start("c", 12, nil)
+	c.older = true
+	w.pass(time.Minute)
+	require.Len(t, a.leads(12), 4)
+	require.Len(t, c.leads(12), 4)
+	told := len(w.logs[0])
+	w.pass(5 * time.Minute)
+	for _, r := range w.logs[0][told:] {
+		require.NotEqual(t, lease.Claim, r.Kind, "roles go to and fro")
+	}
+	const line = "this process leads more roles than Config.MaxRoles, as others have none to spare"
+	require.Equal(t, 1, a.noted(line))
+	c.desired.Closing = true
+	c.want(c.desired)
+	w.pass(40 * time.Second)
+	require.Len(t, a.leads(12), 2)
+	require.Equal(t, 1, a.noted(line))
+	w.start("d", 12, func(s *Settings) { s.MaxRoles = 1 })
+	w.pass(40 * time.Second)
+	require.Len(t, w.actors[3].leads(12), 1)
+	require.Len(t, w.actors[1].leads(12), 9)
+}
+
 // A member that answers and never claims costs few terms: one role is tried at a time, more and more
 // rarely. Once it has claimed that one, it gets the rest of its share.
 func TestAMemberThatDoesNotClaimCostsFewTerms(t *testing.T) {

@@ -33,7 +33,7 @@ type planning struct {
 func (p *planning) Plan(in *In, expected bool) (plan *placement.Plan, me int) {
 	steady := p.mover.IsSteady(roster.SteadyAfter, in.now)
 	return p.planner.Plan(roster.Census{Members: &p.members, Quiet: p.shards.silentHolders(in.now), Cool: p.mover.Rests,
-		Self:    placement.Candidate{ID: p.set.Process, Priority: in.desired.Priority, Roles: in.desired.Roles, Steady: steady, Soon: !steady},
+		Self:    placement.Candidate{ID: p.set.Process, Priority: in.desired.Priority, Roles: in.desired.Roles, Max: p.set.MaxRoles, Steady: steady, Soon: !steady},
 		Willing: in.able() && !p.set.Observer}, expected, in.now)
 }
 
@@ -41,6 +41,8 @@ func (p *planning) Plan(in *In, expected bool) (plan *placement.Plan, me int) {
 func (p *planning) Assign(plan *placement.Plan, v roster.Vacant, in *In) []int32 {
 	return p.planner.Assign(plan, v, p.set.T, in.now)
 }
+
+func (p *planning) Full() bool { return balance.Full(p.shards.held(), p.set.MaxRoles) }
 
 // Suspect is as in Plans.
 func (p *planning) Suspect(process string) {

@@ -27,7 +27,7 @@ func (p *planning) wants(now clock.Instant) []int {
 
 func (p *planning) announcement(wants []int) *lease.Announcement {
 	return &lease.Announcement{Priority: p.desired.Priority, Roles: p.desired.Roles, Wants: wants, Leaving: p.desired.Closing,
-		Period: roster.HelloPeriod(p.members.Size()), Advertise: p.set.Advertise, Zone: p.set.Zone}
+		Period: roster.HelloPeriod(p.members.Size()), Advertise: p.set.Advertise, Zone: p.set.Zone, Caps: true, MaxRoles: p.set.MaxRoles}
 }
 
 // Members returns the processes that have written something since this process started, and this
@@ -44,7 +44,7 @@ func (p *planning) Members(now clock.Instant) []roster.Member {
 // self is what this process says of itself.
 func (p *planning) self(nominated bool, now clock.Instant) roster.Member {
 	return roster.Member{Name: p.set.Name, Process: p.set.Process, Self: true, Nominated: nominated, Priority: p.desired.Priority,
-		Roles: p.desired.Roles, Advertise: p.set.Advertise, Zone: p.set.Zone, Heard: now}
+		Roles: p.desired.Roles, Advertise: p.set.Advertise, Zone: p.set.Zone, MaxRoles: p.set.MaxRoles, Heard: now}
 }
 
 // mayClaim reports whether this process may claim some roles.

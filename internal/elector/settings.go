@@ -27,6 +27,7 @@ type Settings struct {
 	Observer          bool  // it claims and announces nothing
 	Majority          bool  // the logs are small logs: a role's leader holds it on a majority of them
 	TokenBase         int64 // added to the tokens that the application gets
+	MaxRoles          int   // that this process wants to lead; 0: no limit
 	Preference        func(roster.Member, int) int
 	Rebalance         bool
 	Requests          bool                              // the application decides on requests; else all are refused

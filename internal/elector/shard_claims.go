@@ -256,7 +256,7 @@ func (s *shard) overdue(in *In) {
 	limit := s.Count(in.desired.Roles) // R may be smaller by in.now
 	if roles := s.claims.Due(vacancy.ToRank, in.now, limit); len(roles) > 0 {
 		plan, me := in.plan(true)
-		c.Rank(roles, vacancy.Ranking{Plan: plan, Me: me, First: s.assignments(plan, roles, false, in), RoleOf: s.Numbering}, in.trip.ClaimTurn(s.reading), in.now)
+		c.Rank(roles, vacancy.Ranking{Plan: plan, Me: me, First: s.assignments(plan, roles, false, in), RoleOf: s.Numbering, Full: in.plans.Full()}, in.trip.ClaimTurn(s.reading), in.now)
 	}
 	if roles := s.claims.Due(vacancy.ToAssign, in.now, limit); len(roles) > 0 {
 		s.claims.ForgetSuccessors(roles)

@@ -11,6 +11,7 @@ import (
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/placement"
 	"github.com/stretchr/testify/require"
 )
 
@@ -160,6 +161,14 @@ func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 	}
 	require.Positive(t, third)
 	require.Less(t, third, 6, "it comes second for some")
+
+	s.claims.Clear()
+	s.claims.Rank(all, vacancy.Ranking{Plan: plan, Me: me, First: assigned, RoleOf: s.Numbering, Full: true}, turn, k.now)
+	for local, at := range listing(&s.claims)[vacancy.ToClaim] {
+		if int(assigned[local]) != me {
+			require.Equal(t, k.now.Mono.Add(turn*placement.MaxRank), at, "role %d: one that is full comes last", local)
+		}
+	}
 }
 
 // What others should have claimed is looked at when they have had their time; but not while this

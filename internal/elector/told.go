@@ -53,6 +53,8 @@ type Plans interface {
 	Assign(plan *placement.Plan, v roster.Vacant, in *In) []int32
 	// Holders returns the holder of each role, as the index of a candidate.
 	Holders(plan *placement.Plan, in *In) []int32
+	// Full reports whether the process has as many roles as it wants.
+	Full() bool
 	// Suspect takes a member for dead. The next plan leaves it out.
 	Suspect(process string)
 }

@@ -59,7 +59,7 @@ type actor struct {
 	notes   []Note
 	deaf    bool          // nothing is read
 	misread *lease.Record // the next record of this kind and name is taken for one that plays no part
-	older   bool          // it is of a version that knows no requests
+	older   bool          // it is of a version that knows no requests and no caps
 	work    time.Duration // how long its application takes to finish
 	unasked bool          // its application asks for no news
 	tick    int           // the wake-up that counts
@@ -183,6 +183,15 @@ func (a *actor) want(d Desired) {
 	a.do(func(now clock.Instant) { a.Set(d, now) })
 }
 
+func withoutCaps(h *lease.Announcement) *lease.Announcement {
+	if h == nil {
+		return nil
+	}
+	without := *h
+	without.Caps, without.MaxRoles = false, 0
+	return &without
+}
+
 func (a *actor) read(p int, o int64) {
 	if a.dead || a.deaf {
 		return
@@ -190,6 +199,7 @@ func (a *actor) read(p int, o int64) {
 	r := a.w.logs[p][o]
 	if a.older {
 		r.Request, r.Answer = nil, nil
+		r.Hello = withoutCaps(r.Hello)
 	}
 	e := Entry{Partition: p, ID: a.w.id(p), Offset: o}
 	if r.Kind == newer {
@@ -242,6 +252,9 @@ func (a *actor) do(input func(now clock.Instant)) {
 
 func (w *world) append(a *actor, x Append) {
 	p, r := x.Partition, x.Record
+	if a.older {
+		r.Hello = withoutCaps(r.Hello)
+	}
 	a.said = append(a.said, said{w.now, r})
 	switch {
 	case w.mute:

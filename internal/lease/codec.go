@@ -111,8 +111,9 @@ type wireHello struct {
 	Leaving  bool          `json:"leaving,omitempty"`
 	Period   time.Duration `json:"period,omitempty"`
 
-	Advertise hint `json:"advertise,omitempty"`
-	Zone      hint `json:"zone,omitempty"`
+	Advertise hint  `json:"advertise,omitempty"`
+	Zone      hint  `json:"zone,omitempty"`
+	MaxRoles  *most `json:"max_roles,omitempty"`
 }
 
 // Encode writes a record.
@@ -141,6 +142,9 @@ func (c Codec) Encode(r *Record) []byte {
 	if h := r.Hello; h != nil {
 		w.Hello = &wireHello{Priority: h.Priority, Roles: h.Roles, Leaving: h.Leaving, Period: h.Period,
 			Advertise: hint(h.Advertise), Zone: hint(h.Zone)}
+		if h.Caps {
+			w.Hello.MaxRoles = (*most)(&h.MaxRoles)
+		}
 		if h.Wants != nil {
 			w.Hello.Wants = &h.Wants
 		}
@@ -409,6 +413,9 @@ func (w *wireHello) announcement() (*Announcement, error) {
 	}
 	a := &Announcement{Priority: w.Priority, Roles: w.Roles, Leaving: w.Leaving, Period: w.Period,
 		Advertise: w.Advertise.orNone(CheckAdvertise), Zone: w.Zone.orNone(CheckZone)}
+	if w.MaxRoles != nil && *w.MaxRoles >= 0 && *w.MaxRoles <= MaxRoles {
+		a.Caps, a.MaxRoles = true, int(*w.MaxRoles)
+	}
 	if w.Wants != nil {
 		if len(*w.Wants) > maxWants {
 			return nil, fmt.Errorf("%w: hello: wants", ErrMalformed)

@@ -36,7 +36,8 @@ func examples() []Record {
 		{Kind: Ping, Session: x, Name: "X", Read: 7, Seq: 11, Longest: 0, To: "y", Request: &Request{ID: 3, Role: 5, Verb: Transfer, To: "Z <&>"}},
 		{Kind: Pong, Session: x, Name: "X", Read: 7, Seq: 12, Longest: 0, To: "y", Ping: 6, Hello: &Announcement{}, Answer: &Answer{3, Refused, "no"}},
 		{Kind: Release, Session: x, Read: 7, Seq: 13, Longest: time.Second, Ended: []Grant{{Token: 7, Roles: []int32{1}}}, To: "y", Wait: 90 * time.Millisecond},
-		{Kind: Hello, Session: x, Read: 7, Seq: 14, Longest: Unsaid, Hello: &Announcement{Advertise: "https://10.0.0.8:8443/app?a&b", Zone: "eu-west-1a"}},
+		{Kind: Hello, Session: x, Read: 7, Seq: 14, Longest: Unsaid, Hello: &Announcement{Advertise: "https://10.0.0.8:8443/app?a&b", Zone: "eu-west-1a", Caps: true, MaxRoles: 7}},
+		{Kind: Hello, Session: x, Read: 7, Seq: 15, Longest: Unsaid, Hello: &Announcement{Caps: true}},
 	}
 }
 

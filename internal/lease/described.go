@@ -94,6 +94,17 @@ func (h *hint) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// most is a cap. Like a hint it takes a value of any form.
+type most int
+
+// UnmarshalJSON never fails.
+func (m *most) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, (*int)(m)) != nil {
+		*m = -1
+	}
+	return nil
+}
+
 // orNone returns the text, or none if it breaks a rule.
 func (h hint) orNone(check func(string) string) string {
 	if check(string(h)) != "" {

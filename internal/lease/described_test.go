@@ -46,6 +46,12 @@ func TestHelloWithAnyFormOfDescriptionIsAccepted(t *testing.T) {
 		require.NoError(t, err, value)
 		require.Equal(t, &Announcement{Roles: 3, Advertise: want}, r.Hello, value)
 	}
+	for value, want := range map[string]Announcement{`0`: {Caps: true}, `7`: {Caps: true, MaxRoles: 7}, `1000000`: {Caps: true, MaxRoles: MaxRoles}, `1000001`: {}, `-1`: {},
+		`"7"`: {}, `7.5`: {}, `1e99`: {}, `null`: {}, `[7]`: {}} {
+		r, err := testCodec.Decode([]byte(`{"neli":1,"group":"g","log":"log","kind":"hello","process":"x","session":1,"read":1,"seq":1,"hello":{"roles":0,"max_roles":` + value + `}}`))
+		require.NoError(t, err, value)
+		require.Equal(t, &want, r.Hello, value)
+	}
 	for value, want := range map[string]string{`"a"`: "a", `"a b"`: "", `"<\u0007>"`: "", `[]`: "", `"` + strings.Repeat("a", maxZone+1) + `"`: ""} {
 		r, err := testCodec.Decode([]byte(`{"neli":1,"group":"g","log":"log","kind":"hello","process":"x","session":1,"read":1,"seq":1,"hello":{"roles":3,"zone":` + value + `}}`))
 		require.NoError(t, err, value)

@@ -97,6 +97,10 @@ type Announcement struct {
 
 	Advertise string // the address that it is reached by, as CheckAdvertise allows; "": not said
 	Zone      string // where it runs, as CheckZone allows; "": not said
+	// Caps: it knows caps, and keeps to those of others. Without, it is of a version that does not. MaxRoles
+	// is its own cap; 0: none.
+	Caps     bool
+	MaxRoles int
 }
 
 const (

@@ -29,6 +29,10 @@ func (p *Plan) Assign(vacant, holders []int32) []int32 {
 	}
 	order := p.byClass(vacant)
 	var members []int32
+	var all []int
+	if p.capped {
+		all = p.held(holders, taken)
+	}
 	for len(order) > 0 {
 		role := int(vacant[order[0]])
 		if role < 0 || role >= p.roles {
@@ -40,8 +44,12 @@ func (p *Plan) Assign(vacant, holders []int32) []int32 {
 		for n < len(order) && int(vacant[order[n]]) < p.roles && t.of(int(vacant[order[n]])) == c {
 			n++
 		}
-		members = p.deserving(t, role, members[:0])
-		f.share(c, members, n, holders, taken)
+		if p.capped {
+			f.shareCapped(c, n, holders, taken, all)
+		} else {
+			members = p.deserving(t, role, members[:0])
+			f.share(c, members, n, holders, taken)
+		}
 		for _, k := range order[:n] {
 			out[k] = f.take(int(vacant[k]))
 		}

@@ -126,6 +126,11 @@ func (p *Plan) classifyEach(among []int32) *classes {
 			add(role, w.Priority)
 		}
 	}
+	return p.group(among, sign)
+}
+
+// group makes a class of all roles with the same sign.
+func (p *Plan) group(among []int32, sign []uint64) *classes {
 	t := &classes{among: among, class: make([]int32, p.roles), order: make([]int32, p.roles)}
 	classes := map[uint64]int32{}
 	var size []int

@@ -35,6 +35,11 @@
 // with more than 1,024 candidates, so that candidates × buckets stays within 16.8 million for up
 // to 16,384 candidates. If there are fewer roles than buckets, each role has its own bucket.
 //
+// # Caps
+//
+// A candidate may have a cap ([Candidate.Max]). It comes before preference: what a preferred candidate
+// has no room for goes to the next ones. Roles beyond all caps go to the candidates that have least.
+//
 // # What it never does
 //
 // It measures no silence, keeps no list of members, and remembers nothing. The caller says

@@ -39,6 +39,10 @@ func (p *Plan) Moves(me int, holders []int32, movable func(role int) bool, limit
 		return nil
 	}
 	l := &level{plan: p, me: me, holders: holders, left: limit, of: make([]tally, len(p.who))}
+	if p.capped {
+		return l.movesCapped(movable)
+	}
+	l.table = p.steady
 	for c := 0; c < p.steady.len() && l.left > 0; c++ {
 		if l.count(c) {
 			l.give(c, movable)
@@ -57,6 +61,8 @@ type level struct {
 	of      []tally // by candidate
 	uneven  bool    // the members differ so much that they have to level
 	left    int     // what is left of the limit
+	table   *classes
+	alike   bool // all roles of a class are as good as each other to give
 	fill    *filler
 	given   [][]int // by candidate: the roles to hand to it
 }
@@ -166,8 +172,11 @@ func (l *level) quotas(role int) {
 			least = l.of[i].has
 		}
 	}
-	l.uneven = !raised && int(most-least) > each/10 // a difference of one is the remainder, which stays where it is
+	l.uneven = !raised && int(most-least) > l.tolerance(each) // a difference of one is the remainder, which stays where it is
 }
+
+// tolerance is the difference that is not worth a move among members with that share.
+func (l *level) tolerance(share int) int { return share / 10 }
 
 // raise makes sure that the steady members have room for all roles whose holders deserve them
 // less, since those do not wait for kept room. It raises the quotas of the members that have or
@@ -268,13 +277,17 @@ func (l *level) give(c int, movable func(role int) bool) {
 		return
 	}
 	var lost, own []int
-	t := l.plan.steady
+	t := l.table
 	for k := t.start[c]; k < t.start[c+1]; k++ {
 		role := t.at(k)
 		if l.plan.heldBy(l.holders, role) != l.me {
 			continue
 		}
-		switch how := l.standing(l.me, role); {
+		how := equal
+		if !l.alike {
+			how = l.standing(l.me, role)
+		}
+		switch {
 		case how == more || !movable(role):
 		case how == less:
 			lost = append(lost, role)

@@ -32,6 +32,9 @@ type Candidate struct {
 	Prefs []int32
 	// Roles is the number of roles that this process announced: it wants the roles below.
 	Roles int
+	// Max is the most roles that it wants to lead; 0: no limit. Others get what exceeds it. If all have
+	// as many as they want, it gets more.
+	Max int
 	// Steady says that it has been present long enough to take over other candidates' roles.
 	Steady bool
 	// Soon says that it is not steady yet but probably soon will be.
@@ -54,7 +57,8 @@ type Plan struct {
 	roles  int      // the largest number that any of them announced
 	mask   int      // buckets − 1
 	all    *classes // classes by all candidates
-	steady *classes // classes by the steady ones
+	steady *classes // classes by the steady ones; with caps, nil
+	capped bool     // some have caps
 }
 
 // New makes the plan of these candidates, given in any order. Of several with the same ID, the
@@ -78,6 +82,10 @@ func New(candidates []Candidate) *Plan {
 		}
 	}
 	p.mask = bucketsFor(len(p.who)) - 1
+	if p.capped = capped(p.who); p.capped {
+		p.all = p.classifyAlike()
+		return p
+	}
 	p.all = p.classify(p.everybody())
 	p.steady = p.all
 	if len(steady) < len(p.who) {

@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,7 +44,7 @@ func TestSetPriority(t *testing.T) {
 	const n = 4
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
 		a, b := c.Work("a", many(n, priority(1))), c.Work("b", many(n))
-		c.Eventually(takeover, "the highest leads", c.leadsAll("a", n))
+		c.Eventually(steady+15*time.Second, "the highest leads", c.leadsAll("a", n))
 		c.Pass(steady)
 		require.Error(c, b.SetPriority(1_000_001))
 		require.NoError(c, b.SetPriority(2))
@@ -73,7 +75,7 @@ func TestByZone(t *testing.T) {
 		b := c.Work("b", many(n, zone("x", 0)))
 		c.Work("d", many(n, zone("y", 9)))
 		c.Work("e", many(n, zone("", 9)))
-		c.Eventually(takeover, "both of the first zone lead", func() bool { s := c.shares(n); return s["a"] == n/2 && s["b"] == n/2 })
+		c.Eventually(steady+15*time.Second, "both of the first zone lead", func() bool { s := c.shares(n); return s["a"] == n/2 && s["b"] == n/2 })
 		c.Pass(steady)
 		require.NoError(c, b.SetPriority(1))
 		c.Eventually(40*time.Second, "the one with the higher priority", c.leadsAll("b", n))
@@ -83,6 +85,34 @@ func TestByZone(t *testing.T) {
 		c.Eventually(takeover, "the second zone", c.leadsAll("d", n))
 		c.Crash(c.Members["d"])
 		c.Eventually(takeover, "the member without a zone", c.leadsAll("e", n))
+		c.orderly()
+	})
+}
+
+// A member leads no more roles than it wants while others have room, whoever is preferred, dies or joins.
+func TestMaxRoles(t *testing.T) {
+	const n = 12
+	most := func(m int) func(*neli.Config) { return func(cfg *neli.Config) { cfg.MaxRoles = m } }
+	var log raw
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		c.Work("a", many(n, most(3), priority(10), func(cfg *neli.Config) { cfg.Logger = slog.New(&log) }))
+		b := c.Work("b", many(n))
+		c.Work("d", many(n, most(5)))
+		c.Eventually(steady+15*time.Second, "a, which is preferred, leads three, the others the rest", func() bool {
+			s := c.shares(n)
+			return s["a"] == 3 && s["b"] >= 4 && s["d"] >= 4 && s["b"]+s["d"] == 9
+		})
+		c.Pass(steady)
+		before := c.terms()
+		c.Pass(2 * time.Minute)
+		require.Equal(c, before, c.terms())
+		require.NotContains(c, log.text(), "MaxRoles,")
+		c.Crash(b)
+		c.Eventually(takeover, "not enough for all: those with least get more", func() bool { s := c.shares(n); return s["a"]+s["d"] == n && s["a"] >= 5 })
+		c.Pass(2 * time.Second)
+		require.Equal(c, 1, strings.Count(log.text(), "MaxRoles,"))
+		c.Work("b", many(n))
+		c.Eventually(steady+15*time.Second, "a and d give back what is too much", func() bool { s := c.shares(n); return s["a"] <= 3 && s["d"] <= 5 && s["b"] >= 4 })
 		c.orderly()
 	})
 }

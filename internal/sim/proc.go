@@ -46,6 +46,7 @@ type proc struct {
 	woken                 time.Time     // when the process was last suspended
 	checkHung, checkHangs time.Time     // since when its health check has hung, and until when it does
 	awayFrom, awayUntil   clock.Mono    // from when and until when it claims nothing after it stepped down, by its own clock
+	most                  int           // Config.MaxRoles
 	priority, zone        int           // the highest zone leads, there the highest priority
 	died                  time.Time     // when it crashed
 }

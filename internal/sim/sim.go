@@ -342,9 +342,28 @@ func (w *world) termsSoFar() int {
 	return len(w.owners)
 }
 
+// capped reports whether nobody leads more than its cap, or all lead as much as theirs because they do not suffice.
+func (w *world) capped() bool {
+	sum, above, below := 0, false, false
+	for _, p := range w.living() {
+		n := 0
+		for range p.Led() {
+			n++
+		}
+		sum, above, below = sum+p.most, above || n > p.most, below || n < p.most
+	}
+	if sum >= w.roles {
+		return !above
+	}
+	return !below
+}
+
 // shared reports whether the members with the highest priority lead everything, none of them much
 // more than another.
 func (w *world) shared() bool {
+	if w.leaning == leaningCaps {
+		return w.capped()
+	}
 	best := -1
 	for _, p := range w.living() {
 		best = max(best, p.rank())

@@ -25,6 +25,7 @@ const (
 	leaningFunction         // all have the same function
 	leaningLies             // each has another function
 	leaningZones            // each has a zone, and all the same order
+	leaningCaps             // each has a priority, and a number of roles that is enough for it
 	leanings
 )
 
@@ -71,6 +72,12 @@ func (w *world) inclined(p *proc, cfg *neli.Config) {
 	case leaningZones:
 		p.priority, p.zone = w.rnd.IntN(2), w.rnd.IntN(3)
 		cfg.Priority, cfg.Zone, cfg.Preference = p.priority, fmt.Sprint("z", p.zone), neli.ByZone("z2", "z1")
+	case leaningCaps:
+		p.priority, p.most = w.rnd.IntN(2), 1+w.rnd.IntN(w.roles)
+		cfg.Priority = p.priority
+		if w.nomination == neli.NominationOpen {
+			cfg.MaxRoles = p.most
+		}
 	case leaningLies:
 		cfg.Preference = func(m neli.Member, role int) int { return opinion(p.id, m, role) }
 	}

@@ -42,6 +42,7 @@ type Mover struct {
 	uneven   clock.Mono // since when there are roles to hand over; 0: there are none
 	inFlight []Move     // handovers in progress
 	cool     cooldowns
+	overfull bool       // it was said that this process holds more roles than it wants
 	willing  clock.Mono // since when this process is willing to lead; 0: it is not
 }
 

@@ -21,6 +21,7 @@ type Member struct {
 	Roles     int // R, as it announced it
 	Advertise string
 	Zone      string
+	MaxRoles  int // the most that it wants to lead; 0: no limit
 	Heard     clock.Instant
 }
 
@@ -44,6 +45,8 @@ type member struct {
 	roles     int
 	advertise string
 	zone      string
+	maxRoles  int
+	caps      bool       // it knows caps
 	nominated bool       // it may claim some roles
 	present   bool       // it has written something since this process started
 	suspect   bool       // one of its leases has expired since it was last heard
@@ -116,7 +119,7 @@ func (ms *Members) All() (out []Member) {
 // public returns what others may know of a process.
 func (m *member) public(id string) Member {
 	return Member{Name: m.name, Process: id, Nominated: m.nominated, Priority: m.priority, Roles: m.roles,
-		Advertise: m.advertise, Zone: m.zone, Heard: m.heard}
+		Advertise: m.advertise, Zone: m.zone, MaxRoles: m.maxRoles, Heard: m.heard}
 }
 
 // Known returns what is known of a process; all empty if nothing is.
@@ -149,14 +152,14 @@ func (ms *Members) Announced(id, name string, a *lease.Announcement, live bool, 
 	}
 	m := *was
 	m.name, m.heard, m.period, m.priority, m.roles = name, now, a.Period, a.Priority, a.Roles
-	m.advertise, m.zone = a.Advertise, a.Zone
+	m.advertise, m.zone, m.maxRoles, m.caps = a.Advertise, a.Zone, a.MaxRoles, a.Caps
 	m.nominated = a.Wants == nil || len(a.Wants) > 0
 	m.present = m.present || live
 	m.suspect = false
 	if !was.nominated || was.suspect {
 		m.since = now.Mono
 	}
-	changed = !known || m.priority != was.priority || m.roles != was.roles || m.nominated != was.nominated ||
+	changed = !known || m.priority != was.priority || m.roles != was.roles || m.maxRoles != was.maxRoles || m.caps != was.caps || m.nominated != was.nominated ||
 		m.present != was.present || was.suspect
 	if changed && m.present || m.name != was.name || m.advertise != was.advertise || m.zone != was.zone {
 		ms.turns++

@@ -73,26 +73,33 @@ func (pl *Planner) Plan(c Census, expected bool, now clock.Instant) (plan *place
 }
 
 func sameCandidate(a, b placement.Candidate) bool {
-	return a.ID == b.ID && a.Priority == b.Priority && a.Roles == b.Roles && a.Steady == b.Steady && a.Soon == b.Soon &&
+	return a.ID == b.ID && a.Priority == b.Priority && a.Roles == b.Roles && a.Max == b.Max && a.Steady == b.Steady && a.Soon == b.Soon &&
 		len(a.Prefs) == len(b.Prefs)
 }
 
-// candidates returns the processes that may claim.
+// candidates returns the processes that may claim. Caps count only if all of them know caps: those of an
+// older version would hand roles over to a member that passes them on, to and fro.
 func (pl *Planner) candidates(c Census, expected bool, now clock.Instant) []placement.Candidate {
-	who := make([]placement.Candidate, 0, c.Members.Size())
+	who, all := make([]placement.Candidate, 0, c.Members.Size()), true
 	for id, m := range c.Members.by {
 		if !m.nominated || m.suspect || !m.present && !expected || c.Quiet[id] {
 			continue
 		}
+		all = all && m.caps
 		cool := c.Cool(id, now.Mono)
 		steady := m.present && now.Mono.Sub(m.since) >= SteadyAfter && now.Mono.Sub(m.heard.Mono) < 2*max(m.period, HelloEvery) && !cool
 		soon := !steady && m.present && !cool && m.staying(now)
-		who = append(who, placement.Candidate{ID: id, Priority: m.priority, Roles: m.roles, Steady: steady, Soon: soon, Prefs: pl.prefs[id].byRole})
+		who = append(who, placement.Candidate{ID: id, Priority: m.priority, Roles: m.roles, Max: m.maxRoles, Steady: steady, Soon: soon, Prefs: pl.prefs[id].byRole})
 	}
 	if c.Willing {
 		self := c.Self
 		self.Prefs = pl.prefs[self.ID].byRole
 		who = append(who, self)
+	}
+	for i := range who {
+		if !all {
+			who[i].Max = 0
+		}
 	}
 	slices.SortFunc(who, func(a, b placement.Candidate) int { return cmp.Compare(a.ID, b.ID) })
 	return who

@@ -444,6 +444,7 @@ type Ranking struct {
 	Me     int     // this process
 	First  []int32 // by role: which process comes first
 	RoleOf byrole.Numbering
+	Full   bool // this process has as many roles as it wants, and so comes last
 }
 
 // before returns how many processes of those that come second or later do so before this one.
@@ -451,6 +452,9 @@ func (r Ranking) before(local int32) int {
 	role := r.RoleOf.Role(local)
 	if int(r.First[role]) == r.Me {
 		return 0
+	}
+	if r.Full {
+		return placement.MaxRank
 	}
 	return max(0, r.Plan.Rank(r.Me, int(r.First[role]), role)-1)
 }

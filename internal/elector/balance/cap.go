@@ -1,0 +1,12 @@
+package balance
+
+// Overfull reports, once until it is over, that a process holds more roles than it wants; most 0 is no limit.
+func (m *Mover) Overfull(held, most int) bool {
+	over := most > 0 && held > most
+	begins := over && !m.overfull
+	m.overfull = over
+	return begins
+}
+
+// Full reports whether a process holds as many roles as it wants.
+func Full(held, most int) bool { return most > 0 && held >= most }
