@@ -52,7 +52,7 @@ func New(set *Settings, terms *term.Table) *Node {
 // Open tells the Node how many logs there are, and their common id.
 func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	n.codec = lease.Codec{Group: n.set.Group, Log: id}
-	n.timing.opened = now.Mono
+	n.timing.open(now)
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(n.set.Process))
 	n.announcer.SetHome(int(h.Sum32() % uint32(partitions)))
@@ -276,6 +276,6 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 		next = min(next, s.dueAt.Sub(now.Mono))
 	}
 	next = max(next, 100*time.Microsecond)
-	n.timing.due = now.Mono.Add(next)
+	n.timing.next(now.Mono.Add(next))
 	return next
 }

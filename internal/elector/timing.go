@@ -23,10 +23,27 @@ func (t *timing) late(now clock.Instant) bool {
 	return t.due != 0 && now.Mono.Sub(t.due) > time.Second
 }
 
+// open notes that the logs were opened.
+func (t *timing) open(now clock.Instant) { t.opened = now.Mono }
+
+// next notes when Tick is due.
+func (t *timing) next(at clock.Mono) { t.due = at }
+
+// asks reports whether the log is to be verified, since nothing has come back for a while, and notes that it is.
+func (t *timing) asks(silent, wait time.Duration, now clock.Instant) bool {
+	if silent < wait || now.Mono.Sub(t.asked.Mono) < wait {
+		return false
+	}
+	t.asked = now
+	return true
+}
+
+// looked notes that it was checked for which leases this process waits.
+func (t *timing) looked() { t.waits = true }
+
 // verify asks, at most once in T′, whether the log is still the same, if own records are expected
 // and none has come back for that long.
 func (n *Node) verify(now clock.Instant) {
-	t := &n.timing
 	busy := false
 	for _, s := range n.shards {
 		busy = busy || s.own.Len() > 0 || s.logs.claiming()
@@ -41,9 +58,7 @@ func (n *Node) verify(now clock.Instant) {
 		n.trip.Idle(now)
 		return
 	}
-	wait := clock.Wait(n.set.T, n.set.Rho)
-	if n.trip.SilentFor(now) >= wait && now.Mono.Sub(t.asked.Mono) >= wait {
-		t.asked = now
+	if n.timing.asks(n.trip.SilentFor(now), clock.Wait(n.set.T, n.set.Rho), now) {
 		n.ready.verify()
 	}
 }
@@ -108,7 +123,7 @@ func (n *Node) sayWaiting(now clock.Instant) {
 			longest = max(longest, at.Sub(now.Raw))
 		}
 	}
-	if t.waits = true; longest > 0 {
+	if t.looked(); longest > 0 {
 		n.ready.note(slog.LevelInfo, "waiting for the leases of others", "at_most", longest.Round(100*time.Millisecond))
 	}
 }
