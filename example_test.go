@@ -224,10 +224,10 @@ func ExampleNeli_Holder() {
 	const shards = 64
 	route := func(customer string) (address string, err error) {
 		h, ok := n.Holder(neli.Slot(customer, shards))
-		if !ok {
+		if !ok || h.Advertise == "" {
 			return "", errors.New("no leader is known: try again soon")
 		}
-		return h.Name, nil
+		return h.Advertise, nil
 	}
 	_ = route
 }

@@ -17,7 +17,7 @@ import (
 func ExampleHandler() {
 	n, err := neli.New(neli.Config{
 		LeaderGroupID:    "invoices",
-		Name:             "10.0.0.7:8080", // what others need to reach it
+		Advertise:        "10.0.0.7:8080", // where others reach it
 		HeartbeatTimeout: 2 * time.Second,
 		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"), // in production: KafkaConfig
 	})
@@ -28,7 +28,7 @@ func ExampleHandler() {
 
 	mux := http.NewServeMux()
 	mux.Handle("/neli/", http.StripPrefix("/neli", nelihttp.Handler(n,
-		nelihttp.WithURL(func(h neli.Holder) string { return "http://" + h.Name + "/neli/" }),
+		nelihttp.WithURL(func(h neli.Holder) string { return "http://" + h.Advertise + "/neli/" }),
 		nelihttp.WithControl(func(r *http.Request) bool { return r.Header.Get("X-Operator") != "" }),
 	)))
 	server := httptest.NewServer(mux) // in production: an http.Server on an internal port

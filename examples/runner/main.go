@@ -50,7 +50,7 @@ func run(ctx context.Context, cfg neli.Config, listen string) error {
 	if l.Addr().(*net.TCPAddr).IP.IsUnspecified() {
 		return fmt.Errorf("-listen %s: must name a host, since other processes redirect to it", listen)
 	}
-	cfg.Name = "http://" + l.Addr().String() // the others redirect to this URL
+	cfg.Advertise = "http://" + l.Addr().String() // the others redirect to this URL
 	n, err := neli.New(cfg)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func run(ctx context.Context, cfg neli.Config, listen string) error {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	r.log.Print("listens on ", cfg.Name)
+	r.log.Print("listens on ", cfg.Advertise)
 	led := n.Lead(ctx, r.lead)
 	err = errors.Join(led, n.Close(), server.Close())
 	if e := <-served; !errors.Is(e, http.ErrServerClosed) {
@@ -144,10 +144,10 @@ func (r *runner) job(client context.Context, t *term, job string, steps int) (do
 // redirect redirects a request to the leader that this process knows.
 func (r *runner) redirect(w http.ResponseWriter, q *http.Request) {
 	h, ok := r.n.Holder(0)
-	if !ok || h.Name == r.n.Config().Name {
+	if !ok || h.Advertise == "" || h.Advertise == r.n.Config().Advertise {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "no leader is known at present", http.StatusServiceUnavailable)
 		return
 	}
-	http.Redirect(w, q, h.Name+q.URL.RequestURI(), http.StatusTemporaryRedirect)
+	http.Redirect(w, q, h.Advertise+q.URL.RequestURI(), http.StatusTemporaryRedirect)
 }
