@@ -20,6 +20,8 @@
 //	  Resume Kill              Delay …        DeleteTopic Inject …
 //	                                          StopBroker …
 //
+// A [Script] is less: one member that leads on command, for tests of a barrier or a pulse loop.
+//
 // Routing to the leader can be tested in the same way. Add a Neli with [neli.Config.Observer] as one more
 // member: its [neli.Neli.Holder] and [neli.Neli.Watch] say who leads, or, if it is cut off, what it last
 // knew.
