@@ -12,6 +12,7 @@ import (
 	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/watch"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
@@ -23,7 +24,7 @@ func (e *Elector) Set(d Desired) {
 	release := e.hold()
 	e.node.Set(d, e.now())
 	release()
-	ring(e.wakeup)
+	watch.Ring(e.wakeup)
 	e.terms.Ring()
 }
 
@@ -34,7 +35,7 @@ func (e *Elector) Collect() []term.Change {
 	for _, c := range changes {
 		if c.Kind == term.Lost || c.Kind == term.Gone {
 			e.node.Delivered(c.Units)
-			ring(e.wakeup)
+			watch.Ring(e.wakeup)
 		}
 	}
 	return changes
@@ -142,51 +143,30 @@ func (e *Elector) Members() ([]roster.Member, clock.Instant) {
 // SurveyRoles roles, calls within T/50 of each other get the same answer, since it takes long and
 // many may ask.
 func (e *Elector) Standings() ([]observe.Standing, clock.Instant) {
-	s := &e.surveyed
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fresh := clock.LongestStep(e.node.set.T)
-	if now := e.now(); s.last != nil && now.Age(s.at) < fresh {
-		return s.last.Out, now
-	}
-	v, slices := &observe.Survey{}, 0
-	s.at = e.slices(func(n *Node, now clock.Instant) bool { slices++; return v.Next(n.observed, n.desired.Roles, now) })
-	if s.last = nil; slices > 1 {
-		s.last = v
-		time.AfterFunc(fresh, func() { s.forget(v) }) // it may be large
-	}
-	return v.Out, s.at
+	return e.album.Survey(clock.LongestStep(e.node.set.T), e.now, func(v *observe.Survey) (slices int, at clock.Instant) {
+		at = e.slices(func(n *Node, now clock.Instant) bool { slices++; return v.Next(n.observed, n.desired.Roles, now) })
+		return slices, at
+	})
 }
 
-// surveyed keeps the last answer of Standings for a short time. Its lock is held while an answer
-// is made, so that concurrent callers get that one.
-type surveyed struct {
-	mu   sync.Mutex
-	last *observe.Survey
-	at   clock.Instant
-}
-
-func (s *surveyed) forget(v *observe.Survey) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.last == v {
-		s.last = nil
+// Changes returns what has changed since w's last call, and the time of the answer. It takes no
+// lock if nothing has changed, nor if another Watch has looked within T/50.
+func (e *Elector) Changes(w *observe.Watcher) ([]observe.Standing, clock.Instant) {
+	if w.Knows(e.bell.Turn()) {
+		return nil, e.now()
 	}
+	p := e.album.Picture(func(p *observe.Picture) bool { return p.IsOf(e.bell.Turn(), clock.LongestStep(e.node.set.T), e.now()) },
+		func(last *observe.Picture) *observe.Picture {
+			p := observe.NewPicture(e.bell.Turn())
+			e.slices(func(n *Node, now clock.Instant) bool { return p.Next(n.observed, n.desired.Roles, last, now) })
+			return p
+		})
+	return w.Compare(p), e.now()
 }
 
 // Notify returns a channel that gets an element whenever Holder, Members or Standings may have
 // changed, and a function that ends that.
-func (e *Elector) Notify() (<-chan struct{}, func()) {
-	ch := make(chan struct{}, 1)
-	e.waiters.Lock()
-	defer e.waiters.Unlock()
-	e.watchers[ch] = struct{}{}
-	return ch, func() {
-		e.waiters.Lock()
-		defer e.waiters.Unlock()
-		delete(e.watchers, ch)
-	}
-}
+func (e *Elector) Notify() (<-chan struct{}, func()) { return e.bell.Notify() }
 
 // Shares returns how many roles each process holds, the largest number first.
 func (e *Elector) Shares() []observe.Share {

@@ -69,8 +69,8 @@ comes back quickly (link, vacancy).
 
 settings.go says what a Node is told and which Log it needs. node.go has its inputs and output,
 read.go what a record that was read does, and what the log is told of trouble. timing.go ends a
-Node. loop.go has the only mutex, the goroutines and the I/O, calls.go and watching.go what others
-ask of an Elector, and face.go what package neli needs of the packages below.
+Node. loop.go has the only mutex, the goroutines and the I/O, calls.go what others ask of an
+Elector, and face.go what package neli needs of the packages below.
 
 A shard (shard.go) is the roles that have the same logs, and what it needs of them. told.go has what it
 is told and what it says, opening.go makes shards and channels, shard_claims.go decides what is claimed
@@ -95,5 +95,6 @@ changes its own fields only:
 	observe   who is known to hold what, for Holder, Watch and Standings
 	report    which trouble with records is logged
 	stats     counters, and for how long roles had no leader
+	watch     wakes those who wait for changes, and shares looks at all roles
 */
 package elector

@@ -6,14 +6,12 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
-	"weak"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/elector/observe"
+	"github.com/goneli/neli/internal/elector/watch"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
@@ -42,36 +40,16 @@ type Elector struct {
 
 	readers sync.Mutex // readers of the node wait here for each other, so that a step waits for one of them at most
 
-	turn     atomic.Uint64 // grows when Holder, Members or Standings may have changed
-	news     chan struct{} // has an element then
-	waiters  sync.Mutex    // guards watchers
-	watchers map[chan struct{}]struct{}
-
-	picturing sync.Mutex                  // held while a picture is made
-	pictures  atomic.Pointer[weakPicture] // the newest one, as long as a Watch has it
-
-	surveyed surveyed
+	bell     *watch.Bell // rings when Holder, Members or Standings may have changed
+	album    watch.Album
 	opinions opinions
 }
-
-// weakPicture does not keep a picture alive.
-type weakPicture struct{ weak.Pointer[observe.Picture] }
-
-// Value returns the picture, or nil.
-func (p *weakPicture) Value() *observe.Picture {
-	if p == nil {
-		return nil
-	}
-	return p.Pointer.Value()
-}
-
-func (e *Elector) keep(p *observe.Picture) { e.pictures.Store(&weakPicture{weak.Make(p)}) }
 
 // NewElector returns an Elector that Run starts. now reads all clocks.
 func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now func() clock.Instant, logger *slog.Logger) *Elector {
 	return &Elector{log: log, nom: nom, now: now, logger: logger, terms: terms, node: New(set, terms),
 		wakeup: make(chan struct{}, 1), done: make(chan struct{}), asked: make(chan struct{}, 1), waiting: map[int]chan error{},
-		news: make(chan struct{}, 1), watchers: map[chan struct{}]struct{}{}}
+		bell: watch.NewBell()}
 }
 
 // errFinished ends the goroutines of an Elector that has closed.
@@ -104,7 +82,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	work.Go(func() error { return e.read(ctx) })
 	work.Go(func() error { return e.tick(ctx) })
 	work.Go(func() error { return e.log.Watch(ctx) })
-	work.Go(func() error { e.announce(ctx.Done()); return nil })
+	work.Go(func() error { e.bell.Announce(ctx.Done()); return nil })
 	if e.nom != nil {
 		work.Go(func() error {
 			return e.nom.Run(ctx, func(partitions []int, lost bool) {
@@ -209,8 +187,7 @@ func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
 	earlier := at < e.scheduled || e.scheduled <= now.Mono || r.Finished
 	e.scheduled = at
 	if r.Changed {
-		e.turn.Add(1)
-		ring(e.news)
+		e.bell.Ring()
 	}
 	var answers []chan error
 	for _, o := range r.Outcomes {
@@ -225,7 +202,7 @@ func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
 	}
 	e.carryOut(r)
 	if earlier {
-		ring(e.wakeup)
+		watch.Ring(e.wakeup)
 	}
 	return r.WakeIn
 }
@@ -252,13 +229,6 @@ func (e *Elector) hold() (release func()) {
 	}
 }
 
-func ring(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
 func (e *Elector) carryOut(r Ready) {
 	for _, note := range r.Notes {
 		e.logger.Log(context.Background(), note.Level, note.Text, note.Args...)
@@ -270,7 +240,7 @@ func (e *Elector) carryOut(r Ready) {
 		e.log.Back(p, func() bool { return e.unknown(p) })
 	}
 	if r.Requested {
-		ring(e.asked)
+		watch.Ring(e.asked)
 	}
 	for _, a := range r.Append {
 		e.append(a)

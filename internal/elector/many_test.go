@@ -10,6 +10,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/watch"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 	"github.com/stretchr/testify/require"
@@ -56,7 +57,7 @@ func TestDrainedInSlices(t *testing.T) {
 	id, _ := a.table.Held(0)
 
 	var left []int
-	e := &Elector{node: a.Node, terms: a.table, log: discard{}, logger: slog.New(slog.DiscardHandler), wakeup: make(chan struct{}, 1),
+	e := &Elector{bell: watch.NewBell(), node: a.Node, terms: a.table, log: discard{}, logger: slog.New(slog.DiscardHandler), wakeup: make(chan struct{}, 1),
 		now: func() clock.Instant { // it is read once in each hold
 			left = append(left, a.table.Led(w.instant(), roles))
 			return w.instant()

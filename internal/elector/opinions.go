@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/watch"
 )
 
 // opinions is the goroutine that calls the application's Preference. It is used by the goroutine that
@@ -49,7 +50,7 @@ func (e *Elector) consult() {
 	})
 	o.calls.Go(func() {
 		defer slow.Stop()
-		defer ring(e.wakeup) // Tick plans with the results
+		defer watch.Ring(e.wakeup) // Tick plans with the results
 		defer close(done)
 		for _, m := range ask {
 			prefs := e.preferences(prefer, m, roles)

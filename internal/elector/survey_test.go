@@ -10,6 +10,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/observe"
+	"github.com/goneli/neli/internal/elector/watch"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
 )
@@ -40,7 +41,7 @@ func askable(roles int) *asked {
 	n, w, next := crowded(roles)
 	a := &asked{n: n, w: w, next: next, of: &looked{One: n.shards[0].leases.(*leases.One)}}
 	n.shards[0].Standings = observe.NewStandings(n.shards[0].Numbering, a.of, a.of, leases.OneTraits.Tenure, &n.shards[0].logs, &n.shards[0].claims)
-	a.Elector = &Elector{node: n, now: func() clock.Instant { // it is read once in each hold
+	a.Elector = &Elector{bell: watch.NewBell(), node: n, now: func() clock.Instant { // it is read once in each hold
 		a.holds, a.of.roles = append(a.holds, a.of.roles), 0
 		return w.instant()
 	}}
@@ -59,7 +60,7 @@ func (a *asked) claim(roles ...int32) {
 	r := &lease.Record{Kind: lease.Claim, Session: lease.Session{Process: "x", N: 1}, Read: a.next - 1, T: clock.Tmax, Roles: roles}
 	a.n.Read(Entry{Offset: a.next}, r, nil, a.w.instant())
 	a.next++
-	a.turn.Add(1)
+	a.bell.Ring()
 	a.take()
 }
 
@@ -150,7 +151,7 @@ func TestLateWatchKnowsWhenHoldersWereHeard(t *testing.T) {
 	o := w.start("o", 3, func(s *Settings) { s.Observer = true })
 	w.start("a", 3, nil)
 	w.pass(10 * time.Second)
-	e := &Elector{node: o.Node, now: w.instant}
+	e := &Elector{bell: watch.NewBell(), node: o.Node, now: w.instant}
 	first := observe.NewWatcher()
 	e.Changes(first)
 	w.pass(time.Minute)
@@ -163,7 +164,7 @@ func TestLateWatchKnowsWhenHoldersWereHeard(t *testing.T) {
 // step waits for one of them at most.
 func TestReadersQueueByThemselves(t *testing.T) {
 	n, w, _ := crowded(10)
-	e := &Elector{node: n, now: w.instant}
+	e := &Elector{bell: watch.NewBell(), node: n, now: w.instant}
 	for _, read := range []func(){
 		func() { e.Holder(0) },
 		func() { e.Standings() },
@@ -171,7 +172,7 @@ func TestReadersQueueByThemselves(t *testing.T) {
 		func() { e.Stats() },
 		func() { e.Shares() },
 		func() { e.Idle() },
-		func() { e.turn.Add(1); e.Changes(observe.NewWatcher()) },
+		func() { e.bell.Ring(); e.Changes(observe.NewWatcher()) },
 	} {
 		e.mu.Lock() // as a step does
 		done := make(chan struct{})
@@ -190,14 +191,14 @@ func TestWatchTellsOfSilenceAndOfALogThatBeginsAnew(t *testing.T) {
 	w := observe.NewWatcher()
 	a.Changes(w)
 	a.w.now += clock.Tmax * 2 // without a Tick
-	a.turn.Add(1)
+	a.bell.Ring()
 	news, _ := a.Changes(w)
 	require.Len(t, news, 1)
 	require.Equal(t, observe.Vacant, news[0].Status)
 	require.Len(t, news[0].Roles, someRoles-unheld(a.n))
 
 	a.n.Read(Entry{Reset: true, Offset: a.next, End: a.next}, nil, nil, a.w.instant())
-	a.turn.Add(1)
+	a.bell.Ring()
 	news, _ = a.Changes(w)
 	require.Len(t, news, 1)
 	require.Equal(t, observe.Unknown, news[0].Status)
@@ -214,13 +215,13 @@ func TestWatchFollowsR(t *testing.T) {
 	w := observe.NewWatcher()
 	a.Changes(w)
 	a.n.Set(Desired{Roles: someRoles + 100}, a.w.instant())
-	a.turn.Add(1)
+	a.bell.Ring()
 	news, _ := a.Changes(w)
 	require.Len(t, news, 1)
 	require.Equal(t, observe.Vacant, news[0].Status)
 	require.Len(t, news[0].Roles, 100)
 	a.n.Set(Desired{Roles: 3}, a.w.instant())
-	a.turn.Add(1)
+	a.bell.Ring()
 	news, _ = a.Changes(w)
 	require.Empty(t, news)
 }

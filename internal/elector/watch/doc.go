@@ -1,0 +1,2 @@
+// Package watch wakes those who wait for changes, and shares looks among those who look at the same time.
+package watch
