@@ -70,7 +70,8 @@ func answered(err error) bool {
 // Any other error is logged, at most once in ten seconds, and so is its end.
 func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval, b.RandomizationFactor = 100*time.Millisecond, 2*time.Second, t.spread
+	// A topic that was just created is described a few milliseconds later.
+	b.InitialInterval, b.Multiplier, b.MaxInterval, b.RandomizationFactor = 5*time.Millisecond, 2, 2*time.Second, t.spread
 	var described time.Time // until then a missing description is not logged
 	var trouble Trouble
 	for {

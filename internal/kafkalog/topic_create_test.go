@@ -337,3 +337,22 @@ func TestTrialCreatesNothing(t *testing.T) {
 		})
 	}
 }
+
+// A topic that was created is asked for again after 5, 10, 20 ms and so on: brokers describe it soon.
+func TestNewTopicIsAskedForSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var asked []time.Duration
+		leader, _, _ := told(func() (kafka.TopicInfo, error) {
+			asked = append(asked, time.Since(began))
+			if len(asked) < 5 {
+				return kafka.TopicInfo{}, kafka.ErrUnknownTopic
+			}
+			return kafka.TopicInfo{ID: "id", Partitions: 1}, nil
+		})
+		leader.create = &kafka.TopicSpec{Name: "topic", Partitions: 1}
+		require.NoError(t, leader.Open(t.Context()))
+		ms := time.Millisecond
+		require.Equal(t, []time.Duration{0, 5 * ms, 15 * ms, 35 * ms, 75 * ms}, asked[:5])
+	})
+}
