@@ -453,6 +453,7 @@ func TestCallThatWaitsForItsTurnIsReported(t *testing.T) {
 		for _, second := range []string{"Lead", "Background", "Pulse"} {
 			t.Run(second+" beside "+first, func(t *testing.T) {
 				simulate(t, nelitest.Options{}, func(c *cluster) {
+					c.Aged(1) // a leader's Pulse does not wait
 					lines := newLogLines()
 					a := c.Join("a", logsTo(lines))
 					ctx, stop := context.WithCancel(c.Context())

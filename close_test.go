@@ -95,6 +95,7 @@ func TestCloseDelivers(t *testing.T) {
 // others would wait for a process that no longer exists.
 func TestCloseReleasesAClaimInFlight(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
+		c.Aged(1)
 		a := c.Join("a", open)
 		ok, err := a.Pulse(0)
 		require.NoError(c, err)
@@ -298,6 +299,7 @@ func TestTaskEndsBeforeTheSuccessorLeads(t *testing.T) {
 		a, b := start("a"), start("b")
 		c.Leader(0, 2*silence)
 		c.Leader(1, 2*silence)
+		c.Pass(silence) // the group no longer rebalances by itself
 		for i := range 40 {
 			from, to := a, b
 			if i%2 == 1 {

@@ -133,7 +133,7 @@ func TestLogLinesHaveTheirDataInAttributes(t *testing.T) {
 				require.Contains(t, line.attrs, "token"+several, line.text)
 			}
 		}
-		for _, text := range []string{"starting", "created the leader topic", "waiting for the leases of others", "leader acquired", "leader revoked",
+		for _, text := range []string{"starting", "created the leader topic", "leader acquired", "leader revoked",
 			"leader fenced", "skipping malformed records; logged once", "cannot read the leader topic, retrying",
 			"reading the leader topic again", "cannot write to the leader topic, retrying", "writing to the leader topic again",
 			"cannot check the leader topic, retrying", "brokers answer again", "another process leads"} {
@@ -169,6 +169,7 @@ func TestOutageIsLoggedAtItsBeginningAndEnd(t *testing.T) {
 // A starting process logs what it waits for, and says so if no broker answers.
 func TestStartLogsWhatItWaitsFor(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, nil, func(c *cluster) {
+		c.Aged(1)
 		c.Broker.Stop()
 		lines := newLogLines()
 		a := c.Work("a", func(cfg *neli.Config) {
@@ -192,6 +193,7 @@ func TestStartLogsWhatItWaitsFor(t *testing.T) {
 		waits := lines.said("waiting for the leases of others")
 		require.Len(t, waits, 1)
 		require.InDelta(t, 5, waits[0].attrs["at_most"].Duration().Seconds(), 1)
+		require.Equal(t, "the leader epoch is not 0: a broker was away", waits[0].attrs["why"].String())
 
 		b := newLogLines()
 		c.Work("b", logsTo(b))

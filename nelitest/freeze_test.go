@@ -154,7 +154,7 @@ func TestFreezeFindsStaleLeaders(t *testing.T) {
 				time.Sleep(time.Minute)
 				bob := employ(t, b, "bob", c.drive)
 				time.Sleep(30*time.Second + 300*time.Millisecond)
-				require.InDelta(t, 80, alice.deeds.Load(), 10)
+				require.InDelta(t, 90, alice.deeds.Load(), 10)
 				require.True(t, alice.IsLeader())
 
 				b.Freeze("alice")

@@ -152,7 +152,7 @@ func TestALeaderThatWakesDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, log := nelitest.NewBroker(nelitest.Options{}), &journal{}
 		hire(t, b, "alice", janitor{"alice", log}.sweep)
-		time.Sleep(12 * time.Second)
+		time.Sleep(5 * time.Second)
 		log.expect(t, "alice sweeps")
 		hire(t, b, "bob", janitor{"bob", log}.sweep)
 		b.Freeze("alice") // from now on she acts as a process that has just woken

@@ -8,6 +8,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/link"
 	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/elector/observe"
@@ -38,6 +39,7 @@ type Node struct {
 	counts     stats.Counters
 	reports    report.Reports
 	shown      shown
+	origins    leases.Origins
 	timing     timing
 	ready      Ready
 	eager      bool // this process has passed over nothing vacant since it became willing
@@ -53,6 +55,7 @@ func New(set *Settings, terms *term.Table) *Node {
 func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	n.codec = lease.Codec{Group: n.set.Group, Log: id}
 	n.timing.open(now)
+	n.origins = make(leases.Origins, partitions)
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(n.set.Process))
 	n.announcer.SetHome(int(h.Sum32() % uint32(partitions)))

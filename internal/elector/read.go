@@ -23,6 +23,7 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 			n.counts.BeganAgain()
 		}
 		c.id = e.ID
+		n.origins.Read(c.index, e, nil, nil, n.set.Process)
 		out := s.leases.Read(c.index, e, nil, nil, now)
 		spent = out.Spent
 		farther := c.announcements.GoesBack()
@@ -61,6 +62,11 @@ func (n *Node) conclude(now clock.Instant) {
 func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error, now clock.Instant) (spent bool) {
 	below := s.Count(n.desired.Roles)
 	late := s.vacancyStats.Overtaking(r, below, now)
+	n.origins.Read(c.index, e, r, bad, n.set.Process)
+	if bad == nil && r.Session.Process == n.set.Process && !c.log.Known() {
+		proven, _ := n.origins.Proven(c.index)
+		c.log.Origin(proven)
+	}
 	out := s.leases.Read(c.index, e, r, bad, now)
 	ev, anew := out.Event, out.Void
 	s.vacancyStats.Overtook(late, below, now)
@@ -84,6 +90,9 @@ func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error
 	n.do(now, func(in *In) { s.follow(c, ev, anew, r, in) })
 	if bad != nil {
 		return out.Spent
+	}
+	if ev.Origin { // there will be no fresh Claim from which others learn the fold
+		n.do(now, func(in *In) { c.offerSnapshot(func() time.Duration { return in.turn(uint64(e.Offset)) }, in) })
 	}
 	n.listen(s, c, e.Offset, r, now)
 	if r.Kind == lease.Beat && !ev.Own {

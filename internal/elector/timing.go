@@ -6,6 +6,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/vacancy"
 )
 
@@ -108,22 +109,30 @@ func (n *Node) Busy(now clock.Instant) bool {
 }
 
 // sayWaiting logs once, soon after the start, for how long this process claims nothing because of
-// leases that it may not know of.
+// leases that it may not know of, or that others lead all roles so far.
 func (n *Node) sayWaiting(now clock.Instant) {
 	t := &n.timing
 	if t.waits || n.set.Observer || now.Mono.Sub(t.opened) < min(clock.SayWaiting(n.set.T), lookEvery/2) {
 		return
 	}
-	longest := time.Duration(0)
+	longest, why := time.Duration(0), ""
 	for _, c := range n.channels {
 		if !c.begun {
 			return
 		}
 		if at := c.log.FreshAt(); at != clock.Never && n.shards.of(c.index).Count(n.desired.Roles) > 0 {
-			longest = max(longest, at.Sub(now.Raw))
+			if left := at.Sub(now.Raw); left > longest {
+				longest = left
+				_, why = n.origins.Proven(c.index)
+			}
 		}
 	}
-	if t.looked(); longest > 0 {
-		n.ready.note(slog.LevelInfo, "waiting for the leases of others", "at_most", longest.Round(100*time.Millisecond))
+	t.looked()
+	switch others := n.members.Present(); {
+	case longest > 0:
+		n.ready.note(slog.LevelInfo, "waiting for the leases of others", "at_most", longest.Round(100*time.Millisecond), "why", why)
+	case n.set.Rebalance && !n.set.Nominated && able(n.set, n.desired, now) && 0 < others && others < n.desired.Roles && !n.Busy(now):
+		n.ready.note(slog.LevelInfo, "waiting for a share of the roles", "after", roster.SteadyAfter,
+			"why", "all roles have leaders, who hand some over to a member once it has been there for that long")
 	}
 }

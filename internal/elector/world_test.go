@@ -24,10 +24,12 @@ type world struct {
 	queue     []event
 	order     int
 	logs      [][]lease.Record
-	small     bool        // these are small logs: each has all roles
-	nominated bool        // a nominator says which processes may claim
-	lost      map[int]int // how often a small log has lost its records
-	head      int64       // what is before was deleted: who starts reads from here
+	small     bool           // these are small logs: each has all roles
+	nominated bool           // a nominator says which processes may claim
+	lost      map[int]int    // how often a small log has lost its records
+	origins   bool           // who reads from offset 0 knows that it is the log's origin
+	began     map[int]string // logs that are not read from their origin all the same: why
+	head      int64          // what is before was deleted: who starts reads from here
 	actors    []*actor
 	lines     []string
 	quiet     map[string]int // Beats and Hellos since the last line
@@ -71,6 +73,9 @@ type actor struct {
 
 // newer is the kind of a record that only a newer version understands.
 const newer = lease.Kind("newer")
+
+// foreign is the kind of a record that names another topic.
+const foreign = lease.Kind("foreign")
 
 type said struct {
 	at time.Duration
@@ -153,12 +158,15 @@ func (a *actor) begin(p int) {
 	w := a.w
 	end := int64(len(w.logs[p]))
 	a.do(func(now clock.Instant) {
-		a.Read(Entry{Partition: p, ID: w.id(p), Reset: true, Offset: w.head, End: end, Whole: w.head == 0}, nil, nil, now)
+		a.Read(Entry{Partition: p, ID: w.id(p), Reset: true, Offset: w.head, End: end, Whole: w.head == 0, Origin: w.origin(p), Why: w.began[p]}, nil, nil, now)
 	})
 	for o := w.head; o < end; o++ {
 		a.read(p, o)
 	}
 }
+
+// origin reports whether a log is read from its origin.
+func (w *world) origin(p int) bool { return w.origins && w.head == 0 && w.began[p] == "" }
 
 // id returns the id of a log's incarnation. It is empty until the log has lost its records.
 func (w *world) id(p int) string {
@@ -201,7 +209,11 @@ func (a *actor) read(p int, o int64) {
 		r.Request, r.Answer = nil, nil
 		r.Hello = withoutCaps(r.Hello)
 	}
-	e := Entry{Partition: p, ID: a.w.id(p), Offset: o}
+	e := Entry{Partition: p, ID: a.w.id(p), Offset: o, Origin: a.w.origin(p), Why: a.w.began[p]}
+	if r.Kind == foreign {
+		a.do(func(now clock.Instant) { a.Read(e, nil, lease.ErrOtherLog, now) })
+		return
+	}
 	if r.Kind == newer {
 		a.do(func(now clock.Instant) { a.Read(e, &lease.Record{}, lease.ErrNewer, now) })
 		return

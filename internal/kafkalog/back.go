@@ -1,6 +1,7 @@
 package kafkalog
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -85,7 +86,7 @@ func (b *lookBack) next(p int) (offset int64, ok bool) {
 func (k *kafkaLog) Back(p int, wanted func() bool) { k.back.ask(p, wanted) }
 
 // goBack goes back on the requested partitions, and reports whether there were any.
-func (k *kafkaLog) goBack() bool {
+func (k *kafkaLog) goBack(ctx context.Context) bool {
 	moved := false
 	for _, p := range k.back.take() {
 		offset, ok := k.back.next(p)
@@ -96,6 +97,9 @@ func (k *kafkaLog) goBack() bool {
 		e.End = k.position[p] // the records read so far are of unknown age
 		k.ready = slices.DeleteFunc(k.ready, func(e elector.Entry) bool { return e.Partition == p })
 		k.back.parts[p].begun = offset
+		if offset == 0 && e.Start == 0 {
+			k.askEpochs(ctx)
+		}
 		k.begin(p, offset, e)
 		moved = true
 	}

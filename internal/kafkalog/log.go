@@ -28,6 +28,7 @@ type kafkaLog struct {
 	position   []int64         // the next offset to read, by partition
 	ready      []elector.Entry // to be returned before the next read
 	untouched  untouched
+	origins    origins
 	back       lookBack
 	unreadable unreadable
 	reading    AccessGuard
@@ -59,7 +60,10 @@ func (k *kafkaLog) Open(ctx context.Context) (int, string, error) {
 		return 0, "", err
 	}
 	k.position = make([]int64, m)
-	k.untouched = newUntouched(ends)
+	k.untouched, k.origins = newUntouched(ends), newOrigins(ends)
+	if slices.ContainsFunc(ends, func(e kafka.OffsetRange) bool { return e.Start == 0 && e.End <= reaches[0] }) {
+		k.askEpochs(ctx)
+	}
 	k.still = newStillness(m, k.T)
 	for p, e := range ends {
 		k.jump(p, e)
@@ -91,12 +95,14 @@ func (k *kafkaLog) jump(p int, e kafka.OffsetRange) {
 // begin continues to read p at offset, after a Reset.
 func (k *kafkaLog) begin(p int, offset int64, e kafka.OffsetRange) {
 	k.position[p] = offset
+	k.origins.begin(p, offset, e.Start)
 	k.still.begin(p, offset, time.Now())
 	if e.End == 0 && k.untouched.holds(p) {
 		return
 	}
 	k.untouched.release(p)
-	k.ready = append(k.ready, elector.Entry{Partition: p, Offset: offset, Reset: true, End: e.End, Whole: offset == 0 && e.Start == 0})
+	k.ready = append(k.ready, elector.Entry{Partition: p, Offset: offset, Reset: true, End: e.End, Whole: offset == 0 && e.Start == 0,
+		Origin: k.origins.why[p] == "", Why: k.origins.why[p]})
 }
 
 // assign makes the reader continue at position, with a new client if there is none.
@@ -122,7 +128,7 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 	if k.untouched.due(k.topic) {
 		k.ready = append(k.ready, k.untouched.releaseAll()...)
 	}
-	if k.goBack() {
+	if k.goBack(ctx) {
 		return elector.Entry{}, false, k.unlessDone(ctx, k.assign(ctx))
 	}
 	if len(k.ready) > 0 {
@@ -164,9 +170,15 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 	k.reading.OK()
 	k.unread.Over(k.log, "reading the leader topic again", "topic", k.topic.name)
 	k.still.got(r.Partition, r.Offset, time.Now())
+	k.origins.read(r, k.position[r.Partition])
 	k.position[r.Partition] = r.Offset + 1
 	k.unreadable.read(r.Partition)
-	e := elector.Entry{Partition: r.Partition, Offset: r.Offset, Value: r.Value}
+	if err := k.verifyOrigin(ctx, r.Partition); err != nil {
+		k.seal()
+		return elector.Entry{}, false, err
+	}
+	why := k.origins.why[r.Partition]
+	e := elector.Entry{Partition: r.Partition, Offset: r.Offset, Value: r.Value, Origin: why == "", Why: why}
 	if jump, ok := k.untouched.release(r.Partition); ok {
 		k.ready = append(k.ready, e)
 		return jump, true, nil

@@ -99,8 +99,18 @@ func scriptedLog(t *testing.T, logs []kafka.OffsetRange, test func(t *testing.T,
 	})
 }
 
-// entries returns the entries that come within d.
+// entries returns the entries that come within d, without what is said of origins.
 func entries(t *testing.T, k *kafkaLog, d time.Duration) (out []elector.Entry) {
+	t.Helper()
+	out = entriesWithOrigin(t, k, d)
+	for i := range out {
+		out[i].Origin, out[i].Why = false, ""
+	}
+	return out
+}
+
+// entriesWithOrigin returns the entries that come within d.
+func entriesWithOrigin(t *testing.T, k *kafkaLog, d time.Duration) (out []elector.Entry) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		e, ok, err := k.Next(t.Context(), min(pollSlice, time.Until(end)))

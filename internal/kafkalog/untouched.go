@@ -35,7 +35,7 @@ func newUntouched(ends []kafka.OffsetRange) untouched {
 			if u.jumps == nil {
 				u.jumps = map[int]elector.Entry{}
 			}
-			u.jumps[p] = elector.Entry{Partition: p, Reset: true, Whole: true}
+			u.jumps[p] = elector.Entry{Partition: p, Reset: true, Whole: true, Why: empty}
 		}
 	}
 	return u

@@ -14,6 +14,7 @@ type Event struct {
 	Doubts    bool          // Differs, for the first time: Snapshots will show which fold is wrong
 	Confirmed bool          // the Snapshots have shown it: this process's fold is right
 	Known     bool          // the fold is known from this record on: everything may have changed
+	Origin    bool          // Known, because the log was read from its origin: no record tells others the fold
 	Evidence  bool          // a holder is alive
 	Own       bool          // the present session appended the record
 	Stamp     clock.Instant // Own: when it did; zero if that is longer ago than T
@@ -164,6 +165,21 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 	case r.Kind.evidential():
 		j.hear(o, now, r.T, l.rules.Rho)
 	}
+	if l.join != nil && e.Own && l.origin && j.from == 0 && j.since == 0 {
+		l.won = false
+		l.begun(o, now)
+		e.Known, e.Origin, e.Won = true, true, l.won
+	}
+}
+
+// begun makes known the fold of all records from offset 0 to the own record at o. Nobody can hold
+// anything that this process has not read: when its own record was appended, after its session
+// began, the log had lost nothing. Each holder's silence is counted from now.
+func (l *Lease) begun(o int64, now clock.Instant) {
+	kept := l.join.kept
+	l.known(o)
+	l.newerAt = now
+	l.refold(kept, none, now)
 }
 
 // known ends the join. Each holder's silence is counted from now.
@@ -188,6 +204,12 @@ func (l *Lease) adopt(o, read int64, s State, now clock.Instant) bool {
 	l.fold = f
 	l.newerAt = now
 	l.trail.add(read, f.hash, l.rules.History)
+	l.refold(kept, read, now)
+	return true
+}
+
+// refold folds the kept records after an offset.
+func (l *Lease) refold(kept []entry, read int64, now clock.Instant) {
 	for _, e := range kept {
 		switch {
 		case e.offset <= read:
@@ -197,7 +219,6 @@ func (l *Lease) adopt(o, read int64, s State, now clock.Instant) bool {
 			l.foldRecord(e.offset, e.record, now, e.sent)
 		}
 	}
-	return true
 }
 
 // fold rebuilds the fold from a Snapshot. ok is false if the Snapshot contradicts itself.

@@ -42,6 +42,7 @@ type Lease struct {
 
 	read    int64         // highest offset consumed
 	newerAt clock.Instant // when the newest record of a newer version was read
+	origin  bool          // the next record and all before it were read from the log's origin
 	changed []int32       // scratch
 	won     bool          // scratch: an own Claim was found valid
 
@@ -114,6 +115,10 @@ func (l *Lease) Begin(s int64, whole bool, now clock.Instant) {
 		l.join.bound = l.rules.T
 	}
 }
+
+// Origin says whether the record that is read next, and all before it from offset 0 on, were read and
+// are all that was ever in this log: it had no earlier incarnation when the record was appended.
+func (l *Lease) Origin(yes bool) { l.origin = yes }
 
 // renew begins a new session on the same fold. This process no longer leads the roles of the
 // former session, and treats that session's Claims like another process's.

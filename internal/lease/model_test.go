@@ -21,6 +21,8 @@ var modelConfigs = []modelConfig{
 	{name: "two late joiners", ts: []time.Duration{modelLong, modelLong, modelLong}, roles: 1, records: 2, flight: 2, held: true},
 	{name: "a short and a long lease", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 3, flight: 2},
 	{name: "short leases join a long one", ts: []time.Duration{modelLong, modelShort, modelShort}, roles: 1, records: 2, flight: 2, snapshots: true, held: true},
+	{name: "from the origin", ts: []time.Duration{modelLong, modelLong}, roles: 1, records: 3, flight: 2, origin: true},
+	{name: "from the origin, a jump", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 2, flight: 2, begins: 1, origin: true},
 	{name: "newer versions", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 2, flight: 2, newer: 1, snapshots: true, held: true},
 }
 
@@ -28,6 +30,7 @@ var modelConfigs = []modelConfig{
 var deepConfigs = []modelConfig{
 	{name: "deep: two late joiners", ts: []time.Duration{modelLong, modelLong, modelLong}, roles: 1, records: 3, flight: 2, held: true},
 	{name: "deep: a short and a long lease, Snapshots", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 3, flight: 2, snapshots: true},
+	{name: "deep: from the origin, a jump", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 3, flight: 2, begins: 1, origin: true},
 	{name: "deep: newer versions, two records", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 2, flight: 2, newer: 2, snapshots: true, held: true},
 }
 

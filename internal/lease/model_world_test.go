@@ -35,6 +35,7 @@ type modelConfig struct {
 	doubles   int // how many records are appended twice
 	newer     int // how many records of newer versions appear
 	snapshots bool
+	origin    bool // processes that read from offset 0 know that it is the log's origin, and say Hello
 	held      bool // process 0 holds role 0; the others begin after its Claim, without knowing the fold
 }
 
@@ -128,6 +129,7 @@ func (w *modelWorld) read(i int) (fault string) {
 	l := w.procs[i]
 	o := l.Offset() + 1
 	var e Event
+	l.Origin(w.c.origin)
 	if r := w.log[o].r; r != nil {
 		e = l.Read(o, r, w.now())
 	} else {
@@ -245,6 +247,9 @@ func (w *modelWorld) sends(l *Lease, act func(func(*Lease, clock.Instant) []Reco
 		return []Record{r}
 	}
 	act(func(l *Lease, now clock.Instant) []Record { return one(l.Beat(now)) })
+	if w.c.origin && !l.Known() {
+		act(func(l *Lease, now clock.Instant) []Record { return []Record{l.Word(Hello, now)} })
+	}
 	for role := range int32(w.c.roles) {
 		if _, mine := l.Mine(role); mine {
 			act(func(l *Lease, now clock.Instant) []Record {

@@ -176,6 +176,32 @@ var rules = []mutation.Mutant{
 		Old: "newJoin(s, l.rules.longest(), now)", New: "newJoin(s, l.rules.longest(), now.Add(-l.rules.T/2))",
 		Guard: "TestSimulation/fresh", Want: `seed \d+: (two leaders|token led again)`, Seeds: freshSeeds},
 
+	// A log that is read from its origin.
+	{Rule: "only an own record completes the origin", File: "consume.go",
+		Old: "l.join != nil && e.Own && l.origin", New: "l.join != nil && l.origin",
+		Guard: "TestFirstOfAllKnowsTheFoldAtOnce", Want: "completes the origin by another process's record"},
+	{Rule: "only a record of the present session completes the origin", File: "consume.go",
+		Old: "l.join != nil && e.Own && l.origin", New: "l.join != nil && r.Session.Process == l.rules.Process && l.origin",
+		Guard: "TestOriginNeedsAllRecordsAndAnOwnOne/a_former_session's_record", Want: "knows what it has not read"},
+	{Rule: "the origin is offset 0", File: "consume.go",
+		Old: " && j.from == 0 && j.since == 0 {", New: " && j.since == j.from {",
+		Guard: "TestOriginNeedsAllRecordsAndAnOwnOne/not_from_offset_0", Want: "knows what it has not read"},
+	{Rule: "a record dropped for lack of room ends the origin", File: "consume.go",
+		Old: " && j.from == 0 && j.since == 0 {", New: " && j.from == 0 {",
+		Guard: "TestOriginNeedsAllRecordsAndAnOwnOne/dropped_records", Want: "knows what it has not read"},
+	{Rule: "a reader says whether it reads from the origin", File: "consume.go",
+		Old: "e.Own && l.origin &&", New: "e.Own &&",
+		Guard: "TestLostLogs", Want: `seed \d+: two leaders`, Seeds: freshSeeds},
+	{Rule: "the fold at the origin is that of all records", File: "consume.go",
+		Old: "	l.refold(kept, none, now)\n", New: "	_ = kept\n",
+		Guard: "TestSimulation/origin", Want: `seed \d+: folds differ`, Seeds: freshSeeds},
+	{Rule: "the silence of holders found in a log that was read from its origin is counted from then", File: "consume.go",
+		Old: "	l.refold(kept, none, now)\n", New: "	l.refold(kept, none, now.Add(-clock.Tmax))\n",
+		Guard: "TestHoldersFoundByOriginAreWaitedFor", Want: "two leaders"},
+	{Rule: "records of newer versions found there are waited for", File: "consume.go",
+		Old: "		case e.record == nil:\n", New: "		case e.record == nil && read == none:\n		case e.record == nil:\n",
+		Guard: "TestNewerVersionsFoundByOriginAreWaitedFor", Want: "claims what a newer version may hold"},
+
 	// Leases of different length.
 	{Rule: "a claimant waits for the holder's T", File: "lease.go",
 		Old: "at = h.freeAt(l.rules.Rho)", New: "at = clock.FreeAt(h.heard.Raw, l.rules.T, l.rules.Rho)",
@@ -283,6 +309,9 @@ var rules = []mutation.Mutant{
 // ofTransport are the rules that this package expects its callers to keep. Here the simulation is
 // the caller, so the mutants change its source.
 var ofTransport = []mutation.Mutant{
+	{Rule: "a log whose leader epoch has grown may have lost its first records", File: "sim_proc_test.go",
+		Old: "p.origin && e.epoch == 0", New: "p.origin",
+		Guard: "TestLostLogs", Want: `seed \d+: two leaders`, Seeds: freshSeeds},
 	{Rule: "a claim states what was read when it was decided", File: "sim_proc_test.go",
 		Old: "e.r.Kind == Claim, func() { w.append(e) }", New: "e.r.Kind == Claim, func() {\n		if late := *e.r; late.Kind == Claim && !e.newer {\n			late.Read = int64(len(w.log)) - 1\n			e = w.encode(&late, false)\n		}\n		w.append(e)\n	}",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},

@@ -59,10 +59,13 @@ func (q *simOracle) leader(p *simProc, i int, token int64) {
 	w, role := p.w, q.roles[i]
 	for _, other := range w.procs {
 		if other != p && other.alive {
-			if theirs, too := other.l.Leads(role, other.clk.Read(w.Now)); too {
+			if theirs, too := other.l.Leads(role, other.clk.Read(w.Now)); too && w.ofOrigin(p, other) {
 				w.Note("two leaders of role %d: %v with token %d and %v with token %d", role, p.l.Session(), token, other.l.Session(), theirs)
 			}
 		}
+	}
+	if w.lossy {
+		return // tokens begin again
 	}
 	if token < q.newest[i] {
 		w.Note("token went back: %v leads role %d with token %d after %d", p.l.Session(), role, token, q.newest[i])
@@ -95,7 +98,7 @@ func (e *simEntry) won(p *simProc, role int32) bool {
 
 // folds compares p's fold after offset o with the true one.
 func (q *simOracle) folds(p *simProc, o int64) {
-	if !p.l.Known() || p.l.Offset() != o {
+	if !p.l.Known() || p.l.Offset() != o || p.w.lossy {
 		return
 	}
 	h := p.w.hist[o]
@@ -107,6 +110,9 @@ func (q *simOracle) folds(p *simProc, o int64) {
 // truthful compares a Snapshot with the true fold at its read.
 func (q *simOracle) truthful(p *simProc, states []*State, read int64, old bool) {
 	w := p.w
+	if w.lossy {
+		return
+	}
 	want := w.hashAt(read, old)
 	j := &join{}
 	whole, ok := State{}, false

@@ -23,6 +23,8 @@ type simProc struct {
 
 	alive, paused, reading bool
 	inCut, outCut          bool
+	origin, byOrigin       bool  // the log was read from its origin so far; the fold is known by that
+	incarnation, epoch     int   // of the log, as far as its client noticed; of the last record read, −1 if none was
 	next                   int64 // read position
 	want                   []bool
 	delay                  time.Duration // until it claims what it may
@@ -132,6 +134,7 @@ func (p *simProc) begin() {
 		p.l.Begin(off, empty, now)
 	}
 	p.reading, p.next = true, off
+	p.origin, p.byOrigin, p.incarnation, p.epoch = w.pr.origin && off == 0 && w.low == 0, false, w.incarnation, -1
 	p.hesitate()
 	w.Trace("%s begins at %d of %d: T %v", p, off, len(w.log), p.t)
 	w.oracle.look(p)
@@ -181,6 +184,9 @@ func (p *simProc) poll(inc int, upto int64) {
 	if w.R.IntN(4) == 0 {
 		upto = int64(len(w.log)) - 1
 	}
+	if p.lost() {
+		return
+	}
 	if p.next < w.low {
 		p.begin() // the record at its position was deleted
 		return
@@ -209,14 +215,17 @@ func (p *simProc) consume(o int64) {
 	e := w.log[o]
 	p.next = o + 1
 	if e.gap {
+		p.origin = false
 		return
 	}
+	p.epoch, p.origin = e.epoch, p.origin && e.epoch == 0
+	p.l.Origin(p.origin)
 	was, bound := p.l.Known(), time.Duration(0)
 	if !was {
 		bound = p.l.join.bound
 	}
 	ev := p.read(o, e)
-	if ev.Rewound || ev.Differs {
+	if (ev.Rewound || ev.Differs) && !w.lossy {
 		w.Note("alarm in a sound log: %s at offset %d (%s)", p, o, simText(e))
 	}
 	if !was && !p.l.Known() && p.l.join.bound < bound {
@@ -224,6 +233,9 @@ func (p *simProc) consume(o int64) {
 	}
 	if !was && p.l.Known() {
 		switch {
+		case ev.Origin:
+			w.count.byOrigin++
+			p.byOrigin, p.answer = true, p.now().Add(w.Span(p.t/20))
 		case e.r.Kind == Claim:
 			w.count.byFresh++
 		case e.r.State.Parts > 1:

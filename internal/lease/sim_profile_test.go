@@ -26,6 +26,8 @@ type simProfile struct {
 	seeded.Deaths
 
 	pause, crash, cut, wish, jump, remove, noise time.Duration // mean times between these
+	elect, lose                                  time.Duration // elections; losses of all records or, with loseTail, of the last ones
+	loseTail, origin                             bool          // origin: readers tell whether they read from the log's origin
 
 	newer  float64 // probability that a booting process runs version 2
 	olden  float64 // share of its Releases, Snapshots and Hellos that it writes in version 1
@@ -144,4 +146,5 @@ var simProfiles = []struct {
 	{"hunt", 1500, huntProfile},
 	{"fresh", 1500, freshProfile},
 	{"many", 100, manyProfile},
+	{"origin", 1500, originProfile},
 }

@@ -20,6 +20,7 @@ type simEntry struct {
 	err   error   // the error of Decode in version 1
 	r     *Record // as both versions decode it; nil: of another group or an unknown version
 	newer bool    // of version 2
+	epoch int     // of the leader that appended it
 	gap   bool    // an offset that no reader sees: a control record, or one that compaction removed
 	old   *State  // a Snapshot of version 2 has the fold of version 1, too
 
@@ -38,6 +39,11 @@ type simWorld struct {
 	truth newerFolds
 	hist  []simPoint
 	low   int64 // offsets below it were deleted
+	epoch int   // of the leader now
+
+	incarnation int  // how often the log has lost records
+	lossy       bool // it has
+
 	procs []*simProc
 
 	sentinels []*simSentinel
@@ -51,7 +57,7 @@ type simWorld struct {
 // simCount counts what a simulation has seen.
 type simCount struct {
 	records, terms, takeovers, mixed                           int
-	claims, fresh, bySnapshot, byFresh, byParts                int
+	claims, fresh, bySnapshot, byFresh, byParts, byOrigin      int
 	newer, ledOver, bounded, jumps, lapses, skips, gaps, boots int
 	deaths, buried, late                                       int
 }
@@ -62,13 +68,14 @@ func (c *simCount) add(d simCount) {
 	c.bySnapshot, c.byFresh, c.byParts = c.bySnapshot+d.bySnapshot, c.byFresh+d.byFresh, c.byParts+d.byParts
 	c.newer, c.ledOver, c.bounded = c.newer+d.newer, c.ledOver+d.ledOver, c.bounded+d.bounded
 	c.jumps, c.lapses, c.skips, c.gaps, c.boots = c.jumps+d.jumps, c.lapses+d.lapses, c.skips+d.skips, c.gaps+d.gaps, c.boots+d.boots
+	c.byOrigin += d.byOrigin
 	c.deaths, c.buried, c.late = c.deaths+d.deaths, c.buried+d.buried, c.late+d.late
 }
 
 func (c simCount) String() string {
 	return fmt.Sprintf("%d records, %d terms, %d takeovers (%d of another T), %d claims valid, %d of them fresh; known by Snapshot %d (in parts %d), "+
-		"by a fresh Claim %d; bounds taken from longest %d; newer records read %d, led on over them %d; jumps %d, lapses %d, skipped %d, gaps %d, boots %d",
-		c.records, c.terms, c.takeovers, c.mixed, c.claims, c.fresh, c.bySnapshot, c.byParts, c.byFresh, c.bounded, c.newer, c.ledOver,
+		"by a fresh Claim %d, by the log's origin %d; bounds taken from longest %d; newer records read %d, led on over them %d; jumps %d, lapses %d, skipped %d, gaps %d, boots %d",
+		c.records, c.terms, c.takeovers, c.mixed, c.claims, c.fresh, c.bySnapshot, c.byParts, c.byFresh, c.byOrigin, c.bounded, c.newer, c.ledOver,
 		c.jumps, c.lapses, c.skips, c.gaps, c.boots)
 }
 
@@ -91,6 +98,7 @@ func newSimWorld(seed uint64, profile func(*rand.Rand) simProfile) *simWorld {
 		}
 	})
 	w.Every(w.pr.noise, w.disturb)
+	w.losses()
 	w.startSentinels()
 	return w
 }
@@ -127,6 +135,7 @@ func (w *simWorld) append(e *simEntry) {
 	if e.err == nil && e.r == nil || e.value != nil {
 		e = w.decoded(e)
 	}
+	e.epoch = w.epoch
 	before := w.holding()
 	w.truth.stepTrue(w, e, o)
 	w.buried(e, before)

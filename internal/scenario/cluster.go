@@ -241,6 +241,15 @@ func (c *Cluster) Eventually(within time.Duration, what string, ok func() bool) 
 	}
 }
 
+// Aged creates the leader topic and elects other leaders of its partitions. Then records have no proof
+// that none were lost before them, and the first leader of a group waits for T.
+func (c *Cluster) Aged(partitions int) {
+	require.NoError(c, c.Broker.CreateTopic("app.neli", partitions))
+	for p := range partitions {
+		require.NoError(c, c.Broker.ChangeLeader("app.neli", p, 0))
+	}
+}
+
 // Pass lets time pass.
 func (c *Cluster) Pass(d time.Duration) { time.Sleep(d) }
 

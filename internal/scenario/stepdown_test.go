@@ -125,6 +125,7 @@ func TestCloseEndsStepDown(t *testing.T) {
 func TestStepDownWaitsForAClaim(t *testing.T) {
 	for _, arrives := range []bool{true, false} {
 		simulate(t, nelitest.Options{}, func(c *Cluster) {
+			c.Aged(1)
 			a := c.Work("a", Open)
 			c.Pass(silence - 20*time.Millisecond) // the log has answered within T/2, so it will claim
 			if arrives {

@@ -32,7 +32,7 @@ func TestClaimantsWaitBeginsAtTheLastRecord(t *testing.T) {
 // long that takes.
 func TestBootingProcessWaitsFromTheEndOfTheLog(t *testing.T) {
 	simulate(t, nelitest.Options{RequestLatency: 2 * time.Second}, func(c *Cluster) {
-		require.NoError(c, c.Broker.CreateTopic("app.neli", 1))
+		c.Aged(1)
 		c.Work("a", Open)
 		began := time.Now()
 		c.Eventually(time.Minute, "a claim", func() bool { return len(c.Records(0, lease.Claim)) > 0 })

@@ -159,6 +159,11 @@ type Entry struct {
 	End       int64 // of a Reset
 	Whole     bool  // of a Reset: Offset is 0, and no record was ever deleted before it
 
+	// Origin says that all records of the log up to this one were read, or will be after a Reset, and
+	// that the log had no earlier incarnation when they were appended.
+	Origin bool
+	Why    string // if not Origin: why; it may be empty
+
 	// Of small logs only.
 	ID    string // of the incarnation
 	Alive bool   // no record: the log only shows that it can be reached
