@@ -69,6 +69,11 @@ func (n *Node) rebalance(now clock.Instant) {
 	if m.PutOff(n.shards.allBehind(now, n.set.T), now) {
 		return
 	}
+	if n.planner.Undecided() {
+		if first, leads := n.shards.first(n.set.Process); leads {
+			n.planner.Decide(first && now.Mono.Sub(n.timing.opened) < roster.SteadyAfter, now)
+		}
+	}
 	in := n.in(now)
 	plan, me := in.plan(false)
 	if m.Needless(n.planner.Changed(), n.shards.placed(n.terms.Counts().Told)) {
@@ -96,6 +101,19 @@ func (parts shards) held() (n int) {
 		n += s.own.Len()
 	}
 	return n
+}
+
+// first reports whether no other process leads anything as far as is known, which is everything, and
+// whether this process leads something.
+func (parts shards) first(process string) (first, leads bool) {
+	first = true
+	for _, s := range parts {
+		first, leads = first && s.leases.Known(), leads || s.own.Len() > 0
+		for h := range s.leases.Holders() {
+			first = first && h.Session.Process == process
+		}
+	}
+	return first, leads
 }
 
 // allBehind reports whether this process is behind in all logs.

@@ -250,7 +250,7 @@ func TestWhoHasASuccessorLeavesNoSnapshot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(1)
 			a := w.start("a", 2, nil)
-			w.pass(6 * time.Second)
+			w.pass(21 * time.Second) // the group is no longer young
 			b := w.start("b", 2, nil)
 			w.pass(10 * time.Second)
 			w.drop = func(r *lease.Record) bool { return !comes && r.Kind == lease.Claim }

@@ -20,7 +20,8 @@ type Planner struct {
 	fresh      bool               // a plan was made since changed was last called
 	prefs      map[string]opinion // Preference's results, by process
 	forR       int                // the number of roles that prefs are for
-	assignment assignment         // which process should claim which vacant role
+	young      young
+	assignment assignment // which process should claim which vacant role
 }
 
 // opinion is what Preference returned for each role, and for what description of a member.
@@ -81,13 +82,15 @@ func sameCandidate(a, b placement.Candidate) bool {
 // older version would hand roles over to a member that passes them on, to and fro.
 func (pl *Planner) candidates(c Census, expected bool, now clock.Instant) []placement.Candidate {
 	who, all := make([]placement.Candidate, 0, c.Members.Size()), true
+	settled := pl.young.settled(c.Members, now)
 	for id, m := range c.Members.by {
 		if !m.nominated || m.suspect || !m.present && !expected || c.Quiet[id] {
 			continue
 		}
 		all = all && m.caps
 		cool := c.Cool(id, now.Mono)
-		steady := m.present && now.Mono.Sub(m.since) >= SteadyAfter && now.Mono.Sub(m.heard.Mono) < 2*max(m.period, HelloEvery) && !cool
+		early := settled && m.present && pl.level(c, id, m) && pl.young.early(id, m)
+		steady := m.present && (early || now.Mono.Sub(m.since) >= SteadyAfter) && now.Mono.Sub(m.heard.Mono) < 2*max(m.period, HelloEvery) && !cool
 		soon := !steady && m.present && !cool && m.staying(now)
 		who = append(who, placement.Candidate{ID: id, Priority: m.priority, Roles: m.roles, Max: m.maxRoles, Steady: steady, Soon: soon, Prefs: pl.prefs[id].byRole})
 	}
@@ -103,6 +106,12 @@ func (pl *Planner) candidates(c Census, expected bool, now clock.Instant) []plac
 	}
 	slices.SortFunc(who, func(a, b placement.Candidate) int { return cmp.Compare(a.ID, b.ID) })
 	return who
+}
+
+// level reports whether a member deserves every role as much as this process, so that only balance
+// moves roles between them.
+func (pl *Planner) level(c Census, id string, m *member) bool {
+	return m.priority == c.Self.Priority && pl.prefs[id].byRole == nil && pl.prefs[c.Self.ID].byRole == nil
 }
 
 // Unasked returns the members, and this process unless it is an observer, for which Preference was

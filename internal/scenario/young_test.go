@@ -1,0 +1,54 @@
+package scenario
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// Members of a new group that start one after the other have their shares within 5 s of the last start,
+// though the first one claims everything at once. No role moves twice.
+func TestNewGroupIsSharedOutSoon(t *testing.T) {
+	for _, apart := range []time.Duration{0, 500 * time.Millisecond, 2 * time.Second} {
+		Simulate(t, nelitest.Options{}, wide(64), func(c *Cluster) {
+			c.Work("a", many(64))
+			c.Eventually(300*time.Millisecond, "a leads", c.led0)
+			for _, name := range []string{"b", "c"} {
+				c.Pass(apart)
+				c.Work(name, many(64))
+			}
+			c.level(64, 5*time.Second)
+			terms := c.terms()
+			require.LessOrEqual(c, terms, 64+43, "%v apart: roles have moved twice", apart)
+			c.Pass(time.Minute)
+			require.Equal(c, terms, c.terms(), "%v apart: roles have moved again", apart)
+		})
+	}
+}
+
+// led0 reports whether role 0 is led.
+func (c *Cluster) led0() bool { return c.led(0) }
+
+// A member that flaps while the group is young gets roles once, and a preferred one gets none.
+func TestFlappingMemberOfAYoungGroup(t *testing.T) {
+	for name, change := range map[string]func(*neli.Config){"equal": func(*neli.Config) {}, "preferred": priority(10)} {
+		Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
+			a := c.Work("a", many(4))
+			c.Eventually(300*time.Millisecond, "a leads all", c.leadsAll("a", 4))
+			for range 3 {
+				b := c.Work("b", many(4, change))
+				c.Pass(4500 * time.Millisecond)
+				c.Crash(b)
+				c.Pass(500 * time.Millisecond)
+			}
+			most := 1
+			if name == "preferred" {
+				most = 0
+			}
+			require.Equal(c, most, a.count("revoked"), name)
+		})
+	}
+}
