@@ -156,6 +156,9 @@ func TestSeriesAreBounded(t *testing.T) {
 // A vacancy, a drain and a lost term show in the metrics that are named after them.
 func TestCollectorOfChanges(t *testing.T) {
 	bubble(t, func(t *testing.T, b *nelitest.Broker) {
+		// The topic is not new: its roles are not known to be vacant at the start.
+		require.NoError(t, b.CreateTopic("app.neli", 1))
+		require.NoError(t, b.ChangeLeader("app.neli", 0, 0))
 		a := join(t, b, "a", nil)
 		defer a.Close()
 		o := join(t, b, "o", func(cfg *neli.Config) { cfg.Observer = true })
