@@ -94,6 +94,7 @@ changes its own fields only:
 	link      own records in flight on one log, and round trips
 	observe   who is known to hold what, for Holder, Watch and Standings
 	report    which trouble with records is logged
+	prefer    calls the application's Preference
 	stats     counters, and for how long roles had no leader
 	watch     wakes those who wait for changes, and shares looks at all roles
 */

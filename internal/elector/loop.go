@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/prefer"
+	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/watch"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
@@ -42,14 +44,14 @@ type Elector struct {
 
 	bell     *watch.Bell // rings when Holder, Members or Standings may have changed
 	album    watch.Album
-	opinions opinions
+	opinions prefer.Calls
 }
 
 // NewElector returns an Elector that Run starts. now reads all clocks.
 func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now func() clock.Instant, logger *slog.Logger) *Elector {
 	return &Elector{log: log, nom: nom, now: now, logger: logger, terms: terms, node: New(set, terms),
 		wakeup: make(chan struct{}, 1), done: make(chan struct{}), asked: make(chan struct{}, 1), waiting: map[int]chan error{},
-		bell: watch.NewBell()}
+		bell: watch.NewBell(), opinions: prefer.Calls{Prefer: set.Preference, Logger: logger}}
 }
 
 // errFinished ends the goroutines of an Elector that has closed.
@@ -160,6 +162,25 @@ func (e *Elector) tick(ctx context.Context) error {
 		}
 		timer.Reset(in)
 	}
+}
+
+// Wait returns when no call of the application's code is left. Call it after Run.
+func (e *Elector) Wait() { e.opinions.Wait() }
+
+// consult has the application's Preference called, without the lock, for members for which it was not
+// called yet, or whose priority has changed. Until there are results, the members are not preferred.
+func (e *Elector) consult() {
+	if e.opinions.Busy() {
+		return
+	}
+	e.mu.Lock()
+	ask, roles := e.node.Unasked()
+	e.mu.Unlock()
+	e.opinions.Ask(ask, roles, clock.LongestStep(e.node.set.T), func(m roster.Member, prefs []int32) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.node.planner.Preferred(m, prefs)
+	}, func() { watch.Ring(e.wakeup) }) // Tick plans with the results
 }
 
 // over returns errFinished when the Node has finished.
