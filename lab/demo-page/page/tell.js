@@ -34,7 +34,7 @@ const done = Object.assign({
     const why = new Set(e.Roles.map(role => {
       const of = former[role]
       former[role] = {name: n, token: e.Token}
-      return !of ? "nobody held it before" : released[role] === of.token ? `${of.name} had released it` : `nothing was read of ${of.name} for T`
+      return !of ? "without a holder so far" : released[role] === of.token ? `released by ${of.name}` : `nothing was read of ${of.name} for T`
     }))
     return `${n} leads ${list(e.Roles)}: ${[...why].join(", ")}. The claim is record ${e.Token}, so ${e.Token} is the token.`
   },
