@@ -28,7 +28,6 @@ func newNeli(p Params) (Contender, error) {
 		KafkaConfig:      servers,
 		LeaderGroupID:    p.Group,
 		Name:             p.Name,
-		Priority:         p.Priority,
 		HeartbeatTimeout: p.Lease,
 		Logger:           slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Provider:         provider,

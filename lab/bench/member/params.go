@@ -25,7 +25,6 @@ type Params struct {
 	// default.
 	Lease    time.Duration
 	Client   string  // neli; "" for the default
-	Priority int     // neli
 	Node     *Node   // raft
 	Hosts    []Voter // neli: log hosts, in place of Kafka
 	Host     string  // neli: which of them is inside this member; "": none

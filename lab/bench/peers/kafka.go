@@ -55,15 +55,6 @@ func kafkaBed() Bed {
 	return bed
 }
 
-// ranked is a group that prefers the member that started first.
-type ranked struct{ plain }
-
-func (g ranked) Params(seat, incarnation int) (member.Params, error) {
-	p, err := g.plain.Params(seat, incarnation)
-	p.Priority = -incarnation
-	return p, err
-}
-
 // neliSystem is this library with defaults for everything but T.
 func neliSystem(bed string, t time.Duration) System {
 	return System{Family: "neli", Bed: bed, Setting: fmt.Sprintf("Open, T = %v", t), Lease: t, Beat: t / 5, Settle: 300 * time.Millisecond, Kinds: common,

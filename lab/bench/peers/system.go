@@ -107,7 +107,6 @@ type System struct {
 	Few     bool          // its lease is so long that it is measured less often
 	Idle    bool          // its cost is measured, too, without faults
 	Kinds   []Kind        // of trials
-	Far     int           // the seat of the member that is farther from the servers than the others; 0: none
 
 	Sentinel bool // beside the members of each group
 
@@ -166,5 +165,5 @@ func (g clientele) Params(seat, incarnation int) (member.Params, error) {
 
 // Beds returns all beds.
 func Beds() []Bed {
-	return []Bed{farBed(), kafkaBed(), etcdBed(false), etcdBed(true), raftBed(), peersBed()}
+	return []Bed{kafkaBed(), etcdBed(false), etcdBed(true), raftBed(), peersBed()}
 }

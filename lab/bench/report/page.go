@@ -31,9 +31,8 @@ func (r *Results) Page(name string) (string, error) {
 // functions are what templates may call.
 func (r *Results) functions() template.FuncMap {
 	return template.FuncMap{
-		"cell": cell, "counted": counted,
+		"cell":  cell,
 		"shown": r.shown, "trials": r.trials, "overlaps": r.overlaps, "machine": r.machines, "runs": r.commits, "restarted": r.restarted, "check": r.check,
-		"far": r.far,
 	}
 }
 
@@ -57,11 +56,11 @@ func (r *Results) run(id string) Run {
 	return r.Runs[i]
 }
 
-// commits names the commits of the figures with a far member, or of the others, and when they were measured.
-func (r *Results) commits(far bool) string {
+// commits names the commits of the figures, and when they were measured.
+func (r *Results) commits() string {
 	var all, of []string // of the same day
 	n := 0
-	runs := r.runsOf(far)
+	runs := r.runs()
 	for i, id := range runs {
 		run := r.run(id)
 		if !slices.Contains(of, run.Commit) {

@@ -51,7 +51,7 @@ func class(names string) string { return `class="` + names + `"` }
 // the possibilities, joined by "or".
 func (r *Results) machines() string {
 	var all [][]string // by part of a machine's description: its different values
-	for _, id := range r.runsOf(false) {
+	for _, id := range r.runs() {
 		for i, part := range strings.Split(r.run(id).Machine, ", ") {
 			if i == len(all) {
 				all = append(all, nil)

@@ -91,7 +91,7 @@ func TestSummaryNamesMachinesAndCommitsOnce(t *testing.T) {
 	r.Runs[1].Machine = "2 cores, Linux 1, go1"
 	r.Systems[0].Run, r.Systems[1].Run = "3", "4"
 	assert.Equal(t, "2 cores, Linux 1 or Linux 2, go1", r.machines())
-	assert.Equal(t, "commits 0000002, 0000003 of 2026-01-02, 0000003 of 2026-01-03", r.commits(false))
+	assert.Equal(t, "commits 0000002, 0000003 of 2026-01-02, 0000003 of 2026-01-03", r.commits())
 }
 
 // Pages can be written without results, and then mention nothing that was not measured.
@@ -136,7 +136,7 @@ func TestTakeReplacesOldMeasurements(t *testing.T) {
 	}
 	assert.Equal(t, []string{"2", "2", "2", "3", "3", "2", "2", "2"}, runs, "a new row comes after similar ones")
 	assert.Equal(t, "new", r.Systems[4].Setting)
-	assert.Equal(t, []string{"2", "3"}, r.runsOf(false))
+	assert.Equal(t, []string{"2", "3"}, r.runs())
 	assert.Equal(t, []string{"2", "3"}, []string{r.Runs[0].ID, r.Runs[1].ID}, "the first run has no results, and is dropped")
 }
 

@@ -81,12 +81,10 @@ func (r *Results) tidy() {
 	slices.SortFunc(r.Runs, func(a, b Run) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// runsOf lists the runs of the systems with a far member, or of the others.
-func (r *Results) runsOf(far bool) (ids []string) {
+// runs lists those that measured systems.
+func (r *Results) runs() (ids []string) {
 	for _, s := range r.Systems {
-		if s.mixed() == far {
-			ids = append(ids, s.Run)
-		}
+		ids = append(ids, s.Run)
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)

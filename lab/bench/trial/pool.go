@@ -86,13 +86,9 @@ func Series(ctx context.Context, system peers.System, o Options, last func(conte
 	return s.results, ctx.Err()
 }
 
-// trials returns n trials of each kind that the system is put through. A group with a far member needs three times as
-// many: roles move round, and n of the trials are to concern the far member.
+// trials returns n trials of each kind that the system is put through.
 func (s *series) trials(n int, kinds ...peers.Kind) []peers.Kind {
 	var queue []peers.Kind
-	if s.system.Far > 0 {
-		n *= peers.Size
-	}
 	for _, kind := range kinds {
 		if slices.Contains(s.system.Kinds, kind) {
 			queue = append(queue, slices.Repeat([]peers.Kind{kind}, n)...)

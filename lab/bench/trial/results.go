@@ -15,12 +15,6 @@ type Results struct {
 	Killed  []float64 // SIGKILL of the leader → the next one's first answer
 	Stopped []float64 // SIGSTOP of the leader → the same
 
-	// Groups with a far member: the hand-overs to and from the far member, which Gap leaves out, and SIGKILL of it,
-	// which Killed leaves out.
-	ToFar     []float64 `json:",omitempty"`
-	FromFar   []float64 `json:",omitempty"`
-	FarKilled []float64 `json:",omitempty"`
-
 	Asked []float64 // a graceful close is asked for → the same
 	Gap   []float64 // of that, the time from the old leader's last answer on
 

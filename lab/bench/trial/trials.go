@@ -134,16 +134,9 @@ func (g *Group) kill(ctx context.Context, r *Results) error {
 	if err != nil {
 		return err
 	}
-	killed := &r.Killed
-	if g.far(old) {
-		killed = &r.FarKilled
-	}
-	r.take(func() { *killed = append(*killed, measure.Milliseconds(run.First.After-at)) })
+	r.take(func() { r.Killed = append(r.Killed, measure.Milliseconds(run.First.After-at)) })
 	return nil
 }
-
-// far reports whether a candidate is farther from the servers than the others.
-func (g *Group) far(c *candidate) bool { return g.system.Far > 0 && c.seat == g.system.Far }
 
 // stop suspends the leader until another one leads, and for longer than its lease.
 func (g *Group) stop(ctx context.Context, r *Results) error {
@@ -232,22 +225,15 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 	if _, err := old.do(ctx, member.Command{Do: member.DoClose}); err != nil {
 		return err
 	}
-	heir, next, err := g.awaitLeader(ctx, asked, old)
+	_, next, err := g.awaitLeader(ctx, asked, old)
 	if err != nil {
 		return err
 	}
 	g.remove(old)
 	last, _ := old.track.Last()
-	gap := &r.Gap
-	switch {
-	case g.far(heir):
-		gap = &r.ToFar
-	case g.far(old):
-		gap = &r.FromFar
-	}
 	r.take(func() {
 		r.Asked = append(r.Asked, measure.Milliseconds(next.First.After-asked))
-		*gap = append(*gap, measure.Milliseconds(max(0, next.First.After-last.Last.Before)))
+		r.Gap = append(r.Gap, measure.Milliseconds(max(0, next.First.After-last.Last.Before)))
 	})
 	return g.sample(ctx, g.every)
 }
