@@ -5,14 +5,10 @@
 // It starts three Kafka brokers (replication factor 3, min.insync.replicas 2), five member processes and a PostgreSQL,
 // each on a host of its own (a network namespace). Then, for a given time, it draws faults from a seed: SIGKILL and
 // SIGSTOP of members and brokers, symmetric and one-way cut-offs between members and brokers and among brokers, latency,
-// loss, restarts in turn, and some of these together. Members are told to hand a role to another member, which lives, is
-// killed or is cut off meanwhile; to step down; and that they are unhealthy, for a while, on and off, or with a check that
-// hangs. With Open nomination, the seed gives members preferences: none, priorities, one function for all, or a function
-// for each, which contradict each other. With every third seed (2, 5, 8, …) one member is far: its round trips to the
-// brokers, or without brokers to the other members, take 40 ms longer. Between two steps chaos waits until every role is
-// led, and, three times out of four, until the groups are whole again, so that the effects of two steps can be told apart.
-// At any time at most one broker is disturbed, or one pair of brokers separated: three replicas, two of them in sync, are
-// not built to survive more.
+// loss, restarts in turn, and some of these together. Between two steps chaos waits until every role is led, and, three
+// times out of four, until the groups are whole again, so that the effects of two steps can be told apart. At any time at
+// most one broker is disturbed, or one pair of brokers separated: three replicas, two of them in sync, are not built to
+// survive more.
 //
 // Every member has two Nelis. One is exclusive, and the leader of a role writes to that role's register. There are three
 // kinds of registers (-stores). The first is guarded by the token, as an application would do it:
@@ -30,8 +26,7 @@
 //
 // # What is checked
 //
-// All times are by the machine's monotonic clock. Brokers' clocks play no part, and the wall clock is used only for the time
-// at which a claim was sent. Any of these is a violation, and makes the exit code 1:
+// All times are by the machine's monotonic clock. Any of these is a violation, and makes the exit code 1:
 //
 //   - exclusive: two members that certainly led a role at one instant; a token that two members had; a token that does not
 //     increase;
@@ -43,24 +38,14 @@
 //     whole, leaders with fresh evidence), its leader lived, and the brokers were well; or for longer than S + J + B if its
 //     leader was killed. While brokers are disturbed nothing is promised, and gaps are only reported;
 //   - exclusive: a term without its claim in the election's topic, which another client reads at the end;
-//   - a Transfer that returned nil although the named member did not claim after it (by the topic), or did not lead although
-//     nothing was done to it; one that took longer than a drain and 2 T although nothing was done to its caller or to
-//     brokers; an error that it does not document. The same for StepDown; also a member that led or claimed anything in the
-//     10 s or 3 T after it;
-//   - a member that claims although its health check has failed for 1 s or hung for 6 s, or that leads for longer than a
-//     drain, the wait for a successor and T after that. 2 s are added for the machine, and after a suspension the time
-//     begins again;
 //   - exclusive: a role without a leader for longer than the fault behind it allows, whether or not it is repaired by then:
-//     2 T + 2 s if nothing more comes from its leader; T + 2 s if it is handed over; the session of a broker (9 s) and 10 s
+//     2 T + 2 s if nothing more comes from its leader; T + 2 s if its leader closes; the session of a broker (9 s) and 10 s
 //     for the clients more if one of the brokers is lost; replica.lag.time.max.ms (30 s) and the same if two are separated;
 //     with Assigned nomination the members' session and a rebalance more. For the time after a repair, and for
 //     non-exclusive mode, see Recovery in package oracle;
 //   - a broker that is suspended for longer than its session and that Kafka does not fence, since the fault is meant to
 //     cause that;
 //   - a life of which more than a tenth was not sampled, in either mode and for any role;
-//   - with Open nomination, at the end: shares that differ by more than one among the members that are wanted most, 135 s
-//     after the last fault, if preferences do not contradict each other and no member keeps a role that was transferred to
-//     it;
 //   - a member that ends by itself, or a Close that fails or takes longer than 30 s.
 //
 // Only reported are the times without a leader, by kind of fault, for the roles that the affected members led (roles of others
@@ -74,8 +59,7 @@
 //
 // There are five members, each with a log host inside (package peers), no brokers, and only exclusive mode. Members are
 // killed, suspended, cut off and slowed together with their logs, up to two at a time; two are separated; the network is
-// split three to two. The checks of exclusive mode above apply, except those that read a topic, and those of orders and
-// health, which do not occur.
+// split three to two. The checks of exclusive mode above apply, except those that read a topic.
 //
 // # What is left behind
 //
@@ -87,9 +71,6 @@
 //
 // Package wire, a switch in user space between TUN devices, makes latency, loss and cut-offs. tc netem is missing in many
 // kernels of virtual machines; wire needs only namespaces and TUN from the kernel.
-//
-// Members get orders and their health by a pipe, like their parameters, and report the results of Transfer and StepDown by
-// another one. Both Nelis use the same health check.
 //
 // One seed gives one plan, but not one run: who leads when a fault aims at the leader, and everything after that, depends
 // on the cluster.

@@ -122,7 +122,7 @@ func parse(args []string) (machine.Options, error) {
 		}
 		return o, plan.CheckPeers(o.Only)
 	}
-	return o, plan.Check(slices.Concat(o.Only, o.First), o.Nomination == neli.NominationOpen)
+	return o, plan.Check(slices.Concat(o.Only, o.First))
 }
 
 // names splits a list. It returns nil for an empty one.
@@ -176,22 +176,6 @@ func kernel() string {
 	return unix.ByteSliceToString(name.Release[:])
 }
 
-func preferences(o machine.Options) string {
-	if o.Nomination == neli.NominationAssigned {
-		return plan.Indifferent.String()
-	}
-	return plan.LeaningOf(o.Seed).String()
-}
-
-// far names the member that is farther away than the others.
-func far(o machine.Options) string {
-	host := machine.FarHost(o)
-	if host == "" {
-		return "none"
-	}
-	return fmt.Sprintf("%s, round trips longer by %v", host, plan.Far)
-}
-
 // where describes the logs that carry the election.
 func where(o machine.Options) string {
 	if o.Peers {
@@ -225,8 +209,6 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 		Settings: [][2]string{
 			{"seed", fmt.Sprint(o.Seed)},
 			{"nomination", o.Nomination.String()},
-			{"preferences", preferences(o)},
-			{"far member", far(o)},
 			{"T", o.Timeout.String()},
 			{"time", (outcome.Record.End - outcome.Record.Start).Round(100 * time.Millisecond).String()},
 			{"on", where(o)},

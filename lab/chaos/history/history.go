@@ -27,7 +27,6 @@ type Life struct {
 	Killed bool          // it did not end by itself
 	Runs   witness.Runs
 	Stops  []witness.Span // the times for which it was suspended
-	Ails   []Ail          // the times for which its health check failed or hung
 }
 
 // Kinds of an Op.
@@ -70,7 +69,6 @@ type Fault struct {
 	Gone    bool // the member sends nothing more: the others must take over
 	Pair    bool // two brokers do not reach each other, but both reach all others
 	Cluster bool // some broker was disturbed
-	Order   bool // members were told to hand over, and nothing disturbed them
 	Calm    bool // when it began, groups were whole and roles were led
 }
 
@@ -80,7 +78,20 @@ type Record struct {
 	Roles      int
 	Lives      []Life
 	Ops        []Op
-	Orders     []Order
 	Log        ElectionLog
 	Faults     []Fault
+}
+
+// Claim is a record in the election's log by which a member claimed a role. If the claim is valid,
+// its offset is the token.
+type Claim struct {
+	Member string
+	Role   int
+	Offset int64
+}
+
+// ElectionLog is the content of the election's topic at the end.
+type ElectionLog struct {
+	Claims []Claim
+	From   []int64 // by role: the first offset that is still there
 }

@@ -42,15 +42,11 @@ func (m *machine) step(ctx context.Context, s plan.Step) error {
 }
 
 // aim names the hosts of a part. host is the member that it strikes; to is the second member of a
-// transfer or a cut; name is that of the process that runs on to.
-type aim struct{ host, to, name string }
+// cut.
+type aim struct{ host, to string }
 
-// aim chooses the member for a part: one that no earlier part of the step strikes or, with p.With,
-// the member of the first part.
+// aim chooses the member for a part: one that no earlier part of the step strikes.
 func (m *machine) aim(p plan.Part, others []aim) aim {
-	if p.With {
-		return others[0]
-	}
 	taken := map[string]bool{}
 	for _, o := range others {
 		taken[o.host] = true
@@ -64,10 +60,6 @@ func (m *machine) aim(p plan.Part, others []aim) aim {
 	a := aim{host: host}
 	if m.Peers {
 		a.to = free(p.To, map[string]bool{host: true})
-	}
-	if p.Action == plan.Transfer {
-		a.to = free(p.To, map[string]bool{host: true})
-		a.name = m.guest(a.to).Name // the present process, even if it ends before the transfer
 	}
 	return a
 }
@@ -90,7 +82,6 @@ func (m *machine) part(ctx context.Context, p plan.Part, a aim, f history.Fault)
 	f.Gone = p.Action.Silences() || (p.Action == plan.CutMember || p.Action == plan.Split) && p.Way != plan.In
 	f.Pair = p.Action == plan.CutBrokers
 	f.Cluster = p.Action.DisturbsBrokers()
-	f.Order = p.Action == plan.Transfer || p.Action == plan.StepDown
 	f.Sort = p.Action.String()
 	m.Log.Info("fault", "kind", f.Kind, "what", f.Label, "calm", f.Calm)
 	err := m.inflict(ctx, p, a)
@@ -127,10 +118,6 @@ func (m *machine) inflict(ctx context.Context, p plan.Part, a aim) error {
 		return m.restartMembers(ctx, inTurn(host, p.Count))
 	case plan.KillBroker, plan.StopBroker, plan.RestartBrokers:
 		return m.inflictBroker(ctx, p)
-	case plan.Transfer, plan.StepDown:
-		return m.order(ctx, p, a)
-	case plan.Ail, plan.Hang, plan.Flap:
-		return m.ail(ctx, p, host)
 	default:
 		return m.inflictLinks(ctx, p, a)
 	}
@@ -219,16 +206,16 @@ func (m *machine) inflictLinks(ctx context.Context, p plan.Part, a aim) error {
 	}
 	for _, pair := range disturbed {
 		if p.Way != plan.In {
-			m.set(pair[0], pair[1], policy)
+			m.net.Set(pair[0], pair[1], policy)
 		}
 		if p.Way != plan.Out {
-			m.set(pair[1], pair[0], policy)
+			m.net.Set(pair[1], pair[0], policy)
 		}
 	}
 	held := pause.For(ctx, p.Hold)
 	for _, pair := range disturbed {
-		m.set(pair[0], pair[1], wire.Policy{})
-		m.set(pair[1], pair[0], wire.Policy{})
+		m.net.Set(pair[0], pair[1], wire.Policy{})
+		m.net.Set(pair[1], pair[0], wire.Policy{})
 	}
 	return held
 }
@@ -303,16 +290,6 @@ func (m *machine) describe(p plan.Part, a aim) (label string, targets []string) 
 		return fmt.Sprintf("%s loses %.0f %%", broker, 100*p.Loss), []string{broker}
 	case plan.SlowStore:
 		return fmt.Sprintf("store late by %v", p.Delay.Round(time.Millisecond)), []string{hostStore}
-	case plan.Transfer:
-		return fmt.Sprintf("%s hands role %d to %s", host, p.Role, a.name), []string{host, a.to}
-	case plan.StepDown:
-		return host + " steps down", []string{host}
-	case plan.Ail:
-		return host + " unhealthy", []string{host}
-	case plan.Flap:
-		return fmt.Sprintf("%s unhealthy %d times", host, p.Count), []string{host}
-	case plan.Hang:
-		return "health check of " + host + " hangs", []string{host}
 	}
 	return "?", nil
 }

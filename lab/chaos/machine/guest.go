@@ -3,7 +3,6 @@ package machine
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/goneli/neli/lab/chaos/wire"
 	"github.com/goneli/neli/lab/child"
 	"github.com/goneli/neli/lab/nursery"
-	"github.com/goneli/neli/lab/witness"
 )
 
 // A guest is one incarnation of a member, as the runner sees it.
@@ -26,10 +24,8 @@ type guest struct {
 	mu     sync.Mutex
 	ops    map[int64]*history.Op
 	order  []int64
-	orders map[int64]*history.Order
-	ails   []history.Ail // To is Never while it is unwell
-	closed *member.Line  // its report of Close
-	ended  []string      // Leads that returned before Close
+	closed *member.Line // its report of Close
+	ended  []string     // Leads that returned before Close
 }
 
 // newGuest starts a member on a host. Its output and its log are also written to dir.
@@ -38,7 +34,7 @@ func newGuest(n *nursery.Nursery, host *wire.Host, dir string, params member.Par
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{host: host.Name, ops: map[int64]*history.Op{}, orders: map[int64]*history.Order{}}
+	g := &guest{host: host.Name, ops: map[int64]*history.Op{}}
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), member.Env+"=1")
 	g.Process, err = child.New(cmd, params, child.Options{Nursery: n, Dir: dir, Name: params.Name, Keep: true, By: host.Start, Hear: g.hear})
@@ -61,14 +57,6 @@ func (g *guest) hear(text []byte) error {
 		g.ops[line.ID] = line.Op
 	case member.SayReturn:
 		g.ops[line.ID] = line.Op
-	case member.SayOrder:
-		g.orders[line.ID] = line.Order
-	case member.SayHealth:
-		g.recover(line.At)
-		if line.Text != member.DoBeWell {
-			ail := history.Ail{Span: witness.Span{From: line.At, To: witness.Never}, Hangs: line.Text == member.DoHang}
-			g.ails = append(g.ails, ail)
-		}
 	case member.SayClosed:
 		g.closed = &line
 	case member.SayEnded:
@@ -77,54 +65,15 @@ func (g *guest) hear(text []byte) error {
 	return nil
 }
 
-// recover notes that the member is well, or has ended.
-func (g *guest) recover(at time.Duration) {
-	if n := len(g.ails); n > 0 && g.ails[n-1].To == witness.Never {
-		g.ails[n-1].To = at
-	}
-}
-
-// obeyed reports whether the result of an order was reported, success or not.
-func (g *guest) obeyed(id int64) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	o := g.orders[id]
-	return o != nil && o.Returned != witness.Never
-}
-
 // answers returns the member's current answer for a role.
 func (g *guest) answers(mode, role int) int64 { return g.Answers(mode, role, 200*time.Millisecond) }
-
-// firstAfter returns the lowest token, higher than the given one, under which the member has led a
-// role of exclusive mode, or No.
-func (g *guest) firstAfter(role int, token int64) int64 {
-	first := witness.No
-	for _, r := range g.Samples.Runs().Of(history.Exclusive, role) {
-		if r.Answer > token && (first == witness.No || r.Answer < first) {
-			first = r.Answer
-		}
-	}
-	return first
-}
 
 // life returns the record of a member that has ended.
 func (g *guest) life() history.Life {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.recover(g.Died())
 	return history.Life{Host: g.host, Member: g.Name, Born: g.Born, Died: g.Died(), Killed: g.Killed(),
-		Runs: g.Samples.Runs(), Stops: g.Stops(), Ails: slices.Clone(g.ails)}
-}
-
-// told returns the orders that the member was given.
-func (g *guest) told() []history.Order {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var orders []history.Order
-	for _, id := range slices.Sorted(maps.Keys(g.orders)) {
-		orders = append(orders, *g.orders[id])
-	}
-	return orders
+		Runs: g.Samples.Runs(), Stops: g.Stops()}
 }
 
 // operations returns the member's operations on the store.

@@ -12,7 +12,6 @@ import (
 	"github.com/goneli/neli/lab/chaos/history"
 	"github.com/goneli/neli/lab/chaos/member"
 	"github.com/goneli/neli/lab/chaos/store"
-	"github.com/goneli/neli/lab/witness"
 )
 
 // readLog reads the whole topic of exclusive mode, with a client other than the library's. All
@@ -76,6 +75,5 @@ func claimOf(r *kgo.Record) (history.Claim, bool) {
 	if err := json.Unmarshal(r.Value, &v); err != nil || v.Kind != "claim" {
 		return history.Claim{}, false
 	}
-	return history.Claim{Member: v.Name, Role: int(r.Partition), Offset: r.Offset,
-		At: witness.Now() - time.Since(r.Timestamp.Round(0))}, true
+	return history.Claim{Member: v.Name, Role: int(r.Partition), Offset: r.Offset}, true
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -82,7 +81,7 @@ func LimitsOf(o Options) oracle.Limits {
 		takeover, handover = max(takeover, session+rebalance+o.Timeout+busy), rebalance+o.Timeout+busy
 	}
 	crash := session + rebalance + Pace.Beat + busy
-	l := oracle.Limits{
+	return oracle.Limits{
 		Recovery: oracle.Recovery{
 			Takeover: takeover, Handover: handover,
 			BrokerLost: plan.BrokerSession + clients + takeover,
@@ -94,15 +93,7 @@ func LimitsOf(o Options) oracle.Limits {
 		Peers:    o.Peers,
 		Crash:    crash,
 		Register: time.Minute,
-		// The library's DrainTimeout, its wait for a successor, its interval between health checks,
-		// and its limit for one check.
-		Will: oracle.Will{Timeout: o.Timeout, Drain: 10 * time.Second, Wait: 4 * time.Second, Check: time.Second,
-			Hang: 5 * time.Second, Away: 10 * time.Second, Slack: busy},
 	}
-	if o.Nomination == neli.NominationOpen {
-		l.Will.Wait = min(max(time.Second, o.Timeout/5), 15*time.Second) // how long a leader waits for its successor's answer
-	}
-	return l
 }
 
 // Outcome is the result of a run.
@@ -123,8 +114,6 @@ type machine struct {
 	cluster *kafkatest.Cluster
 	groups  *groups
 	steps   int
-	leaning plan.Leaning
-	orders  atomic.Int64
 
 	mu      sync.Mutex
 	guests  []*guest          // present and former
@@ -175,7 +164,7 @@ func MemberHosts() []string {
 
 // Run does a whole run. An error means that the run has no result.
 func Run(ctx context.Context, o Options) (*Outcome, error) {
-	m := &machine{Options: o, present: map[string]*guest{}, leaning: plan.LeaningOf(o.Seed)}
+	m := &machine{Options: o, present: map[string]*guest{}}
 	defer m.close()
 	if err := m.build(ctx); err != nil {
 		return nil, fmt.Errorf("building the cluster: %w", err)
@@ -186,9 +175,6 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 	record := history.Record{Start: witness.Now(), Roles: Roles}
 	m.Log.Info("every role has a leader; chaos begins", "for", o.For, "seed", o.Seed)
 	err := m.disturb(ctx)
-	if !m.Peers {
-		m.share(ctx)
-	}
 	record.End = witness.Now()
 	if err != nil {
 		return nil, err
@@ -204,7 +190,6 @@ func (m *machine) build(ctx context.Context) (err error) {
 	if m.net, err = wire.New(m.Seed, append([]string{hostRunner}, m.FaultHosts()...)...); err != nil {
 		return err
 	}
-	m.spread()
 	for _, dir := range []string{MembersDir, BrokersDir} {
 		if err := os.MkdirAll(filepath.Join(m.Dir, dir), 0o755); err != nil {
 			return err
@@ -265,7 +250,6 @@ func (m *machine) enlist(host string) error {
 		Unfenced:   m.Unfenced,
 		Roles:      Roles,
 		Nomination: m.Nomination,
-		Leaning:    m.leaning,
 		Timeout:    m.Timeout,
 		Writers:    3,
 		WriteEvery: 300 * time.Millisecond,
@@ -315,11 +299,8 @@ func (m *machine) leader(mode, role int) (string, bool) {
 func (m *machine) disturb(ctx context.Context) error {
 	size := plan.Size{Members: Members, Brokers: Brokers, Roles: Roles}
 	steps := plan.First(plan.Steps(m.Seed, size), m.First)
-	switch {
-	case m.Peers:
+	if m.Peers {
 		steps = plan.PeerSteps(m.Seed, size, m.Timeout)
-	case m.Nomination == neli.NominationAssigned:
-		steps = plan.Assigned(steps)
 	}
 	if m.Only != nil {
 		steps = plan.Only(steps, m.Only)
@@ -393,7 +374,6 @@ func (m *machine) collect(ctx context.Context, record history.Record) (*Outcome,
 		log = append(log, committed...)
 	}
 	record.Faults = m.faults
-	record.Orders = m.told()
 	complaints := m.wrong
 	for _, g := range m.guests {
 		record.Lives = append(record.Lives, g.life())

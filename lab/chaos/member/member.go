@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -27,7 +28,6 @@ type process struct {
 	nelis  [history.Modes]*neli.Neli
 	values atomic.Int64 // written so far
 	ops    atomic.Int64
-	health health
 	stores []store.Store  // by role
 	seen   []atomic.Int64 // by role: the last token that was read
 }
@@ -60,10 +60,8 @@ func Main() error {
 	}
 	return child.Obey(p.self, func(c Command) (last bool, err error) {
 		if c.Do != DoClose {
-			p.obey(c)
-			return false, nil
+			return false, fmt.Errorf("unknown command %q", c.Do)
 		}
-		p.be(DoBeWell) // Close waits for the check to return
 		p.close()
 		cancel()
 		return true, work.Wait()
@@ -85,7 +83,6 @@ func (p *process) open() error {
 			Roles:         p.Roles,
 			Provider:      provider,
 			Logger:        p.log.With("mode", history.ModeName(mode)),
-			Healthy:       p.health.check,
 		}
 		if p.Peers == nil {
 			cfg.KafkaConfig, cfg.Partitions = neli.KafkaConfigMap{"bootstrap.servers": p.Bootstrap}, p.Roles
@@ -93,7 +90,6 @@ func (p *process) open() error {
 		if mode == history.Exclusive {
 			cfg.Nomination = p.Nomination
 			cfg.HeartbeatTimeout = p.Timeout
-			p.incline(&cfg)
 		} else {
 			cfg.Mode = neli.NonExclusive
 		}
@@ -160,4 +156,10 @@ func (p *process) close() {
 func (p *process) tell(line Line) {
 	line.At = witness.Now()
 	p.self.Tell(line)
+}
+
+// hostOf returns the host of the member that has this name.
+func hostOf(name string) string {
+	host, _, _ := strings.Cut(name, ".")
+	return host
 }

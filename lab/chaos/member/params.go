@@ -8,7 +8,6 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/lab/chaos/history"
-	"github.com/goneli/neli/lab/chaos/plan"
 )
 
 // Env makes the binary a member, a child of the runner.
@@ -29,7 +28,6 @@ type Params struct {
 	Unfenced    bool     // store.Config
 	Roles       int
 	Nomination  neli.Nomination
-	Leaning     plan.Leaning
 	Timeout     time.Duration // T of exclusive mode
 	Writers     int           // of each role that is led
 	WriteEvery  time.Duration // each of them
@@ -39,22 +37,10 @@ type Params struct {
 }
 
 // Command is what a member is told, one JSON value a line.
-type Command struct {
-	Do   string
-	ID   int64  // of an order; its reports have it, too
-	Role int    // transfer
-	To   string // transfer: the name of the member
-}
+type Command struct{ Do string }
 
-// Commands. Orders are for exclusive mode, health is for both.
-const (
-	DoClose    = "close" // close all Nelis, report it, and end
-	DoTransfer = history.Transfer
-	DoStepDown = history.StepDown
-	DoAil      = "ail"  // the health check fails from now on
-	DoHang     = "hang" // it does not return from now on
-	DoBeWell   = "be well"
-)
+// DoClose closes all Nelis, reports it, and ends.
+const DoClose = "close"
 
 // Reports of a member, one JSON value a line. The member writes each line by one call, and lines
 // are so short that the kernel takes them whole: SIGKILL neither loses nor cuts a report.
@@ -64,8 +50,6 @@ const (
 	SayReturn = "return" // it has ended
 	SayClosed = "closed" // Close has returned, for all Nelis
 	SayEnded  = "ended"  // Lead has returned before Close
-	SayOrder  = "order"  // Transfer or StepDown is called, or has returned
-	SayHealth = "health" // what the health check does from now on is in the text
 )
 
 // Line is one report.
@@ -73,10 +57,8 @@ type Line struct {
 	At    time.Duration
 	Say   string
 	Mode  int         `json:",omitempty"`
-	Text  string      `json:",omitempty"` // event: acquired and so on, and why; closed, ended: the error; health: the command
+	Text  string      `json:",omitempty"` // event: acquired and so on, and why; closed, ended: the error
 	Terms []neli.Term `json:",omitempty"`
 	ID    int64       `json:",omitempty"` // of an operation
 	Op    *history.Op `json:",omitempty"`
-
-	Order *history.Order `json:",omitempty"`
 }

@@ -20,7 +20,6 @@ type Limits struct {
 	Pace     Pace          // of non-exclusive mode
 	Crash    time.Duration // longest time without a leader after a crash, non-exclusive
 	Register time.Duration // for which the check of one register may run
-	Will     Will          // times of exclusive mode
 	Peers    bool          // there is no topic, and there is no non-exclusive mode
 }
 
@@ -67,8 +66,6 @@ func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
 	}
 	slices.SortFunc(v.Gaps, func(a, b Gap) int { return cmp.Compare(a.From, b.From) })
 	v.Violations = append(v.Violations, WriteFaults(r.Ops, log, all)...)
-	v.Violations = append(v.Violations, OrderFaults(r, all, l.Will)...)
-	v.Violations = append(v.Violations, HealthFaults(r, all, l.Will)...)
 	v.Violations = append(v.Violations, Recovered(r, v.Gaps, l.Recovery)...)
 	v.Violations = append(v.Violations, scarce(r, v)...)
 	return v

@@ -306,9 +306,7 @@ func TestRecovered(t *testing.T) {
 		after time.Duration
 	}{
 		{"member gone", ex, history.Fault{Gone: true, Sort: "stopped"}, ms(600), ms(600)},
-		{"order", ex, history.Fault{Order: true, Sort: "handed over"}, ms(400), ms(600)},
 		{"members restarted", ex, history.Fault{Sort: "restarted"}, ms(400), ms(600)},
-		{"unhealthy", ex, history.Fault{Sort: "unhealthy"}, ms(400), ms(600)},
 		{"slow", ex, history.Fault{Sort: "slow"}, 0, ms(600)},
 		{"broker stopped", ex, history.Fault{Cluster: true, Sort: "stopped"}, ms(2_500), ms(1_500)},
 		{"broker cut off", ex, history.Fault{Cluster: true, Sort: "cut off"}, ms(2_500), ms(1_500)},
@@ -423,20 +421,13 @@ func TestJudge(t *testing.T) {
 	r := history.Record{Start: ms(100), End: ms(9_000), Roles: 1,
 		Lives: []history.Life{life("a", run(ex, 3, 0, 10_000), run(non, witness.NoToken, 0, 10_000))},
 		Ops:   []history.Op{write("a", 3, 1, 200, 300, history.Accepted)},
-		Log:   election(claim("a", 3, 0)),
+		Log:   election(claim("a", 3)),
 	}
 	assert.Empty(t, Judge(r, []store.Entry{entry(1, "a", 3, 1, true)}, limits).Violations)
 	rejects(t, "it is lost", Judge(r, nil, limits).Violations)
 	bad := r
 	bad.Log = election()
 	rejects(t, "no such claim", Judge(bad, []store.Entry{entry(1, "a", 3, 1, true)}, limits).Violations)
-	bad = r
-	bad.Orders = []history.Order{transfer(200, 300, history.Done)}
-	rejects(t, "the log has no such claim", Judge(bad, []store.Entry{entry(1, "a", 3, 1, true)}, limits).Violations)
-	bad = r
-	bad.Lives = []history.Life{r.Lives[0]}
-	bad.Lives[0].Ails = []history.Ail{{Span: span(100, 9_000)}}
-	rejects(t, "has been unwell", Judge(bad, []store.Entry{entry(1, "a", 3, 1, true)}, limits).Violations)
 	v := Judge(history.Record{Start: ms(100), End: ms(9_000), Roles: 1}, nil, limits).Violations
 	rejects(t, "never led", v)
 	rejects(t, "no write was ever accepted", v)

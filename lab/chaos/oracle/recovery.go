@@ -45,7 +45,7 @@ func (b Recovery) bounds(mode int, f history.Fault) (whole, after time.Duration)
 	case f.Cluster:
 	case f.Gone:
 		whole = b.Takeover
-	case f.Order || f.Sort == "restarted" || f.Sort == "unhealthy":
+	case f.Sort == "restarted":
 		whole = b.Handover
 	}
 	if f.Cluster {
@@ -82,7 +82,7 @@ func Recovered(r history.Record, gaps []Gap, b Recovery) []string {
 }
 
 func (b Recovery) of(faults []history.Fault, g Gap) (whole, after time.Duration) {
-	whole, after = b.bounds(g.Mode, history.Fault{Calm: true, Order: true}) // before any fault: who gives up gives up in order
+	whole, after = b.bounds(g.Mode, history.Fault{Calm: true, Sort: "restarted"}) // before any fault: who gives up gives up in order
 	for _, f := range faults {
 		if f.Step >= g.Step && f.Span.From <= g.To {
 			w, a := b.bounds(g.Mode, f)

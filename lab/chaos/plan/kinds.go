@@ -1,13 +1,10 @@
 package plan
 
-import "time"
-
 // kind makes the parts of one kind of step. At any time at most one broker is disturbed, or one pair of brokers separated: with
 // three replicas, of which two must be in sync, the cluster is built to survive that.
 type kind struct {
 	name  string
 	parts func(d *dice) []Part
-	open  bool // it needs Open nomination
 }
 
 var kinds = []kind{
@@ -44,25 +41,5 @@ var kinds = []kind{
 		a, b := d.cut(CutMember, d.way(), 3, 8), d.member(StopMember, 3, 8)
 		b.Mode, b.Role = a.Mode, (a.Role+1)%d.Roles
 		return d.together(a, b)
-	}},
-	{name: "step down", parts: func(d *dice) []Part { return []Part{d.leading(StepDown)} }},
-	{name: "unhealthy", parts: func(d *dice) []Part { return []Part{d.ailing(Ail, 3, 24)} }},
-	{name: "health flaps", parts: func(d *dice) []Part {
-		p := d.leading(Flap)
-		p.Count, p.Delay = 2+d.rng.IntN(5), d.between(200*time.Millisecond, 1500*time.Millisecond)
-		return []Part{p}
-	}},
-	{name: "health check hangs", parts: func(d *dice) []Part { return []Part{d.ailing(Hang, 3, 15)} }},
-	{name: "transfer", open: true, parts: func(d *dice) []Part { return []Part{d.leading(Transfer)} }},
-	{name: "transfer to the dead", open: true, parts: func(d *dice) []Part {
-		a := d.leading(Transfer)
-		return d.around(a, Part{Action: KillMember, Member: a.To, Hold: d.seconds(2, 5)})
-	}},
-	{name: "transfer, its target cut off", open: true, parts: func(d *dice) []Part {
-		a := d.leading(Transfer)
-		return d.around(a, Part{Action: CutMember, Member: a.To, Way: d.way(), Hold: d.seconds(2, 8)})
-	}},
-	{name: "transfer, its leader cut off", open: true, parts: func(d *dice) []Part {
-		return d.around(d.leading(Transfer), Part{Action: CutMember, With: true, Way: d.way(), Hold: d.seconds(2, 8)})
 	}},
 }

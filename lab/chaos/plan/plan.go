@@ -27,11 +27,6 @@ const (
 	Slow                         // Delay and Jitter between a member and all brokers
 	Lossy                        // Loss between all members and a broker
 	SlowStore                    // Delay between all members and the store
-	Transfer                     // the leader is told to hand its role to member To
-	StepDown                     // a member is told to give up what it leads
-	Ail                          // its health check fails for Hold
-	Flap                         // its health check fails and recovers Count times, Delay apart
-	Hang                         // its health check does not return for Hold
 	Split                        // cut off a member and another one from the other three
 )
 
@@ -50,10 +45,6 @@ func (a Action) String() string {
 		return "slow"
 	case RestartMembers, RestartBrokers:
 		return "restarted"
-	case Transfer, StepDown:
-		return "handed over"
-	case Ail, Flap, Hang:
-		return "unhealthy"
 	}
 	return fmt.Sprintf("Action(%d)", int(a))
 }
@@ -98,11 +89,9 @@ type Part struct {
 	Action Action
 	// Role and Leader choose the member: the leader of the role in that mode (0 or
 	// 1) if there is one, or else number Member.
-	Leader     bool
-	Mode, Role int
-	Member     int
-	// With makes the part strike the member that the first part of the step strikes.
-	With          bool
+	Leader        bool
+	Mode, Role    int
+	Member        int
 	To            int
 	Broker, Other int
 	Count         int
@@ -193,30 +182,11 @@ func Only(steps iter.Seq[Step], names []string) iter.Seq[Step] {
 	}
 }
 
-// Assigned leaves out the steps that need Open nomination.
-func Assigned(steps iter.Seq[Step]) iter.Seq[Step] {
-	return func(yield func(Step) bool) {
-		for s := range steps {
-			if !needsOpen(s.Kind) && !yield(s) {
-				return
-			}
-		}
-	}
-}
-
-func needsOpen(name string) bool {
-	return slices.ContainsFunc(kinds, func(k kind) bool { return k.name == name && k.open })
-}
-
-// Check returns an error for a name that is not that of a kind, and for a kind that does not occur
-// with this nomination.
-func Check(names []string, open bool) error {
+// Check returns an error for a name that is not that of a kind.
+func Check(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(Kinds(), name) {
 			return fmt.Errorf("no fault is called %q; there are %q", name, Kinds())
-		}
-		if !open && needsOpen(name) {
-			return fmt.Errorf("%q needs -nomination open", name)
 		}
 	}
 	return nil
@@ -271,22 +241,5 @@ func (d *dice) way() Way    { return Way(d.rng.IntN(3)) }
 // together adds a second part, which begins a moment after the first.
 func (d *dice) together(a, b Part) []Part {
 	b.After = d.between(0, 2*time.Second)
-	return []Part{a, b}
-}
-
-// leading aims at a leader of exclusive mode, and has a member to which the leader may hand over.
-func (d *dice) leading(a Action) Part {
-	return Part{Action: a, Leader: true, Role: d.rng.IntN(d.Roles), Member: d.rng.IntN(d.Members), To: d.rng.IntN(d.Members)}
-}
-
-func (d *dice) ailing(a Action, from, to int) Part {
-	p := d.leading(a)
-	p.Hold = d.seconds(from, to)
-	return p
-}
-
-// around returns two parts that begin within a moment of each other, either of them first.
-func (d *dice) around(a, b Part) []Part {
-	a.After, b.After = d.between(0, time.Second), d.between(0, 1500*time.Millisecond)
 	return []Part{a, b}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/goneli/neli/lab/chaos/history"
 	"github.com/goneli/neli/lab/chaos/oracle"
 	"github.com/goneli/neli/lab/chaos/wire"
-	"github.com/goneli/neli/lab/witness"
 )
 
 // Subject is everything that is reported.
@@ -64,7 +63,6 @@ func Text(to io.Writer, s Subject) {
 	faultTable(w, s)
 	gapTable(w, s)
 	storeTable(w, s)
-	orderTable(w, s)
 	termTable(w, s)
 	longGaps(w, s)
 }
@@ -158,22 +156,6 @@ func storeTable(w io.Writer, s Subject) {
 	fmt.Fprintf(w, "stale writes that the unguarded register took\t%d\n", c.Stale)
 	for role, verdict := range s.Verdict.Registers {
 		fmt.Fprintf(w, "register of role %d\t%s\n", role, verdict)
-	}
-}
-
-// orderTable has the orders that members were given, and the results that they reported.
-func orderTable(w io.Writer, s Subject) {
-	fmt.Fprintf(w, "\nOrders\t\t\t\t\t\t\nfrom\tms\tmember\twhat\trole\tafter token\tto\toutcome\n")
-	for _, o := range s.Record.Orders {
-		took, role, token := "–", "–", "–"
-		if o.Returned != witness.Never {
-			took = fmt.Sprint(ms(o.Returned - o.Invoked))
-		}
-		if o.Kind == history.Transfer {
-			role, token = fmt.Sprint(o.Role), fmt.Sprint(o.Token)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.at(o.Invoked), took, o.Member, o.Kind, role, token, o.To,
-			cmp.Or(o.Outcome, "never heard of again"))
 	}
 }
 
