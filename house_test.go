@@ -42,11 +42,11 @@ func TestTheHouseStaysSmall(t *testing.T) {
 		{"go.mod files", len(tree(t, ".mod")), 11, "each has versions to keep in step"},
 		{"targets of make", len(targetLine.FindAllString(recipes, -1)), 45, "people choose among them"},
 		{"machines in docs/testing.md", strings.Count(section(documents["docs/testing.md"], "| machine, and"), "\n|"), 30, "each has a question of its own"},
-		{"lines in internal/elector itself", rooms[electorDir], 3860, "what is pure stands in its rooms"},
+		{"lines in internal/elector itself", rooms[electorDir], 3700, "what is pure stands in its rooms"},
 		{"lines in a room of the elector", largest, 800, "a room is read in one sitting"},
 		{"methods of the Node", methods["Node"], 45, "they alone have all state in reach"},
 		{"fields of a Neli's settings", fields(source["settings.go"], "settings"), 30, "what changes stands apart"},
-		{"writes of other types' fields in the elector", writes, 40, "a type that others write to keeps no promise"},
+		{"writes of other types' fields in the elector", writes, 45, "a type that others write to keeps no promise"},
 	} {
 		assert.LessOrEqual(t, c.count, c.most, "%s: %s", c.what, c.reason)
 		t.Logf("%s: %d (%d)", c.what, c.count, c.most)

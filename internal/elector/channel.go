@@ -1,11 +1,12 @@
 package elector
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
-	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/link"
 	"github.com/goneli/neli/internal/elector/vacancy"
@@ -59,27 +60,6 @@ func (c *channel) released(now clock.Instant) {
 	c.repeats, c.releaseAt = 0, now.Mono.Add(clock.Resend(c.set.T))
 }
 
-// repeat repeats Releases that have not come back, since they may be lost. As with Beats and
-// Claims, none is sent while another one has no report: while the log stands still they would pile
-// up, and keep it busy when it is back. If nothing is held any more, the intervals grow: all
-// members have to read them, which may make them late, and the roles are free by T′ anyway. A
-// session that still holds a role beats, so its released roles would not become free by
-// themselves.
-func (s *shard) repeat(c *channel, in *In) {
-	if in.now.Mono < c.releaseAt || c.releasing > 0 || !c.log.Owing() {
-		return
-	}
-	c.repeats = min(c.repeats+1, maxRepeats)
-	if s.own.Len() > 0 {
-		c.repeats = 0
-	}
-	c.releaseAt = in.now.Mono.Add(clock.Resend(s.set.T) << c.repeats)
-	c.append(in, s.leases.Unreleased(c.index, in.now)...)
-}
-
-// maxRepeats limits the pause between Releases that do not come back to 2T.
-const maxRepeats = 3
-
 // append hands records over, and remembers those on which others depend.
 func (c *channel) append(in *In, records ...lease.Record) {
 	for _, r := range records {
@@ -94,33 +74,6 @@ func (c *channel) append(in *In, records ...lease.Record) {
 		}
 		in.append(Append{c.index, c.id, r})
 	}
-}
-
-// ping asks a handover's successor whether it is there, in the log in which it is to claim or, of
-// several, in one that works. The answer opens and warms up the connection that the claim needs,
-// and a successor that is dead, cut off or deaf does not answer.
-func (s *shard) ping(h *handover.Handover, in *In) {
-	if !h.NeedsPing() {
-		return
-	}
-	c := s.main
-	if len(s.logs) > 1 {
-		c = s.logs.reachable(in.home)
-	}
-	h.Pinging(c.index)
-	r := c.word(lease.Ping, in.now)
-	r.To = h.Successor()
-	c.append(in, r)
-}
-
-// pong answers a Ping in the same log. The Node puts in what the process says of itself.
-func (s *shard) pong(c *channel, o int64, r *lease.Record, in *In) {
-	if s.set.Nominated || s.set.Observer || in.desired.Closing || !s.willing(in) {
-		return
-	}
-	answer := c.word(lease.Pong, in.now)
-	answer.To, answer.Ping = r.Session.Process, o
-	c.append(in, answer)
 }
 
 // lookBack requests that reading begin again, farther back, if all records were read and do not
@@ -168,3 +121,113 @@ func (c *channel) word(k lease.Kind, now clock.Instant) lease.Record {
 }
 
 func (c *channel) snapshot(now clock.Instant) []lease.Record { return c.wire.Snapshot(c.index, now) }
+
+// channels are the logs of a shard.
+type channels []*channel
+
+// CaughtUp reports whether enough logs are caught up to believe that a role is vacant: one log, or
+// a majority of several.
+func (cs *channels) CaughtUp() bool {
+	caught := 0
+	for _, c := range *cs {
+		if c.announcements.IsCaughtUp() {
+			caught++
+		}
+	}
+	return caught > len(*cs)/2
+}
+
+// reachable is the log in which this process announces itself: its home, or
+// the next one where own records come back. If there is none, it is the one where it has said
+// Hello least recently: each has its turn, since only a record can show that a log works again.
+func (cs channels) reachable(home int) *channel {
+	rest := cs[home]
+	for i := range cs {
+		c := cs[(home+i)%len(cs)]
+		if !c.addressable() {
+			continue
+		}
+		if c.link.Clear() {
+			return c
+		}
+		if !rest.addressable() || c.announcements.NextHello() < rest.announcements.NextHello() {
+			rest = c
+		}
+	}
+	return rest
+}
+
+// claiming reports whether Claims are in flight.
+func (cs channels) claiming() bool {
+	return slices.ContainsFunc(cs, func(c *channel) bool { n, _ := c.log.Claiming(); return n > 0 })
+}
+
+// Old reports whether evidence at an offset was in the log before this process started, so that
+// its age is unknown. Offsets of several logs say nothing.
+func (cs *channels) Old(offset int64) bool {
+	return len(*cs) == 1 && offset < (*cs)[0].end
+}
+
+// Read is when the logs that count were last read: the only one, or the majority that was read last.
+func (cs *channels) Read() clock.Instant {
+	if len(*cs) == 1 {
+		return (*cs)[0].readAt
+	}
+	at := make([]clock.Instant, len(*cs))
+	for i, c := range *cs {
+		at[i] = c.readAt
+	}
+	slices.SortFunc(at, func(a, b clock.Instant) int { return cmp.Compare(b.Mono, a.Mono) })
+	return at[len(at)/2]
+}
+
+// Deaf reports that a process which last read something at a time should have read more by now: an
+// own record has not come back for T/4, or the majority of small logs was not heard for T/2.
+func (cs *channels) Deaf(read, now clock.Instant) bool {
+	c := (*cs)[0]
+	if len(*cs) > 1 {
+		return now.Mono.Sub(read.Mono) >= clock.Recent(c.set.T)
+	}
+	return !c.link.IsReading() && c.link.WaitsSince(read.Mono) <= now.Mono.Add(-clock.Stalled(c.set.T))
+}
+
+// offerSnapshot schedules a Snapshot, which another process's Snapshot cancels.
+func (c *channel) offerSnapshot(after func() time.Duration, in *In) {
+	if c.log.Known() && !c.set.Observer {
+		c.announcements.Offer(after, announce.SnapshotPause(c.log.Roles(), in.members.Size(), c.set.T), clock.Patience(c.set.T), in.now)
+	}
+}
+
+// answer appends a Snapshot if one is due.
+func (c *channel) answer(in *In) {
+	behind := func() bool { return c.link.Behind(in.now, c.set.T) }
+	c.announcements.Remind(c.log.Asked, in.now)
+	if c.announcements.Answer(c.log.Asked, behind, c.set.T, in.now) {
+		c.append(in, c.snapshot(in.now)...)
+	}
+}
+
+// hello says Hello in one log. All members read all logs, so any log will do, except one that
+// returns nothing. The Node puts in what is said if that is nil.
+func (c *channel) hello(say *lease.Announcement, in *In) {
+	if c.link.Clear() {
+		in.greet()
+	}
+	r := c.word(lease.Hello, in.now)
+	r.Hello = say
+	c.announcements.Hello(max(clock.Pause(c.set.T), 4*in.trip.Takes()), in.now)
+	c.append(in, r)
+	in.startup.Begin(in.now)
+}
+
+// probe says Hello to see whether it comes back, if no other probe is in flight.
+func (c *channel) probe(in *In) {
+	if in.now.Mono < c.announcements.NextHello() || c.link.Probing(in.now, c.set.T) || c.set.Observer {
+		return
+	}
+	c.hello(nil, in)
+}
+
+// addressable reports whether the log takes records. A small log takes only those for its present
+// incarnation, which is unknown until reading begins.
+func (c *channel) addressable() bool { return c.begun || !c.set.Majority }

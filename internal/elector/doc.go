@@ -67,16 +67,15 @@ comes back quickly (link, vacancy).
 
 # Files
 
-settings.go says what a Node is told and which Log it needs. node.go has its inputs and output,
-read.go what a record that was read does, and what the log is told of trouble. timing.go ends a
-Node. loop.go has the only mutex, the goroutines and the I/O, calls.go what others ask of an
-Elector, and face.go what package neli needs of the packages below.
+settings.go says what a Node is told, which Log it needs, and what a shard is told and says. node.go has the
+Node's inputs and output, read.go what a record that was read does. others.go is what a process says to
+others: its Hellos, requests, its part in a nominator's group, its goodbye. planning.go has what this
+process wants, its plan, and the handovers that follow from that. loop.go has the only mutex, the goroutines
+and the I/O, and calls.go what others ask of an Elector.
 
-A shard (shard.go) is the roles that have the same logs, and what it needs of them. told.go has what it
-is told and what it says, opening.go makes shards and channels, shard_claims.go decides what is claimed
-and when, and release.go what is given up. A channel (channel.go, channels.go, announcements.go) is one
-log, its own records there, and the Pings that members answer. planner.go and self.go have what this
-process wants, and its plan. standings.go reports to others; it decides nothing.
+A shard (shard.go) is the roles that have the same logs, and what it needs of them. claims.go decides what is
+claimed and when, release.go what is given up. A channel (channel.go) is one log, its own records there,
+and the Pings that members answer.
 
 # Packages
 

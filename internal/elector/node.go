@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/handover"
@@ -18,6 +19,7 @@ import (
 	"github.com/goneli/neli/internal/elector/stats"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/quorum"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -142,15 +144,6 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	n.conclude(now)
 }
 
-// unclaim handles a Claim that may not be in the log.
-func (s *shard) unclaim(c *channel, r *lease.Record, in *In) {
-	s.leases.Failed(c.index, r, in.now)
-	if !s.traits.Reminds {
-		c.pacing.Late(s.set.T, s.set.Random, in.now)
-		s.vacate(r.Roles, in)
-	}
-}
-
 // Tick decides everything that follows from time alone or from a call of Set.
 func (n *Node) Tick(now clock.Instant) {
 	if len(n.shards) == 0 {
@@ -238,17 +231,6 @@ func (r *Ready) append(a Append)   { r.Append = append(r.Append, a) }
 func (r *Ready) goBack(logs []int) { r.Back = append(r.Back, logs...) }
 func (r *Ready) verify()           { r.Verify = true }
 
-// Append is a record to be appended.
-type Append struct {
-	Partition int
-	ID        string // of the incarnation of a small log
-	Record    lease.Record
-}
-
-// lookEvery is the longest time between two Ticks. It limits how late a hung application is
-// noticed.
-const lookEvery = stats.Rest
-
 // Ready returns what there is to do, and begins a new list.
 func (n *Node) Ready(now clock.Instant) Ready {
 	n.correspond(now)
@@ -281,4 +263,118 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	next = max(next, 100*time.Microsecond)
 	n.timing.next(now.Mono.Add(next))
 	return next
+}
+
+// shown is what Members and Busy depend on, and which roles there are.
+type shown struct {
+	shards, roles  int
+	members        uint64
+	mayClaim, busy bool
+}
+
+// changed reports whether Holder, Standings, Members or Busy may answer differently than at the
+// last call. That follows from counters and states that are kept where these things change, so
+// nobody who changes one of them can forget to announce it.
+func (n *Node) changed(now clock.Instant) bool {
+	is := shown{len(n.shards), n.desired.Roles, n.members.Changes(), n.mayClaim(now), n.Busy(now)}
+	changed := n.observed.Changed(now) || is != n.shown
+	n.shown = is
+	return changed
+}
+
+// stats returns the counters and the state, with a headcount that was taken before.
+func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
+	for _, s := range n.shards {
+		s.vacancyStats.AddUp(now)
+	}
+	accepted, refused := n.requests.Decided()
+	out := Stats{Counters: n.counts, Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Members: n.members.Present(),
+		Held: c.Of[observe.Held], Vacant: c.Of[observe.Vacant], Unknown: c.Of[observe.Unknown], RequestsAccepted: accepted, RequestsRefused: refused}
+	for _, s := range n.shards {
+		out.Add(&s.vacancyStats, n.set.HeartbeatInterval, s.main.link.WithheldFor(now), s.own.Evidence(now))
+	}
+	if len(n.shards) == 0 {
+		out.Unknown = n.desired.Roles
+	}
+	if !n.set.Observer {
+		out.Members++
+	}
+	return out
+}
+
+// in returns what a shard is told now.
+func (n *Node) in(now clock.Instant) *In {
+	return &In{Out: &Out{}, now: now, set: n.set, desired: n.desired, members: &n.members, crowd: &n.announcer, plans: &n.planning,
+		trip: n.trip, startup: &n.startup, home: n.announcer.HomeLog()}
+}
+
+// apply does what a shard wants.
+func (n *Node) apply(o *Out, now clock.Instant) {
+	for _, a := range o.records {
+		r := &a.Record
+		if (r.Kind == lease.Hello || r.Kind == lease.Pong) && r.Hello == nil {
+			wants := n.wants(now)
+			r.Hello = n.announcement(wants)
+			if r.Kind == lease.Hello && o.greeted {
+				n.announcer.Said(wants, n.members.Size(), now)
+			}
+		}
+		if r.Kind == lease.Release || r.Kind == lease.Snapshot || r.Kind == lease.Hello && r.Hello.Leaving {
+			n.closing.Sent()
+		}
+		n.ready.append(a)
+	}
+	n.ready.tell(o.notes)
+	n.ready.goBack(o.back)
+	n.eager = n.eager && !o.passed
+	if o.parted {
+		n.closing.Released(now)
+		n.closing.Inherit(o.heirs)
+	}
+	for _, d := range o.drained {
+		n.counts.Drains.Add(d, 1)
+	}
+}
+
+// do lets a shard do something, and does what it wants.
+func (n *Node) do(now clock.Instant, what func(in *In)) {
+	in := n.in(now)
+	what(in)
+	n.apply(in.Out, now)
+}
+
+// openShards opens the logs. It also returns how many lines of V there are.
+func openShards(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (shards, channels, int) {
+	if set.Majority {
+		return openSmall(set, terms, counts, logs, now)
+	}
+	return openLogs(set, terms, counts, logs, now)
+}
+
+// openLogs opens logs each of which is the only one with its roles.
+func openLogs(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (parts shards, all channels, lines int) {
+	rules := lease.Rules{Process: set.Process, Name: set.Name, T: set.T, Rho: set.Rho}
+	for i := range logs {
+		l := leases.NewOne(rules, i)
+		s := newShard(set, terms, counts, byrole.Numbering{Index: i, Of: logs}, l, l, leases.OneTraits)
+		s.main = newChannel(set, i, l.Lease, l, now)
+		s.logs = channels{s.main}
+		parts, all = append(parts, s), append(all, s.main)
+	}
+	return parts, all, logs
+}
+
+// openSmall opens small logs, which form one shard together. It also returns how many lines of V there
+// are.
+func openSmall(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (shards, channels, int) {
+	q := leases.NewSmall(quorum.Rules{Logs: logs, Process: set.Process, Name: set.Name, T: set.T, Rho: set.Rho,
+		Random: set.Random})
+	s := newShard(set, terms, counts, byrole.Numbering{Index: 0, Of: 1}, q, nil, leases.SmallTraits)
+	s.main = &channel{set: set, link: link.TrustedLink()} // q delays Claims
+	for i := range logs {
+		c := newChannel(set, i, q.Log(i), q, now)
+		c.shallow, c.link = true, link.TrustedLink()
+		s.logs = append(s.logs, c)
+	}
+	return shards{s}, s.logs, q.Lease.Lines()
 }

@@ -169,75 +169,6 @@ func (n *Node) reset(s *shard, c *channel, lost bool, end int64, now clock.Insta
 	n.planner.Forget()
 }
 
-// follow acts on what a record did to the lease.
-func (s *shard) follow(c *channel, ev lease.Event, anew bool, r *lease.Record, in *In) {
-	if ev.Known {
-		s.learned(anew, in)
-	}
-	if ev.Evidence {
-		if id := s.traits.As(r.Session); s.claims.Revived(id) { // others were told that its roles are vacant
-			roles := s.HeldBy(map[lease.Session]bool{id: true})
-			s.watch(roles)
-			s.vacancyStats.RecountOf(roles, s.Count(in.desired.Roles), true, in.now)
-		}
-		s.Heard(r.Session, c.log.Offset() >= c.end)
-	}
-	s.outlived(c, ev.Outlived, r, in)
-	if len(ev.Changed) > 0 {
-		s.watch(ev.Changed)
-		s.vacancyStats.RecountOf(ev.Changed, s.Count(in.desired.Roles), false, in.now)
-		s.claims.Designate(ev.Changed, r, s.set.Process)
-	}
-	s.sync(in)
-	if anew {
-		s.reconsiderVacant(in)
-	}
-}
-
-// watch looks for the silence of a holder when its lease ends. All roles are the same holder's.
-func (s *shard) watch(roles []int32) {
-	if len(roles) == 0 {
-		return
-	}
-	if g, held := s.leases.Holder(roles[0]); held {
-		s.claims.Given(g.FreeAt)
-	}
-}
-
-// outlived handles holders that another process has found to be silent before this process did:
-// their roles have changed hands, so this process would not find out by itself.
-func (s *shard) outlived(c *channel, ids []lease.Session, r *lease.Record, in *In) {
-	for _, id := range ids {
-		if id.Process != r.Session.Process { // else it claims its own roles again
-			s.suspect(c, id.Process, in.now.Add(-s.set.T), in)
-		}
-	}
-}
-
-// suspect takes a holder for dead that was last heard at a time and whose lease is over, unless there
-// is another explanation: the log has stood still since then, or the holder was heard in another log,
-// so it has lost touch with some logs, or they have stopped.
-func (s *shard) suspect(c *channel, process string, heard clock.Instant, in *In) {
-	switch {
-	case c.link.Doubtful(heard):
-	case len(s.logs) > 1 && in.members.HeardSince(process, in.now.Add(-clock.Recent(s.set.T))):
-	default:
-		in.plans.Suspect(process)
-	}
-}
-
-// learned reconsiders everything after the fold has become known.
-func (s *shard) learned(anew bool, in *In) {
-	s.vacancyStats.Recount(s.Count(in.desired.Roles), in.now)
-	if !anew {
-		return
-	}
-	s.claims.Init()
-	s.main.pacing.Think(0)
-	s.main.announcements.MayGoBackAgain()
-	s.Standings.Learned()
-}
-
 // listen acts on what a record says about its sender, independently of the lease.
 func (n *Node) listen(s *shard, c *channel, o int64, r *lease.Record, now clock.Instant) {
 	id, live := r.Session.Process, o >= c.end
@@ -356,7 +287,3 @@ func moreThan(number int, holders iter.Seq[lease.HolderState]) bool {
 	}
 	return false
 }
-
-// fewHolders is how many holders may answer a newcomer with a beat each. In a larger group a
-// closing process waits before it names its successors.
-const fewHolders = 8

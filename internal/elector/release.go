@@ -8,6 +8,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/vacancy"
+	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/ranges"
 	"github.com/goneli/neli/internal/term"
@@ -218,22 +219,40 @@ func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, i
 	}
 }
 
-// Drained notes that the application has finished the work of the terms with this token on these
-// units, which it was told to give up.
-func (n *Node) Drained(units []int, token int64, now clock.Instant) {
-	var done []int
-	for _, unit := range units {
-		s, local := n.shards.local(unit)
-		if h := s.handovers.Of(local); h != nil && h.IsAsked() && s.own.TokenOf(local) == token {
-			h.Finish(local, now.Mono)
-			done = append(done, unit)
-			s.dueAt = min(s.dueAt, h.ReleaseAt(n.trip.Takes()))
-		}
+// repeat repeats Releases that have not come back, since they may be lost. As with Beats and
+// Claims, none is sent while another one has no report: while the log stands still they would pile
+// up, and keep it busy when it is back. If nothing is held any more, the intervals grow: all
+// members have to read them, which may make them late, and the roles are free by T′ anyway. A
+// session that still holds a role beats, so its released roles would not become free by
+// themselves.
+func (s *shard) repeat(c *channel, in *In) {
+	if in.now.Mono < c.releaseAt || c.releasing > 0 || !c.log.Owing() {
+		return
 	}
-	n.terms.Done(done)
-	for _, s := range n.shards {
-		if now.Mono >= s.dueAt && len(s.handovers.InProgress()) > 0 {
-			n.step(s, now)
-		}
+	c.repeats = min(c.repeats+1, maxRepeats)
+	if s.own.Len() > 0 {
+		c.repeats = 0
 	}
+	c.releaseAt = in.now.Mono.Add(clock.Resend(s.set.T) << c.repeats)
+	c.append(in, s.leases.Unreleased(c.index, in.now)...)
+}
+
+// maxRepeats limits the pause between Releases that do not come back to 2T.
+const maxRepeats = 3
+
+// ping asks a handover's successor whether it is there, in the log in which it is to claim or, of
+// several, in one that works. The answer opens and warms up the connection that the claim needs,
+// and a successor that is dead, cut off or deaf does not answer.
+func (s *shard) ping(h *handover.Handover, in *In) {
+	if !h.NeedsPing() {
+		return
+	}
+	c := s.main
+	if len(s.logs) > 1 {
+		c = s.logs.reachable(in.home)
+	}
+	h.Pinging(c.index)
+	r := c.word(lease.Ping, in.now)
+	r.To = h.Successor()
+	c.append(in, r)
 }

@@ -1,10 +1,13 @@
 package elector
 
 import (
+	"slices"
 	"time"
 
 	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/announce"
+	"github.com/goneli/neli/internal/elector/balance"
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/nominate"
@@ -237,11 +240,238 @@ func (s *shard) end(roles []int32, why term.Reason) {
 	s.own.End(roles, why)
 }
 
-// End ends all terms: the log has failed permanently, or this process has closed. Nothing is read from
-// now on, so nobody knows for how long roles that are vacant now stay vacant: they do not count.
-func (n *Node) End(why term.Reason) {
-	for _, s := range n.shards {
-		s.end(s.own.Roles(), why)
-		s.vacancyStats.End()
+// shards are all shards of a process, and channels of all of them are in the order of the logs.
+type shards []*shard
+
+// of returns the shard with a log's roles.
+func (parts shards) of(log int) *shard { return parts[log%len(parts)] }
+
+// local returns where a role lives.
+func (parts shards) local(role int) (*shard, int32) {
+	return parts[role%len(parts)], int32(role / len(parts))
+}
+
+// catchUp notes that the records that were in the log when reading began are read.
+func (s *shard) catchUp(c *channel, in *In) {
+	if !c.announcements.CatchUp(c.log.Offset()+1 >= c.end, s.set.T, in.now) {
+		return
 	}
+	c.caughtUpAt, c.history = in.now, c.announcements.ReadFor(in.now)
+	c.link.CaughtUp(in.now)
+	s.vacancyStats.Follow(s.Count(in.desired.Roles), in.now) // they may begin to count
+	switch {
+	case s.meets(c, in):
+		in.startup.Anew(in.now)
+		if !c.link.Greeting() {
+			c.hello(nil, in)
+		}
+		in.startup.Await(in.now) // then all vacant roles are reconsidered
+	case s.claims.IsPostponed() && s.logs.CaughtUp():
+		s.reconsiderVacant(in)
+	}
+	if c.announcements.WentBack() {
+		c.offerSnapshot(func() time.Duration { return in.turn(uint64(c.index)) }, in) // others look for one too
+	}
+}
+
+// meets reports whether this process waits for others after the history. The wait for others that
+// start too began with its Hello; if reading the history took longer than that wait, their Hellos
+// lie behind the history, and an own Hello behind them shows when they are read. Reading from
+// farther back is no reason: the records behind the history are known by then.
+func (s *shard) meets(c *channel, in *In) bool {
+	return c.history >= in.startup.Length() && !c.announcements.WentBack() && !s.set.Nominated && !s.set.Observer && !in.desired.Closing
+}
+
+// greet says Hello when greetDue says so.
+func (s *shard) greet(c *channel, in *In) {
+	if s.set.Observer || in.desired.Closing {
+		return
+	}
+	if at, ok := s.greetDue(c, in); !ok || in.now.Mono < at {
+		return
+	}
+	if s.claims.LookAgain(in.now) {
+		s.noticeSilent(in)
+	}
+	if at, ok := s.greetDue(c, in); ok && in.now.Mono >= at {
+		c.probe(in)
+	}
+}
+
+func (s *shard) greetDue(c *channel, in *In) (at clock.Mono, ok bool) {
+	known, freeAt, probed := c.log.Known(), in.now.MonoOf(c.log.FreshAt()), clock.Mono(0)
+	if known {
+		freeAt = in.now.MonoOf(s.claims.NextSilent())
+	}
+	if c.link.Probing(in.now, s.set.T) {
+		probed = c.link.ProbeLostAt(s.set.T)
+	}
+	return c.announcements.GreetDue(announce.Greeting{Known: known, Read: c.log.Offset()+1 >= c.end, Spare: s.Count(in.desired.Roles) == 0,
+		FreeAt: freeAt, Probed: probed, T: s.set.T, HeartbeatInterval: s.set.HeartbeatInterval,
+		Unsure: func() bool {
+			works := c.link.Check(in.now, s.set.T)
+			return !works && s.willing(in)
+		}})
+}
+
+// talkDue reports when this process next has something to say in the log.
+func (s *shard) talkDue(c *channel, in *In, mono func(clock.Mono)) {
+	mono(c.announcements.Due(s.set.T))
+	mono(c.lookBackAt(in))
+	if s.set.Observer || in.desired.Closing {
+		return
+	}
+	if at, ok := s.greetDue(c, in); ok {
+		mono(at)
+	}
+}
+
+// pong answers a Ping in the same log. The Node puts in what the process says of itself.
+func (s *shard) pong(c *channel, o int64, r *lease.Record, in *In) {
+	if s.set.Nominated || s.set.Observer || in.desired.Closing || !s.willing(in) {
+		return
+	}
+	answer := c.word(lease.Pong, in.now)
+	answer.To, answer.Ping = r.Session.Process, o
+	c.append(in, answer)
+}
+
+// follow acts on what a record did to the lease.
+func (s *shard) follow(c *channel, ev lease.Event, anew bool, r *lease.Record, in *In) {
+	if ev.Known {
+		s.learned(anew, in)
+	}
+	if ev.Evidence {
+		if id := s.traits.As(r.Session); s.claims.Revived(id) { // others were told that its roles are vacant
+			roles := s.HeldBy(map[lease.Session]bool{id: true})
+			s.watch(roles)
+			s.vacancyStats.RecountOf(roles, s.Count(in.desired.Roles), true, in.now)
+		}
+		s.Heard(r.Session, c.log.Offset() >= c.end)
+	}
+	s.outlived(c, ev.Outlived, r, in)
+	if len(ev.Changed) > 0 {
+		s.watch(ev.Changed)
+		s.vacancyStats.RecountOf(ev.Changed, s.Count(in.desired.Roles), false, in.now)
+		s.claims.Designate(ev.Changed, r, s.set.Process)
+	}
+	s.sync(in)
+	if anew {
+		s.reconsiderVacant(in)
+	}
+}
+
+// watch looks for the silence of a holder when its lease ends. All roles are the same holder's.
+func (s *shard) watch(roles []int32) {
+	if len(roles) == 0 {
+		return
+	}
+	if g, held := s.leases.Holder(roles[0]); held {
+		s.claims.Given(g.FreeAt)
+	}
+}
+
+// outlived handles holders that another process has found to be silent before this process did:
+// their roles have changed hands, so this process would not find out by itself.
+func (s *shard) outlived(c *channel, ids []lease.Session, r *lease.Record, in *In) {
+	for _, id := range ids {
+		if id.Process != r.Session.Process { // else it claims its own roles again
+			s.suspect(c, id.Process, in.now.Add(-s.set.T), in)
+		}
+	}
+}
+
+// suspect takes a holder for dead that was last heard at a time and whose lease is over, unless there
+// is another explanation: the log has stood still since then, or the holder was heard in another log,
+// so it has lost touch with some logs, or they have stopped.
+func (s *shard) suspect(c *channel, process string, heard clock.Instant, in *In) {
+	switch {
+	case c.link.Doubtful(heard):
+	case len(s.logs) > 1 && in.members.HeardSince(process, in.now.Add(-clock.Recent(s.set.T))):
+	default:
+		in.plans.Suspect(process)
+	}
+}
+
+// learned reconsiders everything after the fold has become known.
+func (s *shard) learned(anew bool, in *In) {
+	s.vacancyStats.Recount(s.Count(in.desired.Roles), in.now)
+	if !anew {
+		return
+	}
+	s.claims.Init()
+	s.main.pacing.Think(0)
+	s.main.announcements.MayGoBackAgain()
+	s.Standings.Learned()
+}
+
+// placed returns the present state.
+func (parts shards) placed(told uint64) balance.Placed {
+	holders, calledOff := uint64(0), uint64(0)
+	for _, s := range parts {
+		holders += s.leases.Turns()
+		calledOff += s.handovers.CallOffs()
+	}
+	return balance.Placed{Holders: holders, CalledOff: calledOff, Told: told}
+}
+
+// allBehind reports whether this process is behind in all logs.
+func (parts shards) allBehind(now clock.Instant, t time.Duration) bool {
+	return !slices.ContainsFunc(parts, func(s *shard) bool { return !s.main.link.Behind(now, t) })
+}
+
+// anyTenured reports whether a role may be moved later, but not yet.
+func (parts shards) anyTenured(now clock.Instant) bool {
+	return slices.ContainsFunc(parts, func(s *shard) bool { return s.own.AnyTenured(now) })
+}
+
+// silentHolders returns the holders from which nothing was read for half of their lease although
+// the log works: they are probably dead.
+func (parts shards) silentHolders(now clock.Instant) map[string]bool {
+	var silent map[string]bool
+	for _, s := range parts {
+		if s.main.link.IsStalled() {
+			continue
+		}
+		for h := range s.leases.Holders() {
+			whole := h.FreeAt.Sub(h.Heard.Raw)
+			if now.Raw.Sub(h.Heard.Raw) > whole/2 && !s.main.link.Doubtful(h.Heard) {
+				if silent == nil {
+					silent = map[string]bool{}
+				}
+				silent[h.Session.Process] = true
+			}
+		}
+	}
+	return silent
+}
+
+// unheard returns the partitions that this process was nominated for and cannot reach.
+func (parts shards) unheard(t time.Duration, now clock.Instant) (lost []int) {
+	for _, s := range parts {
+		if s.nomination.Unheard(t, now) {
+			lost = append(lost, s.Index)
+		}
+	}
+	return lost
+}
+
+// giveBackUntold gives back the roles of which the application was not told, if it cannot be told for
+// long: nobody would work for them, and nobody else could lead them. It looks at all held roles, so it
+// does that once in lookEvery.
+func (s *shard) giveBackUntold(in *In) {
+	if in.now.Mono < s.untoldAt || !s.set.deaf(in.now) {
+		return
+	}
+	s.untoldAt = in.now.Mono.Add(lookEvery)
+	var untold []int32
+	for local := range s.own.From(0) {
+		if len(untold) == handover.StepRoles {
+			break
+		}
+		if !s.terms.Told(s.Role(local)) {
+			untold = append(untold, local)
+		}
+	}
+	s.giveBack(untold, nil, term.NotPulsed, in)
 }

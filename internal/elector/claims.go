@@ -9,8 +9,10 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/leases"
+	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/placement"
 )
 
 // willing reports whether this process would lead roles of the shard now.
@@ -292,4 +294,24 @@ func (s *shard) noticeSilent(in *In) {
 	if !s.traits.Reminds {
 		s.vacate(roles, in)
 	}
+}
+
+// unclaim handles a Claim that may not be in the log.
+func (s *shard) unclaim(c *channel, r *lease.Record, in *In) {
+	s.leases.Failed(c.index, r, in.now)
+	if !s.traits.Reminds {
+		c.pacing.Late(s.set.T, s.set.Random, in.now)
+		s.vacate(r.Roles, in)
+	}
+}
+
+// assignments returns, by role, which of the plan's candidates should claim it if nobody holds it,
+// including these roles of the shard; fresh assumes that nobody holds anything. With several
+// partitions, roles that become vacant within T/20, such as those that a dead process held on
+// many, are assigned together. With one partition only the given roles are: after an outage
+// holders are found silent one after the other, and assigning the roles of all takes long.
+func (s *shard) assignments(plan *placement.Plan, roles []int32, fresh bool, in *In) []int32 {
+	v := roster.Vacant{Roles: roles, Of: s.Numbering, Fresh: fresh, Wanted: in.desired.Roles,
+		Holders: func() []int32 { return in.plans.Holders(plan, in) }}
+	return in.plans.Assign(plan, v, in)
 }

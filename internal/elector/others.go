@@ -1,0 +1,338 @@
+package elector
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/balance"
+	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/observe"
+	"github.com/goneli/neli/internal/elector/request"
+	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/vacancy"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/term"
+)
+
+// announce says Hello if it is time, in the log that is this process's home, or in another
+// one if that cannot be reached.
+func (n *Node) announce(now clock.Instant) {
+	a := &n.announcer
+	if n.set.Observer || a.Over() {
+		return
+	}
+	if n.desired.Closing {
+		a.SayBye(now)
+	}
+	wants, changed := a.Admit(n.wants(now))
+	if changed && !n.set.Nominated {
+		a.Soon(n.members.Size(), now)
+	}
+	if now.Mono < n.announceDue(now) {
+		return
+	}
+	a.Said(wants, n.members.Size(), now)
+	n.do(now, func(in *In) { n.channels.reachable(in.home).hello(n.announcement(wants), in) })
+}
+
+// announceDue is when the next Hello may go out: not while another one has not come back
+// from the log that it would go to, unless it is the last.
+func (n *Node) announceDue(now clock.Instant) clock.Mono {
+	at, c := n.announcer.Due(), n.channels.reachable(n.announcer.HomeLog())
+	if !c.addressable() {
+		return clock.Never
+	}
+	if c.link.Probing(now, n.set.T) && !n.desired.Closing {
+		at = max(at, c.link.ProbeLostAt(n.set.T))
+	}
+	return at
+}
+
+var errOwnRole = errors.New("this process holds the role itself: call Transfer or StepDown")
+
+// Ask sends a request to the holder of the role, and returns the number of its Outcome. The error
+// is ErrUnknown, ErrVacant or ErrLeadsAlready, or says what is wrong with the request.
+func (n *Node) Ask(r request.Request, now clock.Instant) (id int, err error) {
+	if len(n.shards) == 0 {
+		return 0, request.ErrUnknown
+	}
+	s, local := n.shards.local(r.Role)
+	switch token, g := s.Standing(local, now); {
+	case token == observe.UnknownToken:
+		return 0, request.ErrUnknown
+	case token == observe.VacantToken:
+		return 0, request.ErrVacant
+	case g.Session.Process == n.set.Process:
+		return 0, errOwnRole
+	case r.Verb == lease.Transfer && n.members.Means(r.To, roster.Self{Process: g.Session.Process, Name: g.Name}, now):
+		return 0, balance.ErrLeadsAlready
+	default:
+		return n.requests.Ask(r, g.Session.Process, n.route, now)
+	}
+}
+
+// Call asks all members to announce themselves, and returns the number of its Outcome.
+func (n *Node) Call(now clock.Instant) (id int, err error) {
+	if len(n.shards) == 0 {
+		return 0, request.ErrUnknown
+	}
+	return n.requests.Call(n.route, now)
+}
+
+// Accept notes that the application accepts a request, and reports whether it may be carried out.
+func (n *Node) Accept(r request.Request) bool {
+	s, local := n.shards.local(r.Role)
+	return n.requests.Accept(r, s.own.TokenOf(local))
+}
+
+// route chooses the log for a letter: the log with the role or, if all logs have all roles, one
+// after the other.
+func (n *Node) route(role, tries int) int {
+	logs := n.channels
+	if role != request.AnyRole {
+		s, _ := n.shards.local(role)
+		logs = s.logs
+	}
+	return logs[(n.channels.reachable(n.announcer.HomeLog()).index+tries)%len(logs)].index
+}
+
+// requested handles a request to this process.
+func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
+	if n.set.Observer {
+		return
+	}
+	refused, why := n.requests.Requested(log, o, r, func() request.Tenure {
+		if r.Request.Role >= n.desired.Roles {
+			return request.Tenure{Takes: n.set.Requests, Nominated: n.set.Nominated, Token: -1}
+		}
+		home, local := n.shards.local(r.Request.Role)
+		h := home.own.At(local)
+		_, leads := home.leases.Leads(local, now)
+		leads = leads && h != nil && home.handovers.Of(local) == nil
+		// A late request may concern an earlier term: its sender had not read the Claim of this one.
+		earlier := leads && home.traits.Earlier(log, home.main.index, r.Read, h.Token)
+		return request.Tenure{Takes: n.set.Requests, Nominated: n.set.Nominated, Known: true, Leads: leads, Earlier: earlier,
+			Token: home.own.TokenOf(local)}
+	}, now)
+	if refused != nil {
+		n.ready.note(slog.LevelInfo, "request refused", append(refused.Describe(), "error", why)...)
+	}
+	n.correspond(now)
+	n.ready.Requested = n.ready.Requested || n.requests.Waits()
+}
+
+// correspond sends the letters of requests and reports their outcomes. It cannot answer a request
+// from a log that was read again since; its sender will repeat it.
+func (n *Node) correspond(now clock.Instant) {
+	letters, ended := n.requests.Take()
+	n.ready.ended(ended)
+	for _, l := range letters {
+		c := n.channels[l.Log]
+		if !c.begun || l.Kind == lease.Pong && c.log.Offset() < l.Ping {
+			continue
+		}
+		r := c.word(l.Kind, now)
+		r.To, r.Ping, r.Request, r.Answer = l.To, l.Ping, l.Request, l.Answer
+		if l.Kind == lease.Pong {
+			r.Hello = n.announcement(n.wants(now))
+		}
+		n.do(now, func(in *In) { c.append(in, r) })
+	}
+}
+
+// Nominate takes the nominator's decision: the partitions on which this process may claim roles.
+func (n *Node) Nominate(partitions []int, lost bool, now clock.Instant) {
+	named := make([]bool, len(n.shards))
+	for _, i := range partitions {
+		if i >= 0 && i < len(named) {
+			named[i] = true
+		}
+	}
+	for i, s := range n.shards {
+		if s.nomination.Nominate(named[i], lost, s.own.Len() > 0, now) {
+			s.wanted = false
+			if named[i] {
+				n.do(now, s.reconsiderVacant)
+			}
+		}
+	}
+	n.announcer.SayNow(now)
+	n.Tick(now)
+}
+
+// joins reports whether this process takes part in the group: only while it could lead, and not if it
+// cannot reach its partitions. A hung application must make room for others, and so must one that leads
+// nothing and cannot be told of a term. One that leads would lose that with the group.
+func (n *Node) joins(now clock.Instant) bool {
+	if !n.set.Nominated || n.set.Observer || !n.desired.Willing(now) || !n.set.Alive(now) {
+		return false
+	}
+	away, lost := n.attendance.Away(func() []int { return n.shards.unheard(n.set.T, now) }, now)
+	if len(lost) > 0 {
+		n.ready.note(slog.LevelWarn, "cannot reach partitions of the leader topic: leaving the group to make room for others",
+			"partitions", lost, "for", n.attendance.Lasts())
+	}
+	if away {
+		return false
+	}
+	_, leads := n.terms.LeadsAny(n.desired.Roles)
+	return leads || !n.set.deaf(now)
+}
+
+// timing is when a Node has last looked at some things.
+type timing struct {
+	asked  clock.Instant // when the log was last verified
+	due    clock.Mono    // when Tick is due
+	opened clock.Mono    // when the logs were opened
+	waits  bool          // it was checked whether this process waits for leases of others
+}
+
+// late reports whether a step is late. A process that was suspended may not know yet that its
+// session is over and others have its partitions: for a while it must not announce what it wants.
+func (t *timing) late(now clock.Instant) bool {
+	return t.due != 0 && now.Mono.Sub(t.due) > time.Second
+}
+
+// open notes that the logs were opened.
+func (t *timing) open(now clock.Instant) { t.opened = now.Mono }
+
+// next notes when Tick is due.
+func (t *timing) next(at clock.Mono) { t.due = at }
+
+// asks reports whether the log is to be verified, since nothing has come back for a while, and notes that it is.
+func (t *timing) asks(silent, wait time.Duration, now clock.Instant) bool {
+	if silent < wait || now.Mono.Sub(t.asked.Mono) < wait {
+		return false
+	}
+	t.asked = now
+	return true
+}
+
+// looked notes that it was checked for which leases this process waits.
+func (t *timing) looked() { t.waits = true }
+
+// verify asks, at most once in T′, whether the log is still the same, if own records are expected
+// and none has come back for that long.
+func (n *Node) verify(now clock.Instant) {
+	busy := false
+	for _, s := range n.shards {
+		busy = busy || s.own.Len() > 0 || s.logs.claiming()
+		n.do(now, func(in *In) {
+			if after := s.giveUpClaims(in); after > 0 {
+				n.ready.verify()
+				n.ready.tell(n.reports.GivenUp(s.Index, after, now))
+			}
+		})
+	}
+	if !busy {
+		n.trip.Idle(now)
+		return
+	}
+	if n.timing.asks(n.trip.SilentFor(now), clock.Wait(n.set.T, n.set.Rho), now) {
+		n.ready.verify()
+	}
+}
+
+// finish reports that a closing process has nothing more to wait for. If it leaves no holder
+// behind, it leaves a Snapshot, so that the next process knows that at once. Before that,
+// successors have a moment to claim, since a Snapshot would only delay their Claims.
+func (n *Node) finish(now clock.Instant) {
+	if !n.desired.Closing {
+		return
+	}
+	claiming, owing := false, false
+	for _, s := range n.shards {
+		if s.own.Len() > 0 {
+			return
+		}
+		claiming = claiming || s.logs.claiming()
+		owing = owing || s.leases.Owing(now)
+	}
+	n.closing.Free(now)
+	promised := false
+	for _, c := range n.channels {
+		switch {
+		case !c.announcements.OwesFarewell() || !c.log.Known() || !c.log.Vacant():
+		case now.Mono < n.closing.SucceedBy(vacancy.HeadStart(2*n.trip.Takes())) && n.shards.of(c.index).claims.Promised(n.members.Takes):
+			promised = true
+		default:
+			c.announcements.LeaveFarewell()
+			n.do(now, func(in *In) { c.append(in, c.snapshot(now)...) })
+		}
+	}
+	waited := n.closing.Waited(owing && now.Age(n.counts.Read) < handover.CloseTail/4, now)
+	if len(n.ready.Append) == 0 && !promised && (!claiming && !owing && n.closing.NothingSent() || waited) {
+		n.ready.Finished = true
+	}
+}
+
+// Busy reports whether this process holds, claims or releases anything. It ends closeTail after
+// the last release.
+func (n *Node) Busy(now clock.Instant) bool {
+	for _, s := range n.shards {
+		if s.own.Len() > 0 || s.logs.claiming() {
+			return true
+		}
+	}
+	return n.closing.Busy(now)
+}
+
+// sayWaiting logs once, soon after the start, for how long this process claims nothing because of
+// leases that it may not know of, or that others lead all roles so far.
+func (n *Node) sayWaiting(now clock.Instant) {
+	t := &n.timing
+	if t.waits || n.set.Observer || now.Mono.Sub(t.opened) < min(clock.SayWaiting(n.set.T), lookEvery/2) {
+		return
+	}
+	longest, why := time.Duration(0), ""
+	for _, c := range n.channels {
+		if !c.begun {
+			return
+		}
+		if at := c.log.FreshAt(); at != clock.Never && n.shards.of(c.index).Count(n.desired.Roles) > 0 {
+			if left := at.Sub(now.Raw); left > longest {
+				longest = left
+				_, why = n.origins.Proven(c.index)
+			}
+		}
+	}
+	t.looked()
+	switch others := n.members.Present(); {
+	case longest > 0:
+		n.ready.note(slog.LevelInfo, "waiting for the leases of others", "at_most", longest.Round(100*time.Millisecond), "why", why)
+	case n.set.Rebalance && !n.set.Nominated && able(n.set, n.desired, now) && 0 < others && others < n.desired.Roles && !n.Busy(now):
+		n.ready.note(slog.LevelInfo, "waiting for a share of the roles", "after", roster.SteadyAfter,
+			"why", "all roles have leaders, who hand some over to a member once it has been there for that long")
+	}
+}
+
+// End ends all terms: the log has failed permanently, or this process has closed. Nothing is read from
+// now on, so nobody knows for how long roles that are vacant now stay vacant: they do not count.
+func (n *Node) End(why term.Reason) {
+	for _, s := range n.shards {
+		s.end(s.own.Roles(), why)
+		s.vacancyStats.End()
+	}
+}
+
+// Drained notes that the application has finished the work of the terms with this token on these
+// units, which it was told to give up.
+func (n *Node) Drained(units []int, token int64, now clock.Instant) {
+	var done []int
+	for _, unit := range units {
+		s, local := n.shards.local(unit)
+		if h := s.handovers.Of(local); h != nil && h.IsAsked() && s.own.TokenOf(local) == token {
+			h.Finish(local, now.Mono)
+			done = append(done, unit)
+			s.dueAt = min(s.dueAt, h.ReleaseAt(n.trip.Takes()))
+		}
+	}
+	n.terms.Done(done)
+	for _, s := range n.shards {
+		if now.Mono >= s.dueAt && len(s.handovers.InProgress()) > 0 {
+			n.step(s, now)
+		}
+	}
+}

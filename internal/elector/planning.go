@@ -1,0 +1,291 @@
+package elector
+
+import (
+	"log/slog"
+	"slices"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/balance"
+	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/placement"
+	"github.com/goneli/neli/internal/term"
+)
+
+// planning knows what this process wants and who is there, and says who should lead what.
+type planning struct {
+	set     *Settings
+	desired Desired
+	shards  shards
+	members roster.Members
+	planner roster.Planner
+	mover   balance.Mover
+}
+
+// Plan is as in Plans.
+func (p *planning) Plan(in *In, expected bool) (plan *placement.Plan, me int) {
+	steady := p.mover.IsSteady(roster.SteadyAfter, in.now)
+	return p.planner.Plan(roster.Census{Members: &p.members, Quiet: p.shards.silentHolders(in.now), Cool: p.mover.Rests,
+		Self:    placement.Candidate{ID: p.set.Process, Priority: in.desired.Priority, Roles: in.desired.Roles, Max: p.set.MaxRoles, Steady: steady, Soon: !steady},
+		Willing: in.able() && !p.set.Observer}, expected, in.now)
+}
+
+// Assign is as in Plans.
+func (p *planning) Assign(plan *placement.Plan, v roster.Vacant, in *In) []int32 {
+	return p.planner.Assign(plan, v, p.set.T, in.now)
+}
+
+func (p *planning) Full() bool { return balance.Full(p.shards.held(), p.set.MaxRoles) }
+
+// Suspect is as in Plans.
+func (p *planning) Suspect(process string) {
+	if p.members.Suspect(process) {
+		p.planner.Forget()
+	}
+}
+
+// nameOf returns the name of a process; empty if it is unknown.
+func (p *planning) nameOf(process string) string {
+	if process == p.set.Process {
+		return p.set.Name
+	}
+	return p.members.NameOf(process)
+}
+
+// Holders returns the holder of each role, as the index of a candidate of the plan. Roles that no
+// member can have do not count: a record that names one on one of many partitions would otherwise
+// cost memory for all that lie below it on the others.
+func (p *planning) Holders(plan *placement.Plan, in *In) []int32 {
+	total := in.desired.Roles
+	for _, s := range p.shards {
+		if r := s.leases.Roles(); r > 0 {
+			total = max(total, min(s.Role(r-1)+1, lease.MaxRoles))
+		}
+	}
+	out := make([]int32, total)
+	for i := range out {
+		out[i] = placement.Nobody
+	}
+	for _, s := range p.shards {
+		s.leases.Each(func(h lease.HolderState) int32 {
+			if in.now.Raw >= h.FreeAt || p.members.Suspected(h.Session.Process) {
+				return placement.Nobody
+			}
+			return int32(plan.Find(h.Session.Process))
+		}, func(local, i int32) {
+			if role := s.Role(local); role < len(out) {
+				out[role] = i
+			}
+		})
+		for _, h := range s.handovers.InProgress() {
+			if h.Successor() == "" {
+				continue
+			}
+			i := int32(plan.Find(h.Successor()))
+			for local := range h.Each() {
+				if role := s.Role(local); role < len(out) { // not if R is smaller by now and the log began again
+					out[role] = i
+				}
+			}
+		}
+	}
+	return out
+}
+
+// expected returns, by role, the holder, or the process to which the role is being handed over:
+// roles on their way to a process must not count as its free capacity.
+func (p *planning) expected(plan *placement.Plan, in *In) []int32 {
+	out := p.Holders(plan, in)
+	for _, s := range p.shards {
+		for local, process := range s.claims.Promises() {
+			if role := s.Role(local); role < len(out) && out[role] == placement.Nobody && p.members.Takes(process) {
+				out[role] = int32(plan.Find(process))
+			}
+		}
+	}
+	return out
+}
+
+// wants is what a Hello says that this process may claim; nil means everything.
+func (p *planning) wants(now clock.Instant) []int {
+	wants := []int{}
+	switch {
+	case p.desired.Closing:
+	case !p.set.Nominated:
+		if able(p.set, p.desired, now) {
+			return nil
+		}
+	default:
+		for _, s := range p.shards {
+			if s.nomination.MayClaim() {
+				wants = append(wants, s.Index)
+			}
+		}
+	}
+	return wants
+}
+
+func (p *planning) announcement(wants []int) *lease.Announcement {
+	return &lease.Announcement{Priority: p.desired.Priority, Roles: p.desired.Roles, Wants: wants, Leaving: p.desired.Closing,
+		Period: roster.HelloPeriod(p.members.Size()), Advertise: p.set.Advertise, Zone: p.set.Zone, Caps: true, MaxRoles: p.set.MaxRoles}
+}
+
+// Members returns the processes that have written something since this process started, and this
+// one unless it is an observer.
+func (p *planning) Members(now clock.Instant) []roster.Member {
+	p.members.Expire(now, p.planner.Forget)
+	out := p.members.All()
+	if !p.set.Observer {
+		out = append(out, p.self(p.mayClaim(now), now))
+	}
+	return out
+}
+
+// self is what this process says of itself.
+func (p *planning) self(nominated bool, now clock.Instant) roster.Member {
+	return roster.Member{Name: p.set.Name, Process: p.set.Process, Self: true, Nominated: nominated, Priority: p.desired.Priority,
+		Roles: p.desired.Roles, Advertise: p.set.Advertise, Zone: p.set.Zone, MaxRoles: p.set.MaxRoles, Heard: now}
+}
+
+// mayClaim reports whether this process may claim some roles.
+func (p *planning) mayClaim(now clock.Instant) bool {
+	wants := p.wants(now)
+	return wants == nil || len(wants) > 0
+}
+
+// Unasked returns the members for which Preference was not called, and the number of roles. The
+// caller calls it without a lock, since it is the user's code, and stores the results with
+// planner.preferred.
+func (p *planning) Unasked() (ask []roster.Member, roles int) {
+	if p.set.Preference == nil || p.set.Nominated {
+		return nil, 0
+	}
+	return p.planner.Unasked(&p.members, p.self(false, clock.Instant{}), p.set.Observer, p.desired.Roles), p.desired.Roles
+}
+
+// Transfer begins to hand a role over to a member, and returns the number of its Outcome. The
+// error is ErrNotLeader, ErrLeadsAlready or ErrNoMember.
+func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err error) {
+	if len(n.shards) == 0 {
+		return 0, balance.ErrNotLeader
+	}
+	s, local := n.shards.local(role)
+	h := s.own.At(local)
+	if _, leads := s.leases.Leads(local, now); !leads || h == nil || s.handovers.Of(local) != nil || !n.terms.Told(role) {
+		return 0, balance.ErrNotLeader
+	}
+	member, err := n.members.Find(to, roster.Self{Process: n.set.Process, Name: n.set.Name}, now)
+	if err != nil {
+		return 0, err
+	}
+	if member == n.set.Process {
+		return 0, balance.ErrLeadsAlready
+	}
+	if member == "" || !n.members.Wanting(member, role) {
+		return 0, roster.ErrNoMember
+	}
+	id = n.requests.Number()
+	hand := handover.NewHandover(term.Transferred, now, member, true)
+	hand.Pin()
+	n.mover.Await(balance.Move{Partition: s.Index, Role: local, Token: h.Token, To: member, Began: now.Mono, ID: id})
+	n.do(now, func(in *In) { s.begin(in, hand, local) })
+	n.step(s, now)
+	return id, nil
+}
+
+// rebalance hands over roles that exceed this process's share, or for which another member is
+// preferred.
+func (n *Node) rebalance(now clock.Instant) {
+	m := &n.mover
+	willing := !n.set.Nominated && !n.set.Observer && able(n.set, n.desired, now)
+	m.Contend(willing, now)
+	if m.Overfull(n.shards.held(), n.set.MaxRoles) {
+		n.ready.note(slog.LevelWarn, "this process leads more roles than Config.MaxRoles, as others have none to spare", "roles", n.shards.held(), "maxRoles", n.set.MaxRoles)
+	}
+	n.resolveMoves(now)
+	if !m.Looks(willing && n.set.Rebalance, now) {
+		return
+	}
+	if m.PutOff(n.shards.allBehind(now, n.set.T), now) {
+		return
+	}
+	if n.planner.Undecided() {
+		if first, leads := n.shards.first(n.set.Process); leads {
+			n.planner.Decide(first && now.Mono.Sub(n.timing.opened) < roster.SteadyAfter, now)
+		}
+	}
+	in := n.in(now)
+	plan, me := in.plan(false)
+	if m.Needless(n.planner.Changed(), n.shards.placed(n.terms.Counts().Told)) {
+		return
+	}
+	var todo []placement.Move
+	if me >= 0 {
+		todo = plan.Moves(me, n.expected(plan, in), func(role int) bool {
+			s, local := n.shards.local(role)
+			h := s.own.At(local)
+			return role < n.desired.Roles && h != nil && s.handovers.Of(local) == nil && h.Movable(now) && n.terms.Told(role)
+		}, balance.MaxBatch)
+	}
+	for _, v := range m.Weigh(todo, func() bool { return n.shards.anyTenured(now) }, now) {
+		to, roles := plan.Candidate(v.To).ID, v.Roles
+		if m.Doubts(to) {
+			roles = roles[:1]
+		}
+		n.move(to, roles, now)
+	}
+}
+
+func (parts shards) held() (n int) {
+	for _, s := range parts {
+		n += s.own.Len()
+	}
+	return n
+}
+
+// first reports whether no other process leads anything as far as is known, which is everything, and
+// whether this process leads something.
+func (parts shards) first(process string) (first, leads bool) {
+	first = true
+	for _, s := range parts {
+		first, leads = first && s.leases.Known(), leads || s.own.Len() > 0
+		for h := range s.leases.Holders() {
+			first = first && h.Session.Process == process
+		}
+	}
+	return first, leads
+}
+
+// move hands roles over to a process, one handover for each partition.
+func (n *Node) move(to string, roles []int, now clock.Instant) {
+	byPartition := map[*shard][]int32{}
+	for _, role := range roles {
+		s, local := n.shards.local(role)
+		byPartition[s] = append(byPartition[s], local)
+	}
+	for s, some := range byPartition {
+		slices.Sort(some)
+		n.mover.Await(balance.Move{Partition: s.Index, Role: some[0], Token: s.own.At(some[0]).Token, To: to, Began: now.Mono})
+		n.do(now, func(in *In) { s.begin(in, handover.NewHandover(term.Rebalanced, now, to, true), some...) })
+	}
+}
+
+// resolveMoves ends the handovers whose outcome is known.
+func (n *Node) resolveMoves(now clock.Instant) {
+	limit := n.set.SuccessorWait + n.set.DrainTimeout + 2*clock.Wait(n.set.T, n.set.Rho)
+	ended, failed := n.mover.Resolve(func(v balance.Move) balance.Fate {
+		s := n.shards[v.Partition]
+		g, held := s.leases.Holder(v.Role)
+		// A log that is read again tells of earlier terms first.
+		held = held && s.logs.CaughtUp() && !s.traits.Earlier(s.main.index, s.main.index, g.Token, v.Token)
+		return balance.Fate{Held: held, Ours: held && s.traits.Ours(g, n.set.Process, v.Token), By: g.Session.Process,
+			Kept: s.own.At(v.Role) != nil && s.handovers.Of(v.Role) == nil}
+	}, limit, now)
+	n.ready.ended(ended)
+	for _, v := range failed {
+		n.planner.Forget()
+		n.ready.note(slog.LevelInfo, "member did not claim what was handed to it: nothing more for a while",
+			"partition", v.Partition, "member", v.To, "for", v.Cooldown)
+	}
+}
