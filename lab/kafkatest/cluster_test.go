@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -32,8 +33,11 @@ var quickReturn = map[string]string{
 func TestOneBroker(t *testing.T) {
 	props := maps.Clone(quickReturn)
 	props["message.max.bytes"] = "4321"
-	c := Run(t, Options{BrokerProps: props})
+	free, err := FreeAddrs(1)
+	require.NoError(t, err)
+	c := Run(t, Options{BrokerProps: props, Port: int(netip.MustParseAddrPort(free[0]).Port())})
 	b := c.Brokers()[0]
+	assert.Equal(t, free[0], b.Addr)
 	assert.Equal(t, b.Addr, c.Bootstrap())
 	createTopic(t, c, "things")
 	produce(t, c, "things", "one")
