@@ -45,6 +45,8 @@ type Node struct {
 	timing     timing
 	ready      Ready
 	eager      bool // this process has passed over nothing vacant since it became willing
+	told       In   // of the present step, used again for each, as is what it says
+	out        Out
 }
 
 // New returns a Node that keeps its terms in the given table.
@@ -304,8 +306,10 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 
 // in returns what a shard is told now.
 func (n *Node) in(now clock.Instant) *In {
-	return &In{Out: &Out{}, now: now, set: n.set, desired: n.desired, members: &n.members, crowd: &n.announcer, plans: &n.planning,
+	n.out.reset()
+	n.told = In{Out: &n.out, now: now, set: n.set, desired: n.desired, members: &n.members, crowd: &n.announcer, plans: &n.planning,
 		trip: n.trip, startup: &n.startup, home: n.announcer.HomeLog()}
+	return &n.told
 }
 
 // apply does what a shard wants.

@@ -255,6 +255,12 @@ type Out struct {
 	drained []time.Duration // how long the application took to finish, for each handover
 }
 
+// reset empties o. What it has room for is used again.
+func (o *Out) reset() {
+	clear(o.records)
+	*o = Out{records: o.records[:0], notes: o.notes[:0], back: o.back[:0], drained: o.drained[:0]}
+}
+
 func (o *Out) append(a Append) { o.records = append(o.records, a) }
 
 func (o *Out) note(level slog.Level, text string, args ...any) {
