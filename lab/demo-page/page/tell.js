@@ -56,7 +56,7 @@ const done = Object.assign({
 const read = {
   beat: n => first("A beat renews all roles of its sender. It leads while its newest beat that has come back is younger than 0.9 T."),
   hello: (n, r) => r.hello.leaving ? `${n} says that it is leaving, so that nobody chooses it as a successor.`
-    : first(`${n} says Hello. Once it has been there for 15 s, the others hand it its share of the roles.`),
+    : first(`${n} says Hello: it is there, and wants a share of the roles.`),
   claim: (n, r) => `${n} claims ${list(numbers(r.roles))}${r.fresh ? " without knowing who holds what, after a wait that outlasts every lease." : "."}`
     + first(" Of several claims the first in the log counts."),
   release: (n, r) => {
