@@ -306,7 +306,6 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 
 // in returns what a shard is told now.
 func (n *Node) in(now clock.Instant) *In {
-	n.out.reset()
 	n.told = In{Out: &n.out, now: now, set: n.set, desired: n.desired, members: &n.members, crowd: &n.announcer, plans: &n.planning,
 		trip: n.trip, startup: &n.startup, home: n.announcer.HomeLog()}
 	return &n.told
@@ -338,6 +337,7 @@ func (n *Node) apply(o *Out, now clock.Instant) {
 	for _, d := range o.drained {
 		n.counts.Drains.Add(d, 1)
 	}
+	o.reset()
 }
 
 // do lets a shard do something, and does what it wants.

@@ -52,6 +52,12 @@ func (k *rooms) flush() {
 	}
 }
 
+// step lets a shard step when the Node has done what was said before.
+func (k *rooms) step(s *shard, now clock.Instant) {
+	k.flush()
+	k.Node.step(s, now)
+}
+
 // reading begins the first log, which ends at end, but does not begin the others.
 func (k *rooms) reading(end int64) (*shard, *channel) {
 	s, c := k.shards[0], k.channels[0]
