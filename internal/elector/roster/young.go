@@ -11,8 +11,8 @@ import (
 // lead nothing for SteadyAfter. It is for balance only, and once for each member, so that a member
 // that flaps takes nothing over.
 type young struct {
-	decided bool                // whether this process was the first
-	until   clock.Mono          // the group is young until then; 0: it is not
+	decided clock.Mono          // when it was known whether this process was the first; 0: not yet
+	first   bool                // it was
 	given   map[string]presence // by name: the members that had this advantage
 }
 
@@ -22,24 +22,24 @@ type presence struct {
 	since   clock.Mono
 }
 
-// youngAfter is how long a young group must have had no new member. If it were shared out between two
-// starts, roles would have to move again, and may not for balance.MinTenure.
+// Members that come within youngFor get their share early. One that comes later waits for SteadyAfter, and
+// room is kept for it: what moved early may not move on for balance.MinTenure.
+const youngFor = 4 * time.Second
+
+// youngAfter is how long a young group must have had no new member before it is shared out.
 const youngAfter = 1500 * time.Millisecond
 
 // Undecided reports whether it is not known yet if this process was the first to lead anything.
-func (pl *Planner) Undecided() bool { return !pl.young.decided }
+func (pl *Planner) Undecided() bool { return pl.young.decided == 0 }
 
 // Decide notes whether this process was the first in its group to lead anything.
 func (pl *Planner) Decide(first bool, now clock.Instant) {
-	pl.young = young{decided: true}
-	if first {
-		pl.young.until, pl.young.given = now.Mono.Add(SteadyAfter), map[string]presence{}
-	}
+	pl.young = young{decided: now.Mono, first: first, given: map[string]presence{}}
 }
 
 // settled reports whether the group is young, and no member is newer than youngAfter.
 func (y *young) settled(ms *Members, now clock.Instant) bool {
-	if now.Mono >= y.until {
+	if !y.first || now.Mono.Sub(y.decided) >= SteadyAfter {
 		return false
 	}
 	for _, m := range ms.by {
@@ -52,6 +52,9 @@ func (y *young) settled(ms *Members, now clock.Instant) bool {
 
 // early reports whether a member of a young group gets its share before SteadyAfter.
 func (y *young) early(id string, m *member) bool {
+	if m.since.Sub(y.decided) >= youngFor {
+		return false
+	}
 	is := presence{id, m.since}
 	if _, had := y.given[m.name]; !had {
 		y.given[m.name] = is

@@ -1,0 +1,33 @@
+package roster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// In a young group a member is steady once none has come for a while: once, and for balance only.
+func TestYoungGroup(t *testing.T) {
+	came := func(since time.Duration) *member {
+		return &member{name: "b", heard: at(time.Hour + 6*time.Second), since: at(time.Hour + since).Mono, nominated: true, present: true, roles: 4}
+	}
+	pl, now := &Planner{}, at(time.Hour+6*time.Second)
+	steady := func(m *member, after time.Duration) bool {
+		who := pl.candidates(censusOf(m), false, now.Add(after))
+		return who[0].Steady
+	}
+	require.False(t, steady(came(0), 0), "it is not known whether this process was the first")
+	pl.Decide(false, at(time.Hour))
+	require.False(t, steady(came(0), 0), "this process was not the first")
+	pl.Decide(true, at(time.Hour))
+	require.False(t, steady(came(5*time.Second), 0), "others may come at any time")
+	require.False(t, steady(came(4*time.Second), 0), "it came late")
+	preferred := came(time.Second)
+	preferred.priority = 1
+	require.False(t, steady(preferred, 0), "it would get roles by its priority")
+	require.True(t, steady(came(time.Second), 0))
+	require.True(t, steady(came(time.Second), time.Second))
+	require.False(t, steady(came(3*time.Second), time.Second), "it had this advantage before, and was away since")
+	require.False(t, steady(came(time.Second), SteadyAfter-6*time.Second), "the group is not young any more")
+}
