@@ -5,7 +5,7 @@ const clock = {at: 1e6, read: performance.now(), speed: 1, begun: Date.now()}
 
 function now() {
   const real = performance.now()
-  clock.at += Math.min(real - clock.read, 100) * clock.speed
+  clock.at += Math.min((real - clock.read) * clock.speed, 100)
   clock.read = real
   return clock.at
 }
