@@ -41,7 +41,9 @@ func newRooms(logs, roles int, change func(*Settings)) *rooms {
 // something is read or written.
 func (k *rooms) told(now clock.Instant) *In {
 	k.flush()
-	k.said = k.in(now)
+	said := *k.in(now)
+	said.Out = &Out{} // the Node uses its own for what it does meanwhile
+	k.said = &said
 	return k.said
 }
 
