@@ -41,6 +41,7 @@ func TestBusyMemberHasItsShareSoon(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
 		c.Work("a", many(n))
 		c.Eventually(2*silence, "a leads all", c.leadsAll("a", n))
+		c.Pass(20 * time.Second) // a young group is shared out early
 		c.Work("b", many(n))
 		c.Pass(6 * time.Second)
 		c.Broker.CutOff("b", nelitest.LinkReads)
