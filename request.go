@@ -21,8 +21,11 @@ type Request struct {
 	// member has that name. The holder does what Transfer does.
 	To string
 	// StepDown asks the holder to do what StepDown does: to give up all roles that it leads, not
-	// only this one, and to claim nothing for a while. Set either StepDown or To.
+	// only this one, and to claim nothing for a while. Set one of To, StepDown and Rebalance.
 	StepDown bool
+	// Rebalance asks the holder to do what Rebalance does: to share out now, of all roles that it leads,
+	// those that exceed its share. Ask may return as soon as this role has moved.
+	Rebalance bool
 
 	// RequesterID and RequesterName are the Member.ID and Config.Name of the requester, as the
 	// requester states them: any principal that can write to the topic can state anything. They are
@@ -30,7 +33,7 @@ type Request struct {
 	RequesterID, RequesterName string
 }
 
-// Ask asks the holder of a role to hand it over or to step down, and returns nil once the holder
+// Ask asks the holder of a role to hand it over, to step down or to rebalance, and returns nil once the holder
 // has done so. Any process may ask, including an observer, which needs WRITE on the topic for it.
 // Ask is for people and tools; the leader of a role calls Transfer or StepDown itself.
 //
@@ -64,6 +67,9 @@ func (n *Neli) Ask(ctx context.Context, r Request) error {
 	if r.StepDown {
 		q.Verb, what = lease.StepDown, fmt.Sprintf("role %d: step down", r.Role)
 	}
+	if r.Rebalance {
+		q.Verb, what = lease.Rebalance, fmt.Sprintf("role %d: rebalance", r.Role)
+	}
 	if err := n.outcome(n.core.elector.Ask(ctx, q)); err != nil {
 		return n.set.secrets.Err(fmt.Errorf("neli: Ask: %s: %w", what, err))
 	}
@@ -81,7 +87,9 @@ func (n *Neli) checkRequest(ctx context.Context, r Request) error {
 	var f faults
 	roles := int(n.roles.Load())
 	f.check(r.Role >= 0 && r.Role < roles, "Request.Role", r.Role, fmt.Sprintf("must be between 0 and %d, below Roles", roles-1))
-	f.check(r.StepDown != (r.To != ""), "Request.To", r.To, "must be set, unless StepDown is, and not with it")
+	f.check(r.To != "" || r.StepDown || r.Rebalance, "Request.To", r.To, "must be set, unless StepDown or Rebalance is")
+	f.check(r.To == "" || !r.StepDown && !r.Rebalance, "Request.To", r.To, "must not be set with StepDown or Rebalance")
+	f.check(!r.StepDown || !r.Rebalance, "Request.Rebalance", r.Rebalance, "must not be set with StepDown")
 	f.check(len(r.To) <= maxNameLength && utf8.ValidString(r.To), "Request.To", r.To,
 		fmt.Sprintf("must be at most %d bytes of UTF-8", maxNameLength))
 	if len(f.list) > 0 {
@@ -129,7 +137,7 @@ func (n *Neli) decide(r Request) error {
 // serve puts one request to the application and carries it out if that accepts.
 func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	log := n.set.logger.With(q.Describe()...)
-	r := Request{Role: q.Role, To: q.To, StepDown: q.Verb == lease.StepDown, RequesterID: q.By, RequesterName: q.Name}
+	r := Request{Role: q.Role, To: q.To, StepDown: q.Verb == lease.StepDown, Rebalance: q.Verb == lease.Rebalance, RequesterID: q.By, RequesterName: q.Name}
 	if err := n.decide(r); err != nil {
 		log.Info("request refused", "error", err)
 		n.core.elector.Answer(q, lease.Refused, n.set.secrets.Text(err.Error()))
@@ -145,6 +153,8 @@ func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	case !n.IsLeaderOf(q.Role): // by now
 	case r.StepDown:
 		err = n.StepDown(ctx)
+	case r.Rebalance:
+		_, err = n.Rebalance(ctx)
 	default:
 		err = n.handTo(ctx, q.Role, q.To)
 	}

@@ -64,6 +64,11 @@ type Stats struct {
 	RequestsAccepted uint64 `json:"requests_accepted"`
 	RequestsRefused  uint64 `json:"requests_refused"`
 
+	// Rebalances counts the calls of Rebalance on this process, also for requests of others.
+	// RolesRebalanced counts the roles that it handed over for balance or preference during these calls.
+	Rebalances      uint64 `json:"rebalances"`
+	RolesRebalanced uint64 `json:"roles_rebalanced"`
+
 	// TermsStarted counts the terms that this process has won, one for each role; TermsEnded
 	// counts those that have ended, by Reason. Both include terms of which the application was not
 	// told because it did not pulse meanwhile. In non-exclusive mode they count one for each
@@ -180,7 +185,7 @@ func exclusiveStats(s elector.Stats) Stats {
 	return Stats{
 		Records: s.Records, Foreign: s.Foreign, Newer: s.Newer, Malformed: s.Malformed,
 		LogResets: s.LogResets, Contradictions: s.Contradictions, Appended: s.Appended, AppendFailed: s.AppendFailed,
-		RequestsAccepted: s.RequestsAccepted, RequestsRefused: s.RequestsRefused,
+		RequestsAccepted: s.RequestsAccepted, RequestsRefused: s.RequestsRefused, Rebalances: s.Rebalances, RolesRebalanced: s.RolesRebalanced,
 		TermsStarted: s.Terms.Started, TermsEnded: byReason(s.Terms),
 		RoundTrips: timingOf(s.RoundTrips), Drains: timingOf(s.Drains), Steps: timingOf(s.Steps), Vacancies: timingOf(s.Vacancies), Leaderless: s.Leaderless,
 		Roles: s.Held + s.Vacant + s.Unknown, Led: s.Led, Held: s.Held, Vacant: s.Vacant,

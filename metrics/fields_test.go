@@ -27,6 +27,8 @@ var shows = map[string]map[string]float64{
 	"Throttled":        {"neli_throttled_seconds_total": 7},
 	"LoginFailures":    {"neli_login_failures_total": 7},
 	"RefusedSettings":  {"neli_refused_topic_settings segment.ms": 1},
+	"Rebalances":       {"neli_rebalances_total": 7},
+	"RolesRebalanced":  {"neli_rebalanced_roles_total": 7},
 	"RequestsAccepted": {"neli_requests_total accepted": 7},
 	"RequestsRefused":  {"neli_requests_total refused": 7},
 	"TermsStarted":     {"neli_terms_started_total": 7},

@@ -70,8 +70,13 @@ func (e *Elector) Transfer(ctx context.Context, role int, to string) error {
 	if err != nil {
 		return err
 	}
+	return e.await(ctx, id, done)
+}
+
+// await waits for an Outcome until ctx is done.
+func (e *Elector) await(ctx context.Context, id int, done <-chan error) error {
 	select {
-	case err = <-done:
+	case err := <-done:
 		return err
 	case <-e.done:
 		return ErrEnded
@@ -81,6 +86,21 @@ func (e *Elector) Transfer(ctx context.Context, role int, to string) error {
 		e.mu.Unlock()
 		return context.Cause(ctx)
 	}
+}
+
+// Rebalance shares out until nothing is left to move or ctx is done. It returns how many roles each process has taken.
+func (e *Elector) Rebalance(ctx context.Context) (moved map[string]int, err error) {
+	done := make(chan error, 1)
+	id := 0
+	e.do(func(n *Node, now clock.Instant) {
+		id = n.requests.Number()
+		n.mover.Share(id, now)
+		e.waiting[id] = done
+	})
+	err = e.await(ctx, id, done)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.node.mover.Leave(id), err
 }
 
 // Idle reports whether this process holds, claims and releases nothing.

@@ -204,7 +204,8 @@ func (n *Node) rebalance(now clock.Instant) {
 		n.ready.note(slog.LevelWarn, "this process leads more roles than Config.MaxRoles, as others have none to spare", "roles", n.shards.held(), "maxRoles", n.set.MaxRoles)
 	}
 	n.resolveMoves(now)
-	if !m.Looks(willing && n.set.Rebalance, now) {
+	n.ready.ended(m.Shared(!willing)) // it hands everything over anyway
+	if !m.Looks(willing && (n.set.Rebalance || m.Sharing()), now) {
 		return
 	}
 	if m.PutOff(n.shards.allBehind(now, n.set.T), now) {
@@ -222,12 +223,13 @@ func (n *Node) rebalance(now clock.Instant) {
 	}
 	var todo []placement.Move
 	if me >= 0 {
-		todo = plan.Moves(me, n.expected(plan, in), func(role int) bool {
+		todo = m.Moves(plan)(me, n.expected(plan, in), func(role int) bool {
 			s, local := n.shards.local(role)
 			h := s.own.At(local)
 			return role < n.desired.Roles && h != nil && s.handovers.Of(local) == nil && h.Movable(now) && n.terms.Told(role)
 		}, balance.MaxBatch)
 	}
+	n.ready.ended(m.Shared(len(todo) == 0))
 	for _, v := range m.Weigh(todo, func() bool { return n.shards.anyTenured(now) }, now) {
 		to, roles := plan.Candidate(v.To).ID, v.Roles
 		if m.Doubts(to) {
@@ -266,7 +268,7 @@ func (n *Node) move(to string, roles []int, now clock.Instant) {
 	}
 	for s, some := range byPartition {
 		slices.Sort(some)
-		n.mover.Await(balance.Move{Partition: s.Index, Role: some[0], Token: s.own.At(some[0]).Token, To: to, Began: now.Mono})
+		n.mover.Await(balance.Move{Partition: s.Index, Role: some[0], Count: len(some), Token: s.own.At(some[0]).Token, To: to, Began: now.Mono})
 		n.do(now, func(in *In) { s.begin(in, handover.NewHandover(term.Rebalanced, now, to, true), some...) })
 	}
 }

@@ -24,8 +24,9 @@ type Verb string
 
 // The verbs. An addressee refuses any other verb, such as a newer version may send.
 const (
-	Transfer Verb = "transfer"  // hand the role over to To
-	StepDown Verb = "step_down" // give up everything, and claim nothing for a while
+	Transfer  Verb = "transfer"  // hand the role over to To
+	StepDown  Verb = "step_down" // give up everything, and claim nothing for a while
+	Rebalance Verb = "rebalance" // share out now what exceeds the own share
 )
 
 // Answer is the addressee's answer to a Request. It is part of a Pong.

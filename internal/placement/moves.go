@@ -35,10 +35,19 @@ type Move struct {
 // give, it also takes a score for each deserving candidate on each bucket of the roles that me
 // holds.
 func (p *Plan) Moves(me int, holders []int32, movable func(role int) bool, limit int) []Move {
+	return p.moves(me, holders, movable, limit, false)
+}
+
+// Level is Moves without the tolerance of a tenth: members differ by one role at most.
+func (p *Plan) Level(me int, holders []int32, movable func(role int) bool, limit int) []Move {
+	return p.moves(me, holders, movable, limit, true)
+}
+
+func (p *Plan) moves(me int, holders []int32, movable func(role int) bool, limit int, exact bool) []Move {
 	if me < 0 || me >= len(p.who) {
 		return nil
 	}
-	l := &level{plan: p, me: me, holders: holders, left: limit, of: make([]tally, len(p.who))}
+	l := &level{plan: p, me: me, holders: holders, left: limit, exact: exact, of: make([]tally, len(p.who))}
 	if p.capped {
 		return l.movesCapped(movable)
 	}
@@ -62,6 +71,7 @@ type level struct {
 	uneven  bool    // the members differ so much that they have to level
 	left    int     // what is left of the limit
 	table   *classes
+	exact   bool // no tolerance
 	alike   bool // all roles of a class are as good as each other to give
 	fill    *filler
 	given   [][]int // by candidate: the roles to hand to it
@@ -176,7 +186,12 @@ func (l *level) quotas(role int) {
 }
 
 // tolerance is the difference that is not worth a move among members with that share.
-func (l *level) tolerance(share int) int { return share / 10 }
+func (l *level) tolerance(share int) int {
+	if l.exact {
+		return 0
+	}
+	return share / 10
+}
 
 // raise makes sure that the steady members have room for all roles whose holders deserve them
 // less, since those do not wait for kept room. It raises the quotas of the members that have or

@@ -35,21 +35,24 @@ const (
 // handover until its outcome is known. It knows no records: the caller passes in the plan and the
 // holders, and carries out the result.
 type Mover struct {
-	lookAt   clock.Mono
-	level    bool       // there was nothing to hand over at the last look
-	seen     Placed     // what that look was based on
-	patience clock.Mono // put off until then, since this process is behind; 0: not put off
-	uneven   clock.Mono // since when there are roles to hand over; 0: there are none
-	inFlight []Move     // handovers in progress
-	cool     cooldowns
-	overfull bool       // it was said that this process holds more roles than it wants
-	willing  clock.Mono // since when this process is willing to lead; 0: it is not
+	lookAt         clock.Mono
+	level          bool       // there was nothing to hand over at the last look
+	seen           Placed     // what that look was based on
+	patience       clock.Mono // put off until then, since this process is behind; 0: not put off
+	uneven         clock.Mono // since when there are roles to hand over; 0: there are none
+	inFlight       []Move     // handovers in progress
+	cool           cooldowns
+	shares         []*share   // calls that want roles shared out now
+	called, shared uint64     // how many there were, and roles that moved meanwhile
+	overfull       bool       // it was said that this process holds more roles than it wants
+	willing        clock.Mono // since when this process is willing to lead; 0: it is not
 }
 
 // Move is a handover whose outcome is awaited.
 type Move struct {
 	Partition int
 	Role      int32 // one of its roles
+	Count     int   // how many there are
 	Token     int64
 	To        string
 	Began     clock.Mono
@@ -138,20 +141,22 @@ func (m *Mover) PutOff(behind bool, now clock.Instant) bool {
 }
 
 // Needless reports whether there is nothing to hand over, because nothing has changed since there
-// was nothing.
+// was nothing, nor is a call of Rebalance in progress.
 func (m *Mover) Needless(replanned bool, is Placed) bool {
 	m.level = m.level && !replanned && is == m.seen
 	m.seen = is
-	return m.level
+	return m.level && !m.Sharing()
 }
 
 // Weigh takes the moves of the plan, and returns those to begin now: all, once there were some at
-// two looks in a row. tenured reports whether there are roles that may be moved only later.
+// two looks in a row, or at once while a call of Rebalance is in progress. tenured reports whether there are roles that may be moved only later.
 func (m *Mover) Weigh(todo []placement.Move, tenured func() bool, now clock.Instant) []placement.Move {
 	switch {
 	case len(todo) == 0:
 		m.uneven = 0
 		m.level = !tenured()
+	case m.Sharing():
+		return todo
 	case m.uneven == 0:
 		m.uneven = now.Mono
 	case now.Mono.Sub(m.uneven) >= 2*levelEvery:
@@ -178,6 +183,7 @@ func (m *Mover) Resolve(of func(Move) Fate, limit time.Duration, now clock.Insta
 			failed = append(failed, untaken{v, m.cool.failed(v.To, err != request.ErrNoAnswer, now.Mono)})
 		default:
 			delete(m.cool, v.To)
+			m.taken(v)
 		}
 		m.level = false // a failure puts a member in cooldown
 		return true

@@ -122,9 +122,9 @@ func (t Tenure) refusal(v lease.Verb) string {
 	switch {
 	case !t.Takes:
 		return "it takes no requests"
-	case v != lease.Transfer && v != lease.StepDown:
+	case v != lease.Transfer && v != lease.StepDown && v != lease.Rebalance:
 		return "its version does not know what is asked for"
-	case v == lease.Transfer && t.Nominated:
+	case v != lease.StepDown && t.Nominated:
 		return "with Assigned nomination the group says who may claim"
 	case !t.Known:
 		return "it knows no such role"

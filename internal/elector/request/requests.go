@@ -321,7 +321,7 @@ func (a *asking) verdict(g lease.Grantee, held bool) error {
 	switch {
 	case a.Verb == lease.Transfer && held && (g.Session.Process == a.To || g.Name == a.To):
 		return nil
-	case a.Verb == lease.StepDown && a.accepted:
+	case a.Verb != lease.Transfer && a.accepted: // the role has moved
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrNotDone, errElsewhere)

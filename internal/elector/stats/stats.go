@@ -69,8 +69,9 @@ type Stats struct {
 	Counters
 	Terms term.Counts
 
-	RequestsAccepted uint64 // by the application
-	RequestsRefused  uint64 // by the application, or without asking it
+	RequestsAccepted            uint64 // by the application
+	Rebalances, RolesRebalanced uint64 // calls, and roles that moved meanwhile
+	RequestsRefused             uint64 // by the application, or without asking it
 
 	Led                   int // roles below R that the application leads
 	Held, Vacant, Unknown int // roles below R, by Status; R in all
