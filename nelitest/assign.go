@@ -56,6 +56,15 @@ func quotas(n int, counts []int) []int {
 	return quota
 }
 
+// assignRoundRobin gives n partitions to k members in turn.
+func assignRoundRobin(n, k int) [][]int {
+	target := make([][]int, k)
+	for p := range n {
+		target[p%k] = append(target[p%k], p)
+	}
+	return target
+}
+
 // assignRange gives each of k members a range of n partitions.
 func assignRange(n, k int) [][]int {
 	target := make([][]int, k)

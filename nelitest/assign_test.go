@@ -33,6 +33,11 @@ func TestAssignRange(t *testing.T) {
 	require.Equal(t, [][]int{{0}, nil}, assignRange(1, 2))
 }
 
+func TestAssignRoundRobin(t *testing.T) {
+	require.Equal(t, [][]int{{0, 2, 4}, {1, 3}}, assignRoundRobin(5, 2))
+	require.Equal(t, [][]int{{0}, nil}, assignRoundRobin(1, 2))
+}
+
 func TestQueue(t *testing.T) {
 	var q queue[int]
 	in, out := 0, 0

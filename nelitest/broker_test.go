@@ -83,10 +83,14 @@ func TestRefusedProperties(t *testing.T) {
 	_, err := w.Producer(map[string]string{"message.timeout.ms": "soon"}, discard)
 	require.ErrorContains(t, err, "message.timeout.ms=soon")
 	_, err = w.GroupConsumer(map[string]string{
-		"session.timeout.ms": "-1", "heartbeat.interval.ms": "x", "max.poll.interval.ms": "", "partition.assignment.strategy": "roundrobin",
+		"session.timeout.ms": "-1", "heartbeat.interval.ms": "x", "max.poll.interval.ms": "", "partition.assignment.strategy": "sticky",
 	}, discard)
-	for _, word := range []string{"group.id", "session", "heartbeat", "max.poll", "roundrobin"} {
+	for _, word := range []string{"group.id", "session", "heartbeat", "max.poll", "strategy=sticky"} {
 		require.ErrorContains(t, err, word)
+	}
+	for _, strategy := range []string{"cooperative-sticky,range", "range,", ",", "Range"} {
+		_, err = w.GroupConsumer(map[string]string{"group.id": "g", "partition.assignment.strategy": strategy}, discard)
+		require.ErrorContains(t, err, "partition.assignment.strategy="+strategy+": ")
 	}
 }
 

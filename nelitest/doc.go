@@ -73,14 +73,14 @@
 //     join again from within Poll. Cooperative members keep the partitions that do not move; those that
 //     move are revoked in a first round and assigned in a second. A member is removed if it does not poll
 //     for max.poll.interval.ms or sends no heartbeat for session.timeout.ms.
-//   - A member cannot join while others have another partition.assignment.strategy. Poll reports a passing
+//   - A member cannot join while others have no partition.assignment.strategy in common with it. Poll reports a passing
 //     error at each attempt.
 //   - Static members (group.instance.id) keep their place and fence each other.
 //
 // These properties have an effect, with librdkafka's defaults except for the strategy:
 // message.timeout.ms, group.id, group.instance.id, session.timeout.ms, heartbeat.interval.ms,
 // max.poll.interval.ms, auto.offset.reset (of group consumers) and partition.assignment.strategy
-// (cooperative-sticky, the default, or range). All others are ignored. Unlike a real broker it accepts
+// (cooperative-sticky, the default, or range, roundrobin or both). All others are ignored. Unlike a real broker it accepts
 // session timeouts of any length.
 //
 // # What is not like Kafka

@@ -79,9 +79,17 @@ func (g *group) join(c *groupConsumer) {
 	g.settle()
 }
 
-// inconsistent reports whether another member has no assignment strategy in common with c.
-func (g *group) inconsistent(c *groupConsumer) bool {
-	return slices.ContainsFunc(g.members, func(m *membership) bool { return m.c != c && m.c.eager != c.eager })
+// inconsistent reports whether c has no assignment strategy in common with all others.
+func (g *group) inconsistent(c *groupConsumer) bool { return g.strategy(c) == "" }
+
+// strategy returns the first strategy of c that all members have; empty if there is none.
+func (g *group) strategy(c *groupConsumer) string {
+	for _, name := range c.strategies {
+		if !slices.ContainsFunc(g.members, func(m *membership) bool { return !slices.Contains(m.c.strategies, name) }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // resident returns the membership that has a group.instance.id.
@@ -160,9 +168,12 @@ func (g *group) proceed() {
 
 func (g *group) assign() {
 	n := len(g.topic.logs)
-	eager := slices.ContainsFunc(g.members, func(m *membership) bool { return m.c.eager })
-	if eager {
-		for i, ps := range assignRange(n, len(g.members)) {
+	if g.members[0].c.eager {
+		assignEager := assignRange
+		if g.strategy(g.members[0].c) == roundRobin {
+			assignEager = assignRoundRobin
+		}
+		for i, ps := range assignEager(n, len(g.members)) {
 			g.members[i].give(ps)
 		}
 		return

@@ -54,6 +54,20 @@ func TestRangeReassignsEverything(t *testing.T) {
 	})
 }
 
+// librdkafka's own default is range,roundrobin.
+func TestGroupUsesAStrategyThatAllHave(t *testing.T) {
+	inGroup(t, 4, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a", "partition.assignment.strategy", "range, roundrobin")
+		y := join(t, b, "b", "partition.assignment.strategy", "roundrobin")
+		require.Equal(t, []int{0, 2}, x.Assigned())
+		require.Equal(t, []int{1, 3}, y.Assigned())
+
+		z := join(t, b, "c", "partition.assignment.strategy", "range")
+		require.ErrorContains(t, z.Errors()[0], "partition.assignment.strategy")
+		require.Empty(t, z.Assigned())
+	})
+}
+
 func TestInitialRebalanceDelayGathersMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{InitialRebalanceDelay: 3 * time.Second, RebalanceTime: time.Second})
@@ -303,7 +317,7 @@ func TestGroupsSettle(t *testing.T) {
 
 func settleAfterChaos(t *testing.T, b *nelitest.Broker, seed uint64) {
 	names := []string{"a", "b", "c", "d"}
-	strategy := []string{"cooperative-sticky", "range"}[seed%2]
+	strategy := []string{"cooperative-sticky", "range", "roundrobin"}[seed%3]
 	members := map[string]*drive.Member{}
 	for _, n := range names {
 		members[n] = drive.Track(t, newMember(t, b.Provider(n), "partition.assignment.strategy", strategy), "c", false)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goneli/neli/internal/freeze"
@@ -103,13 +104,14 @@ func (p *process) Admin(over kafka.Producer) (kafka.Admin, error) {
 
 // settings are the properties that have an effect on a group consumer.
 type settings struct {
-	group     string
-	instance  string
-	session   time.Duration
-	heartbeat time.Duration
-	maxPoll   time.Duration
-	eager     bool
-	reset     string
+	group      string
+	instance   string
+	session    time.Duration
+	heartbeat  time.Duration
+	maxPoll    time.Duration
+	eager      bool     // its partitions are revoked before each assignment
+	strategies []string // in order of preference
+	reset      string
 }
 
 func groupSettings(props map[string]string) (settings, error) {
@@ -135,14 +137,37 @@ func groupSettings(props map[string]string) (settings, error) {
 	if s.maxPoll, err = millis(props, "max.poll.interval.ms", 300*time.Second); err != nil {
 		errs = append(errs, err)
 	}
-	switch a := props["partition.assignment.strategy"]; a {
-	case "", "cooperative-sticky":
-	case "range":
-		s.eager = true
-	default:
-		errs = append(errs, fmt.Errorf("nelitest: partition.assignment.strategy=%s: only cooperative-sticky and range are supported", a))
+	if s.strategies, err = readStrategies(props["partition.assignment.strategy"]); err != nil {
+		errs = append(errs, err)
 	}
+	s.eager = !slices.Contains(s.strategies, sticky)
 	return s, errors.Join(errs...)
+}
+
+const (
+	sticky     = "cooperative-sticky"
+	byRange    = "range"
+	roundRobin = "roundrobin"
+)
+
+// readStrategies reads a list of assignment strategies.
+func readStrategies(list string) ([]string, error) {
+	if list == "" {
+		return []string{sticky}, nil
+	}
+	var all []string
+	for name := range strings.SplitSeq(list, ",") {
+		all = append(all, strings.TrimSpace(name))
+	}
+	for _, name := range all {
+		switch {
+		case name != sticky && name != byRange && name != roundRobin:
+			return nil, fmt.Errorf("nelitest: partition.assignment.strategy=%s: has %q; must be cooperative-sticky, range, roundrobin or range,roundrobin", list, name)
+		case name == sticky && len(all) > 1:
+			return nil, fmt.Errorf("nelitest: partition.assignment.strategy=%s: cooperative-sticky must stand alone", list)
+		}
+	}
+	return all, nil
 }
 
 // millis reads a property that is a number of milliseconds.
