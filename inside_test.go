@@ -23,7 +23,7 @@ func TestCallMembers(t *testing.T) {
 				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
 				a := c.Work("a", with)
 				c.Work("b", with)
-				c.Pass(31 * time.Second)
+				c.Pass(33 * time.Second) // between two Hellos
 				o := c.Join("o", observer)
 				c.Pass(100 * time.Millisecond)
 				require.Empty(c, o.Members(), "or the test shows nothing")

@@ -101,3 +101,18 @@ func TestFirstLeaderWaitsUnlessNobodyLedBefore(t *testing.T) {
 		})
 	}
 }
+
+// Two processes that start together claim half of the roles each. A third one that starts a moment later gets its share
+// soon from both.
+func TestAllThatAreFirstShareOutSoon(t *testing.T) {
+	w := newOriginWorld(1)
+	a, b := w.start("a", 6, nil), w.start("b", 6, nil)
+	w.pass(110 * time.Millisecond)
+	require.Len(t, a.leads(6), 3)
+	require.Len(t, b.leads(6), 3)
+	c := w.start("c", 6, nil)
+	w.pass(6 * time.Second)
+	require.Len(t, c.leads(6), 2)
+	w.pass(time.Minute)
+	require.Len(t, w.sent(0, "c", lease.Claim), 2, "one from each")
+}

@@ -212,7 +212,7 @@ func (n *Node) rebalance(now clock.Instant) {
 		return
 	}
 	if n.planner.Undecided() {
-		if first, leads := n.shards.first(n.set.Process); leads {
+		if first, leads := n.shards.first(); leads {
 			n.planner.Decide(first && now.Mono.Sub(n.timing.opened) < roster.SteadyAfter, now)
 		}
 	}
@@ -246,15 +246,12 @@ func (parts shards) held() (n int) {
 	return n
 }
 
-// first reports whether no other process leads anything as far as is known, which is everything, and
-// whether this process leads something.
-func (parts shards) first(process string) (first, leads bool) {
+// first reports whether no other process led anything when this one learned who leads, and whether this
+// process leads something. Processes that start together may all be first.
+func (parts shards) first() (first, leads bool) {
 	first = true
 	for _, s := range parts {
-		first, leads = first && s.leases.Known(), leads || s.own.Len() > 0
-		for h := range s.leases.Holders() {
-			first = first && h.Session.Process == process
-		}
+		first, leads = first && s.leases.Known() && !s.joined, leads || s.own.Len() > 0
 	}
 	return first, leads
 }

@@ -32,6 +32,7 @@ type shard struct {
 	logs              channels // that say so
 	main              *channel // the channel that delays Claims
 	begun             bool     // reading has begun; nothing is said or claimed before
+	joined            bool     // another process held roles when this one learned who does
 
 	own          leases.Own          // roles that this process leads or gives up
 	handovers    handover.Handovers  // orderly ends of terms
@@ -400,6 +401,9 @@ func (s *shard) learned(anew bool, in *In) {
 		return
 	}
 	s.claims.Init()
+	for h := range s.leases.Holders() {
+		s.joined = s.joined || h.Session.Process != s.set.Process
+	}
 	s.main.pacing.Think(0)
 	s.main.announcements.MayGoBackAgain()
 	s.Standings.Learned()

@@ -6,7 +6,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// young makes a process that was the first to lead anything in its group hand roles over sooner to
+// young makes a process that was among the first to lead anything in its group hand roles over sooner to
 // members that start after it. Nothing has run for long there, and those members would otherwise
 // lead nothing for SteadyAfter. It is for balance only, and once for each member, so that a member
 // that flaps takes nothing over.
