@@ -9,6 +9,7 @@ import (
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/link"
+	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 )
@@ -61,18 +62,18 @@ func (c *channel) released(now clock.Instant) {
 }
 
 // append hands records over, and remembers those on which others depend.
-func (c *channel) append(in *In, records ...lease.Record) {
+func (c *channel) append(in *told.In, records ...lease.Record) {
 	for _, r := range records {
 		if r.Kind == lease.Release {
 			c.releasing++
 		}
 		if r.Kind == lease.Beat || r.Kind == lease.Claim {
-			c.beatAt = in.now.Mono.Add(c.set.HeartbeatInterval)
+			c.beatAt = in.Now.Mono.Add(c.set.HeartbeatInterval)
 		}
 		if r.Kind == lease.Beat || r.Kind == lease.Claim || r.Kind == lease.Hello {
-			c.link.Sent(r.Kind, r.Seq, in.now)
+			c.link.Sent(r.Kind, r.Seq, in.Now)
 		}
-		in.append(Append{c.index, c.id, r})
+		in.Append(told.Append{Partition: c.index, ID: c.id, Record: r})
 	}
 }
 
@@ -82,37 +83,37 @@ func (c *channel) append(in *In, records ...lease.Record) {
 // Snapshot. If none answers, there is none, and waiting for the longest possible lease would take
 // longer than reading. Each Reset restarts that wait, by a few seconds in all. The first wait is
 // short, since few records were read so far and few more are read next.
-func (c *channel) lookBack(in *In) {
+func (c *channel) lookBack(in *told.In) {
 	if c.shallow || c.log.Known() {
 		return
 	}
 	if c.log.Offset()+1 >= c.end {
-		c.announcements.ReachedEnd(in.now)
+		c.announcements.ReachedEnd(in.Now)
 	}
-	if in.now.Mono < c.lookBackAt(in) {
+	if in.Now.Mono < c.lookBackAt(in) {
 		return
 	}
 	c.announcements.GoBack()
-	in.goBack(c.index)
+	in.GoBack(c.index)
 }
 
 // lookBackAt is when lookBack is due. Newcomers take turns: one that finds a Snapshot writes one
 // for the others.
-func (c *channel) lookBackAt(in *In) clock.Mono {
+func (c *channel) lookBackAt(in *told.In) clock.Mono {
 	if c.shallow || !c.announcements.MayGoBack() || c.log.Known() {
 		return clock.Never
 	}
-	return c.announcements.BackAt(c.set.T).Add(in.turn(uint64(c.index)))
+	return c.announcements.BackAt(c.set.T).Add(in.Turn(uint64(c.index)))
 }
 
 // othersRead is how much longer others that started with this process may read the history. If
 // reading took long, it may take them as long again, since processes that start together compete
 // for the machine and the broker. Their shares are theirs until then, but no longer than T/2.
-func (c *channel) othersRead(in *In) time.Duration {
-	if c.history < in.startup.Length() {
+func (c *channel) othersRead(in *told.In) time.Duration {
+	if c.history < in.Startup.Length() {
 		return 0
 	}
-	return max(0, c.caughtUpAt.Mono.Add(min(c.history, clock.Patience(c.set.T))).Sub(in.now.Mono))
+	return max(0, c.caughtUpAt.Mono.Add(min(c.history, clock.Patience(c.set.T))).Sub(in.Now.Mono))
 }
 
 // word makes a record of one kind for the log.
@@ -192,37 +193,37 @@ func (cs *channels) Deaf(read, now clock.Instant) bool {
 }
 
 // offerSnapshot schedules a Snapshot, which another process's Snapshot cancels.
-func (c *channel) offerSnapshot(after func() time.Duration, in *In) {
+func (c *channel) offerSnapshot(after func() time.Duration, in *told.In) {
 	if c.log.Known() && !c.set.Observer {
-		c.announcements.Offer(after, announce.SnapshotPause(c.log.Roles(), in.members.Size(), c.set.T), clock.Patience(c.set.T), in.now)
+		c.announcements.Offer(after, announce.SnapshotPause(c.log.Roles(), in.Members.Size(), c.set.T), clock.Patience(c.set.T), in.Now)
 	}
 }
 
 // answer appends a Snapshot if one is due.
-func (c *channel) answer(in *In) {
-	behind := func() bool { return c.link.Behind(in.now, c.set.T) }
-	c.announcements.Remind(c.log.Asked, in.now)
-	if c.announcements.Answer(c.log.Asked, behind, c.set.T, in.now) {
-		c.append(in, c.snapshot(in.now)...)
+func (c *channel) answer(in *told.In) {
+	behind := func() bool { return c.link.Behind(in.Now, c.set.T) }
+	c.announcements.Remind(c.log.Asked, in.Now)
+	if c.announcements.Answer(c.log.Asked, behind, c.set.T, in.Now) {
+		c.append(in, c.snapshot(in.Now)...)
 	}
 }
 
 // hello says Hello in one log. All members read all logs, so any log will do, except one that
 // returns nothing. The Node puts in what is said if that is nil.
-func (c *channel) hello(say *lease.Announcement, in *In) {
+func (c *channel) hello(say *lease.Announcement, in *told.In) {
 	if c.link.Clear() {
-		in.greet()
+		in.Greet()
 	}
-	r := c.word(lease.Hello, in.now)
+	r := c.word(lease.Hello, in.Now)
 	r.Hello = say
-	c.announcements.Hello(max(clock.Pause(c.set.T), 4*in.trip.Takes()), in.now)
+	c.announcements.Hello(max(clock.Pause(c.set.T), 4*in.Trip.Takes()), in.Now)
 	c.append(in, r)
-	in.startup.Begin(in.now)
+	in.Startup.Begin(in.Now)
 }
 
 // probe says Hello to see whether it comes back, if no other probe is in flight.
-func (c *channel) probe(in *In) {
-	if in.now.Mono < c.announcements.NextHello() || c.link.Probing(in.now, c.set.T) || c.set.Observer {
+func (c *channel) probe(in *told.In) {
+	if in.Now.Mono < c.announcements.NextHello() || c.link.Probing(in.Now, c.set.T) || c.set.Observer {
 		return
 	}
 	c.hello(nil, in)

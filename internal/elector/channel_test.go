@@ -31,7 +31,7 @@ func TestAChannelRemembersWhatItHandsOver(t *testing.T) {
 		ch.id, c.r.Seq = "x", 9
 		ch.append(k.told(k.now), c.r)
 		k.flush()
-		require.Equal(t, []Append{{0, "x", c.r}}, k.ready.Append)
+		require.Equal(t, []Append{{Partition: 0, ID: "x", Record: c.r}}, k.ready.Append)
 		require.Equal(t, c.farewells == 0, k.closing.NothingSent(), "%s", c.r.Kind)
 		require.Equal(t, c.releases, ch.releasing)
 		require.Equal(t, c.beats, ch.beatAt == k.now.Mono.Add(k.set.HeartbeatInterval))
@@ -133,7 +133,7 @@ func TestAChannelLooksBackOnce(t *testing.T) {
 	k.joined("b", 1)
 	k.joined("c", 1)
 	k.joined("d", 1)
-	require.Equal(t, due.Add(k.told(k.now).turn(0)), c.lookBackAt(k.told(k.now)), "members take turns")
+	require.Equal(t, due.Add(k.told(k.now).Turn(0)), c.lookBackAt(k.told(k.now)), "members take turns")
 	later := k.now.Add(k.set.T)
 	c.lookBack(k.told(later))
 	c.lookBack(k.told(later.Add(time.Hour)))

@@ -10,24 +10,25 @@ import (
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/placement"
 )
 
 // willing reports whether this process would lead roles of the shard now.
-func (s *shard) willing(in *In) bool {
-	return !s.set.Observer && s.nomination.MayClaim() && in.able()
+func (s *shard) willing(in *told.In) bool {
+	return !s.set.Observer && s.nomination.MayClaim() && in.Able()
 }
 
 // claim claims all roles that are due, together.
-func (s *shard) claim(in *In) {
+func (s *shard) claim(in *told.In) {
 	if !s.willing(in) {
 		s.main.link.Claims()
 		return
 	}
 	c := &s.claims
-	if c.IsEmpty() && in.now.Raw >= s.freshAt() {
+	if c.IsEmpty() && in.Now.Raw >= s.freshAt() {
 		s.placeFresh(in)
 	}
 	s.overdue(in)
@@ -35,20 +36,20 @@ func (s *shard) claim(in *In) {
 	case !ok:
 		s.main.link.Claims()
 		return
-	case in.now.Mono < at:
+	case in.Now.Mono < at:
 		return
 	}
-	if !s.main.link.Check(in.now, s.set.T) {
-		s.nomination.Claimed(in.now) // this process would claim
+	if !s.main.link.Check(in.Now, s.set.T) {
+		s.nomination.Claimed(in.Now) // this process would claim
 		s.main.probe(in)
-		if s.main.link.Withhold(in.now, s.set.T) {
-			in.note(slog.LevelWarn, "own records take too long to come back: claiming nothing", "partition", s.Index,
+		if s.main.link.Withhold(in.Now, s.set.T) {
+			in.Note(slog.LevelWarn, "own records take too long to come back: claiming nothing", "partition", s.Index,
 				"roundTrip", s.main.link.LastTook().Round(time.Millisecond), "limit", clock.Stalled(s.set.T), "heartbeatTimeout", s.set.T)
 		}
 		return
 	}
 	s.main.link.Claims()
-	due := c.Take(in.now, s.Count(in.desired.Roles))
+	due := c.Take(in.Now, s.Count(in.Desired.Roles))
 	if len(due) == 0 {
 		return
 	}
@@ -57,11 +58,11 @@ func (s *shard) claim(in *In) {
 
 // send appends Claims of those roles that may be claimed. Others without a holder are listed for
 // later.
-func (s *shard) send(roles []int32, in *In) {
+func (s *shard) send(roles []int32, in *told.In) {
 	fresh := !s.leases.Known()
-	out := s.leases.Contest(roles, in.now)
+	out := s.leases.Contest(roles, in.Now)
 	if len(out) > 0 {
-		s.nomination.Claimed(in.now)
+		s.nomination.Claimed(in.Now)
 	}
 	s.appendAll(out, in)
 	if fresh && len(out) > 0 {
@@ -72,15 +73,15 @@ func (s *shard) send(roles []int32, in *In) {
 	if s.traits.Reminds {
 		return
 	}
-	if later, at := leases.Later(s.main.log, roles, in.now); at != clock.Never {
-		s.claims.Add(in.now.MonoOf(at), later)
+	if later, at := leases.Later(s.main.log, roles, in.Now); at != clock.Never {
+		s.claims.Add(in.Now.MonoOf(at), later)
 	}
 }
 
 // placeFresh plans the Claim of a process that knows nothing: of its share, or of any role if it
 // has none, later the more members rank before it.
-func (s *shard) placeFresh(in *In) {
-	limit := s.Count(in.desired.Roles)
+func (s *shard) placeFresh(in *told.In) {
+	limit := s.Count(in.Desired.Roles)
 	if limit == 0 {
 		return
 	}
@@ -89,21 +90,21 @@ func (s *shard) placeFresh(in *In) {
 		all[i] = int32(i)
 	}
 	if s.set.Nominated {
-		s.claims.Add(in.now.Mono, all)
+		s.claims.Add(in.Now.Mono, all)
 		return
 	}
-	plan, me := in.plan(true)
+	plan, me := in.Plan(true)
 	assigned := s.assignments(plan, all, true, in)
 	rank := plan.Rank(me, int(assigned[s.Role(0)]), s.Role(0))
 	ours := slices.DeleteFunc(slices.Clone(all), func(local int32) bool { return int(assigned[s.Role(local)]) != me })
 	if len(ours) == 0 {
 		ours = all[:1]
 	}
-	s.claims.Add(in.now.Mono.Add(2*in.trip.Takes()*time.Duration(rank)+s.set.Random(in.trip.Takes()+1)), ours)
+	s.claims.Add(in.Now.Mono.Add(2*in.Trip.Takes()*time.Duration(rank)+s.set.Random(in.Trip.Takes()+1)), ours)
 }
 
 // claimDue is when a role may be claimed, by the monotonic clock.
-func (s *shard) claimDue(in *In) (at clock.Mono, ok bool) {
+func (s *shard) claimDue(in *told.In) (at clock.Mono, ok bool) {
 	c := &s.claims
 	if !s.willing(in) {
 		return 0, false
@@ -113,12 +114,12 @@ func (s *shard) claimDue(in *In) (at clock.Mono, ok bool) {
 		return 0, false
 	case !c.IsEmpty():
 		at = c.Next(s.main.pacing.ThinksAt())
-	case fresh != clock.Never && s.Count(in.desired.Roles) > 0:
-		at = in.now.MonoOf(fresh)
+	case fresh != clock.Never && s.Count(in.Desired.Roles) > 0:
+		at = in.Now.MonoOf(fresh)
 	default:
 		return 0, false
 	}
-	return max(at, s.main.pacing.ClaimsAt(), in.startup.End(in.desired.Roles, s.set.Nominated), s.main.link.ProbedUntil(s.main.announcements.NextHello(), in.now, s.set.T)), true
+	return max(at, s.main.pacing.ClaimsAt(), in.Startup.End(in.Desired.Roles, s.set.Nominated), s.main.link.ProbedUntil(s.main.announcements.NextHello(), in.Now, s.set.T)), true
 }
 
 // freshAt is when a process that knows nothing may claim; Never if it knows something, or if it will be
@@ -140,27 +141,27 @@ func (s *shard) lapses(id lease.Session) bool {
 
 // giveUpClaims forgets Claims that have not come back for as long as a lease lasts: the log has
 // lost them, or reading has stopped. It returns how long that was; 0: none was forgotten.
-func (s *shard) giveUpClaims(in *In) (after time.Duration) {
+func (s *shard) giveUpClaims(in *told.In) (after time.Duration) {
 	if !s.waits() {
 		return 0
 	}
 	_, oldest := s.main.log.Claiming()
 	limit := max(2*s.set.T, 10*time.Second)
-	if !in.desired.Willing(in.now) {
+	if !in.Desired.Willing(in.Now) {
 		limit = handover.CloseTail // nothing is lost
 	}
-	if in.now.Mono.Sub(oldest.Mono) < limit {
+	if in.Now.Mono.Sub(oldest.Mono) < limit {
 		return 0
 	}
-	s.main.log.GiveUpClaims(in.now.Add(-limit))
-	s.main.pacing.Late(s.set.T, s.set.Random, in.now)
+	s.main.log.GiveUpClaims(in.Now.Add(-limit))
+	s.main.pacing.Late(s.set.T, s.set.Random, in.Now)
 	s.reconsiderVacant(in)
 	return limit
 }
 
 // vacate handles roles whose holder has released them, or was silent until its lease was over.
-func (s *shard) vacate(roles []int32, in *In) {
-	limit := s.Count(in.desired.Roles)
+func (s *shard) vacate(roles []int32, in *told.In) {
+	limit := s.Count(in.Desired.Roles)
 	roles = slices.DeleteFunc(roles, func(local int32) bool { return local >= limit })
 	if len(roles) == 0 {
 		return
@@ -170,13 +171,13 @@ func (s *shard) vacate(roles []int32, in *In) {
 		return
 	}
 	if !s.willing(in) {
-		if !in.able() {
-			in.passOver()
+		if !in.Able() {
+			in.PassOver()
 		}
 		return
 	}
 	if s.set.Nominated {
-		s.claims.Add(in.now.Mono, roles)
+		s.claims.Add(in.Now.Mono, roles)
 		return
 	}
 	s.place(roles, in)
@@ -184,19 +185,19 @@ func (s *shard) vacate(roles []int32, in *In) {
 
 // place decides when this process will claim roles: at once those released in its favour, later
 // those released in favour of another process. The rest is assigned.
-func (s *shard) place(roles []int32, in *In) {
-	ours, theirs, open := s.claims.BySuccessor(roles, s.set.Process, in.members.MayTake)
+func (s *shard) place(roles []int32, in *told.In) {
+	ours, theirs, open := s.claims.BySuccessor(roles, s.set.Process, in.Members.MayTake)
 	if len(ours) > 0 {
-		in.startup.Given(in.now)
-		s.claims.Add(in.now.Mono, ours)
+		in.Startup.Given(in.Now)
+		s.claims.Add(in.Now.Mono, ours)
 	}
 	if len(theirs) > 0 {
 		// They are assigned only if the other process has not claimed them: usually none is
 		// left by then, and assigning many roles takes long.
-		least := vacancy.HeadStart(2 * in.trip.Takes())
+		least := vacancy.HeadStart(2 * in.Trip.Takes())
 		waits := s.claims.Waits(theirs, clock.Patience(s.set.T))
 		for _, wait := range slices.Sorted(maps.Keys(waits)) { // in one order, so that a seed can be repeated
-			s.claims.AddFor(vacancy.ToAssign, in.now.Mono.Add(max(least, wait)+s.reading), waits[wait])
+			s.claims.AddFor(vacancy.ToAssign, in.Now.Mono.Add(max(least, wait)+s.reading), waits[wait])
 		}
 	}
 	if len(open) > 0 {
@@ -208,17 +209,17 @@ func (s *shard) place(roles []int32, in *In) {
 // own share. The others are reconsidered after the time that their processes have for it: usually
 // none is left then, and ranking takes long for many roles. If two processes disagree, both claim,
 // and the log decides.
-func (s *shard) assign(roles []int32, in *In) {
-	if next := s.claims.AssignAt(); in.now.Mono < next {
+func (s *shard) assign(roles []int32, in *told.In) {
+	if next := s.claims.AssignAt(); in.Now.Mono < next {
 		s.claims.AddFor(vacancy.ToAssign, next, roles)
 		return
 	}
-	pause := s.claims.Assigned(s.main.link.Behind(in.now, s.set.T), in.desired.Roles, in.members.Size(), s.set.T, in.now)
-	plan, me := in.plan(true)
+	pause := s.claims.Assigned(s.main.link.Behind(in.Now, s.set.T), in.Desired.Roles, in.Members.Size(), s.set.T, in.Now)
+	plan, me := in.Plan(true)
 	assigned := s.assignments(plan, roles, false, in)
 	late := s.main.othersRead(in)
-	late = max(late, vacancy.AssignTime(len(roles), in.desired.Roles, plan.Len(), s.set.T)) // others assign as slowly
-	if s.main.link.Recovering(in.now, s.set.T) || s.main.link.IsStalled() {
+	late = max(late, vacancy.AssignTime(len(roles), in.Desired.Roles, plan.Len(), s.set.T)) // others assign as slowly
+	if s.main.link.Recovering(in.Now, s.set.T) || s.main.link.IsStalled() {
 		// Those processes may still be recovering, as all are.
 		late = clock.Patience(s.set.T) + s.set.Random(clock.Stalled(s.set.T))
 	}
@@ -231,14 +232,14 @@ func (s *shard) assign(roles []int32, in *In) {
 			others = append(others, local)
 		}
 	}
-	jitter := s.set.Random(in.trip.Takes() + 1)
-	at := in.now.Mono
+	jitter := s.set.Random(in.Trip.Takes() + 1)
+	at := in.Now.Mono
 	if len(ours) > handover.StepRoles {
 		// Assigning was enough for one step: the next one, which follows at once, claims.
 		at = at.Add(1)
 	}
 	s.claims.Add(at, ours)
-	s.claims.AddFor(vacancy.ToRank, in.now.Mono.Add(late+in.trip.ClaimTurn(s.reading)+pause+jitter), others)
+	s.claims.AddFor(vacancy.ToRank, in.Now.Mono.Add(late+in.Trip.ClaimTurn(s.reading)+pause+jitter), others)
 }
 
 // overdue reconsiders roles that others should have claimed by now. It waits while an own Claim is
@@ -246,41 +247,41 @@ func (s *shard) assign(roles []int32, in *In) {
 // waits while this process is behind, since it will still read their Claims: where many members
 // start at once and read slowly, ranking again and again would slow them further. That wait is
 // limited to T/2, because where round trips are always long it would never end.
-func (s *shard) overdue(in *In) {
+func (s *shard) overdue(in *told.In) {
 	c := &s.claims
-	if s.waits() || in.now.Mono < s.main.pacing.ThinksAt() {
+	if s.waits() || in.Now.Mono < s.main.pacing.ThinksAt() {
 		return
 	}
-	if s.main.link.Behind(in.now, s.set.T) && !c.Overdue(in.now.Mono.Add(-clock.Patience(s.set.T))) {
-		s.main.pacing.Think(in.now.Mono.Add(clock.Behind(s.set.T)))
+	if s.main.link.Behind(in.Now, s.set.T) && !c.Overdue(in.Now.Mono.Add(-clock.Patience(s.set.T))) {
+		s.main.pacing.Think(in.Now.Mono.Add(clock.Behind(s.set.T)))
 		return
 	}
-	limit := s.Count(in.desired.Roles) // R may be smaller by in.now
-	if roles := s.claims.Due(vacancy.ToRank, in.now, limit); len(roles) > 0 {
-		plan, me := in.plan(true)
-		c.Rank(roles, vacancy.Ranking{Plan: plan, Me: me, First: s.assignments(plan, roles, false, in), RoleOf: s.Numbering, Full: in.plans.Full()}, in.trip.ClaimTurn(s.reading), in.now)
+	limit := s.Count(in.Desired.Roles) // R may be smaller by in.Now
+	if roles := s.claims.Due(vacancy.ToRank, in.Now, limit); len(roles) > 0 {
+		plan, me := in.Plan(true)
+		c.Rank(roles, vacancy.Ranking{Plan: plan, Me: me, First: s.assignments(plan, roles, false, in), RoleOf: s.Numbering, Full: in.Plans.Full()}, in.Trip.ClaimTurn(s.reading), in.Now)
 	}
-	if roles := s.claims.Due(vacancy.ToAssign, in.now, limit); len(roles) > 0 {
+	if roles := s.claims.Due(vacancy.ToAssign, in.Now, limit); len(roles) > 0 {
 		s.claims.ForgetSuccessors(roles)
 		s.assign(roles, in)
 	}
 }
 
 // reconsiderVacant considers all roles without a holder.
-func (s *shard) reconsiderVacant(in *In) {
-	s.claims.StartOver(in.now)
+func (s *shard) reconsiderVacant(in *told.In) {
+	s.claims.StartOver(in.Now)
 	s.noticeSilent(in)
 	if !s.willing(in) {
 		return
 	}
-	s.vacate(s.leases.Free(s.Count(in.desired.Roles), in.now), in)
+	s.vacate(s.leases.Free(s.Count(in.Desired.Roles), in.Now), in)
 }
 
 // noticeSilent handles holders that were silent until their leases were over. After an outage the roles
 // of all are assigned together, since each assigning takes long for many roles.
-func (s *shard) noticeSilent(in *In) {
+func (s *shard) noticeSilent(in *told.In) {
 	over := map[lease.Session]bool{}
-	found := s.claims.FindSilent(s.leases.Holders(), s.lapses, in.now)
+	found := s.claims.FindSilent(s.leases.Holders(), s.lapses, in.Now)
 	for _, h := range found {
 		over[h.Session] = true
 		s.suspect(s.main, h.Session.Process, h.Heard, in)
@@ -289,18 +290,18 @@ func (s *shard) noticeSilent(in *In) {
 		return
 	}
 	roles := s.HeldBy(over)
-	s.vacancyStats.AddUp(in.now)
-	s.vacancyStats.FellSilent(found, s.Count(in.desired.Roles), in.now)
+	s.vacancyStats.AddUp(in.Now)
+	s.vacancyStats.FellSilent(found, s.Count(in.Desired.Roles), in.Now)
 	if !s.traits.Reminds {
 		s.vacate(roles, in)
 	}
 }
 
 // unclaim handles a Claim that may not be in the log.
-func (s *shard) unclaim(c *channel, r *lease.Record, in *In) {
-	s.leases.Failed(c.index, r, in.now)
+func (s *shard) unclaim(c *channel, r *lease.Record, in *told.In) {
+	s.leases.Failed(c.index, r, in.Now)
 	if !s.traits.Reminds {
-		c.pacing.Late(s.set.T, s.set.Random, in.now)
+		c.pacing.Late(s.set.T, s.set.Random, in.Now)
 		s.vacate(r.Roles, in)
 	}
 }
@@ -310,8 +311,8 @@ func (s *shard) unclaim(c *channel, r *lease.Record, in *In) {
 // partitions, roles that become vacant within T/20, such as those that a dead process held on
 // many, are assigned together. With one partition only the given roles are: after an outage
 // holders are found silent one after the other, and assigning the roles of all takes long.
-func (s *shard) assignments(plan *placement.Plan, roles []int32, fresh bool, in *In) []int32 {
-	v := roster.Vacant{Roles: roles, Of: s.Numbering, Fresh: fresh, Wanted: in.desired.Roles,
-		Holders: func() []int32 { return in.plans.Holders(plan, in) }}
-	return in.plans.Assign(plan, v, in)
+func (s *shard) assignments(plan *placement.Plan, roles []int32, fresh bool, in *told.In) []int32 {
+	v := roster.Vacant{Roles: roles, Of: s.Numbering, Fresh: fresh, Wanted: in.Desired.Roles,
+		Holders: func() []int32 { return in.Plans.Holders(plan, in) }}
+	return in.Plans.Assign(plan, v, in)
 }

@@ -67,7 +67,7 @@ comes back quickly (link, vacancy).
 
 # Files
 
-settings.go says what a Node is told, which Log it needs, and what a shard is told and says. node.go has the
+settings.go has what package neli and its logs need of the packages below. node.go has the
 Node's inputs and output, read.go what a record that was read does. others.go is what a process says to
 others: its Hellos, requests, its part in a nominator's group, its goodbye. planning.go has what this
 process wants, its plan, and the handovers that follow from that. loop.go has the only mutex, the goroutines
@@ -82,6 +82,8 @@ and the Pings that members answer.
 These need no Node. The Node tells each what it has to know, and carries out what it says. Each
 changes its own fields only:
 
+	outside   what an elector is told by its application, and what it needs of the logs
+	told      what a shard is told of its process, and what it wants it to do
 	leases    who holds a shard's roles, by one log or by a majority of small ones, and what is our own
 	roster    who is there, and who may be given roles
 	vacancy   which roles are vacant, and when this process claims them

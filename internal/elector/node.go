@@ -13,10 +13,12 @@ import (
 	"github.com/goneli/neli/internal/elector/link"
 	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/elector/observe"
+	"github.com/goneli/neli/internal/elector/outside"
 	"github.com/goneli/neli/internal/elector/report"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/stats"
+	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/quorum"
@@ -44,9 +46,9 @@ type Node struct {
 	origins    leases.Origins
 	timing     timing
 	ready      Ready
-	eager      bool // this process has passed over nothing vacant since it became willing
-	told       In   // of the present step, used again for each, as is what it says
-	out        Out
+	eager      bool    // this process has passed over nothing vacant since it became willing
+	told       told.In // of the present step, used again for each, as is what it says
+	out        told.Out
 }
 
 // New returns a Node that keeps its terms in the given table.
@@ -128,7 +130,7 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	case lease.Claim:
 		if err != nil {
 			if !former {
-				n.do(now, func(in *In) { s.unclaim(c, r, in) })
+				n.do(now, func(in *told.In) { s.unclaim(c, r, in) })
 			}
 			n.ready.note(slog.LevelDebug, "claim not confirmed", "partition", c.index, "error", err)
 		}
@@ -159,7 +161,7 @@ func (n *Node) Tick(now clock.Instant) {
 	if n.desired.Closing {
 		n.announcer.Close(now)
 	}
-	willing := able(n.set, n.desired, now)
+	willing := outside.Able(n.set, n.desired, now)
 	if willing && !n.eager { // it had stepped down, or its application has come back to life
 		n.reconsiderAllVacant(now)
 	}
@@ -306,20 +308,20 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 }
 
 // in returns what a shard is told now.
-func (n *Node) in(now clock.Instant) *In {
-	n.told = In{Out: &n.out, now: now, set: n.set, desired: n.desired, members: &n.members, crowd: &n.announcer, plans: &n.planning,
-		trip: n.trip, startup: &n.startup, home: n.announcer.HomeLog()}
+func (n *Node) in(now clock.Instant) *told.In {
+	n.told = told.In{Out: &n.out, Now: now, Set: n.set, Desired: n.desired, Members: &n.members, Crowd: &n.announcer, Plans: &n.planning,
+		Trip: n.trip, Startup: &n.startup, Home: n.announcer.HomeLog()}
 	return &n.told
 }
 
 // apply does what a shard wants.
-func (n *Node) apply(o *Out, now clock.Instant) {
-	for _, a := range o.records {
+func (n *Node) apply(o *told.Out, now clock.Instant) {
+	for _, a := range o.Records {
 		r := &a.Record
 		if (r.Kind == lease.Hello || r.Kind == lease.Pong) && r.Hello == nil {
 			wants := n.wants(now)
 			r.Hello = n.announcement(wants)
-			if r.Kind == lease.Hello && o.greeted {
+			if r.Kind == lease.Hello && o.Greeted {
 				n.announcer.Said(wants, n.members.Size(), now)
 			}
 		}
@@ -328,21 +330,21 @@ func (n *Node) apply(o *Out, now clock.Instant) {
 		}
 		n.ready.append(a)
 	}
-	n.ready.tell(o.notes)
-	n.ready.goBack(o.back)
-	n.eager = n.eager && !o.passed
-	if o.parted {
+	n.ready.tell(o.Notes)
+	n.ready.goBack(o.Back)
+	n.eager = n.eager && !o.Passed
+	if o.Parted {
 		n.closing.Released(now)
-		n.closing.Inherit(o.heirs)
+		n.closing.Inherit(o.Heirs)
 	}
-	for _, d := range o.drained {
+	for _, d := range o.Drained {
 		n.counts.Drains.Add(d, 1)
 	}
-	o.reset()
+	o.Reset()
 }
 
 // do lets a shard do something, and does what it wants.
-func (n *Node) do(now clock.Instant, what func(in *In)) {
+func (n *Node) do(now clock.Instant, what func(in *told.In)) {
 	in := n.in(now)
 	what(in)
 	n.apply(in.Out, now)

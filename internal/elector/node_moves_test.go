@@ -24,7 +24,7 @@ func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
 	a.do(func(now clock.Instant) {
 		s := a.shards[0]
 		s.claims.Designate([]int32{5}, &lease.Record{Kind: lease.Release, To: "b"}, "a") // of a role that only others know
-		plan, me := a.in(now).plan(false)
+		plan, me := a.in(now).Plan(false)
 		b := int32(plan.Find("b"))
 		require.Equal(t, []int32{int32(me), int32(me), int32(me), int32(me)}, a.expected(plan, a.in(now)))
 
@@ -49,7 +49,7 @@ func TestAHandoverBeyondRIsNoRoom(t *testing.T) {
 	a.do(func(now clock.Instant) {
 		s := a.shards[0]
 		s.handovers.Begin(handover.NewHandover(term.Transferred, now, "b", true), 3, 9)
-		plan, me := a.in(now).plan(false)
+		plan, me := a.in(now).Plan(false)
 		b := int32(plan.Find("b"))
 		require.Equal(t, []int32{int32(me), int32(me), int32(me), b}, a.Holders(plan, a.in(now)))
 	})

@@ -9,8 +9,10 @@ import (
 	"github.com/goneli/neli/internal/elector/balance"
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/observe"
+	"github.com/goneli/neli/internal/elector/outside"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
@@ -34,7 +36,7 @@ func (n *Node) announce(now clock.Instant) {
 		return
 	}
 	a.Said(wants, n.members.Size(), now)
-	n.do(now, func(in *In) { n.channels.reachable(in.home).hello(n.announcement(wants), in) })
+	n.do(now, func(in *told.In) { n.channels.reachable(in.Home).hello(n.announcement(wants), in) })
 }
 
 // announceDue is when the next Hello may go out: not while another one has not come back
@@ -138,7 +140,7 @@ func (n *Node) correspond(now clock.Instant) {
 		if l.Kind == lease.Pong {
 			r.Hello = n.announcement(n.wants(now))
 		}
-		n.do(now, func(in *In) { c.append(in, r) })
+		n.do(now, func(in *told.In) { c.append(in, r) })
 	}
 }
 
@@ -178,7 +180,7 @@ func (n *Node) joins(now clock.Instant) bool {
 		return false
 	}
 	_, leads := n.terms.LeadsAny(n.desired.Roles)
-	return leads || !n.set.deaf(now)
+	return leads || !n.set.IsDeaf(now)
 }
 
 // timing is when a Node has last looked at some things.
@@ -219,7 +221,7 @@ func (n *Node) verify(now clock.Instant) {
 	busy := false
 	for _, s := range n.shards {
 		busy = busy || s.own.Len() > 0 || s.logs.claiming()
-		n.do(now, func(in *In) {
+		n.do(now, func(in *told.In) {
 			if after := s.giveUpClaims(in); after > 0 {
 				n.ready.verify()
 				n.ready.tell(n.reports.GivenUp(s.Index, after, now))
@@ -259,7 +261,7 @@ func (n *Node) finish(now clock.Instant) {
 			promised = true
 		default:
 			c.announcements.LeaveFarewell()
-			n.do(now, func(in *In) { c.append(in, c.snapshot(now)...) })
+			n.do(now, func(in *told.In) { c.append(in, c.snapshot(now)...) })
 		}
 	}
 	waited := n.closing.Waited(owing && now.Age(n.counts.Read) < handover.CloseTail/4, now)
@@ -302,7 +304,7 @@ func (n *Node) sayWaiting(now clock.Instant) {
 	switch others := n.members.Present(); {
 	case longest > 0:
 		n.ready.note(slog.LevelInfo, "waiting for the leases of others", "at_most", longest.Round(100*time.Millisecond), "why", why)
-	case n.set.Rebalance && !n.set.Nominated && able(n.set, n.desired, now) && 0 < others && others < n.desired.Roles && !n.Busy(now):
+	case n.set.Rebalance && !n.set.Nominated && outside.Able(n.set, n.desired, now) && 0 < others && others < n.desired.Roles && !n.Busy(now):
 		n.ready.note(slog.LevelInfo, "waiting for a share of the roles", "after", roster.SteadyAfter,
 			"why", "all roles have leaders, who hand some over to a member once it has been there for that long")
 	}

@@ -22,7 +22,7 @@ func TestHoldersAsPlansSeeThem(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	k.joined("b", 2)
 	k.joined("c", 2)
-	plan, me := k.told(k.now).plan(false)
+	plan, me := k.told(k.now).Plan(false)
 	b := int32(plan.Find("b"))
 	require.Equal(t, []int32{int32(me), int32(me)}, k.Holders(plan, k.told(k.now)))
 	s.begin(k.told(k.now), handover.NewHandover(term.Rebalanced, k.now, "b", true), 1)
@@ -36,7 +36,7 @@ func TestHoldersAsPlansSeeThem(t *testing.T) {
 	k.begin()
 	k.joined("b", 2)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-	plan, _ = k.told(k.now).plan(false)
+	plan, _ = k.told(k.now).Plan(false)
 	require.Equal(t, []int32{int32(plan.Find("b")), placement.Nobody}, k.Holders(plan, k.told(k.now)))
 	k.desired.Roles = 1
 	require.Len(t, k.Holders(plan, k.told(k.now)), 1)
@@ -49,7 +49,7 @@ func TestHoldersAsPlansSeeThem(t *testing.T) {
 // A role that was released in favour of a member counts as that member's.
 func TestWhatIsOnItsWayCountsAsHeld(t *testing.T) {
 	k, s := vacantRooms(3)
-	plan, _ := k.told(k.now).plan(false)
+	plan, _ := k.told(k.now).Plan(false)
 	s.claims.Designate([]int32{0}, &lease.Record{Kind: lease.Release, To: "b"}, "a")
 	s.claims.Designate([]int32{1}, &lease.Record{Kind: lease.Release, To: "gone"}, "a")
 	require.Equal(t, placement.Nobody, int(k.Holders(plan, k.told(k.now))[0]))
@@ -68,7 +68,7 @@ func TestASilentHolderIsNoCandidate(t *testing.T) {
 	silent := func(d time.Duration) bool { return k.shards.silentHolders(k.now.Add(d))["b"] }
 	require.False(t, silent(half))
 	require.True(t, silent(half+1))
-	plan, _ := k.told(k.now.Add(half + 1)).plan(false)
+	plan, _ := k.told(k.now.Add(half + 1)).Plan(false)
 	require.Negative(t, plan.Find("b"))
 	s.main.stalls()
 	require.False(t, silent(half+1), "the log stands still")
@@ -85,14 +85,14 @@ func TestThisProcessAsACandidate(t *testing.T) {
 	} {
 		k := newRooms(1, 2, nil)
 		change(k)
-		_, me := k.told(k.now).plan(false)
+		_, me := k.told(k.now).Plan(false)
 		require.Negative(t, me, name)
 	}
 	k := newRooms(1, 2, nil)
 	k.desired.Priority = 4
 	k.mover.Contend(true, k.now)
 	for d, steady := range map[time.Duration]bool{roster.SteadyAfter - 1: false, roster.SteadyAfter: true} {
-		plan, me := k.told(k.now.Add(d)).plan(false)
+		plan, me := k.told(k.now.Add(d)).Plan(false)
 		c := plan.Candidate(me)
 		require.Equal(t, []any{"a", 4, 2, steady, !steady}, []any{c.ID, c.Priority, c.Roles, c.Steady, c.Soon})
 	}
@@ -105,7 +105,7 @@ func TestPartitionsAreSharedOutTogether(t *testing.T) {
 	k.begin()
 	k.joined("b", 6)
 	k.joined("c", 6)
-	plan, _ := k.told(k.now).plan(true)
+	plan, _ := k.told(k.now).Plan(true)
 	by := map[int32]int{}
 	for _, s := range k.shards {
 		first := s.assignments(plan, []int32{0}, true, k.told(k.now))
@@ -128,7 +128,7 @@ func TestPartitionsAreSharedOutTogether(t *testing.T) {
 // On one partition only those roles are assigned that are to be.
 func TestOnePartitionSharesOutWhatIsVacant(t *testing.T) {
 	k, s := vacantRooms(4)
-	plan, _ := k.told(k.now).plan(true)
+	plan, _ := k.told(k.now).Plan(true)
 	first := s.assignments(plan, []int32{1}, false, k.told(k.now))
 	require.Equal(t, []bool{true, false, true, true}, []bool{first[0] == roster.Uncovered, first[1] == roster.Uncovered, first[2] == roster.Uncovered, first[3] == roster.Uncovered})
 	again := s.assignments(plan, []int32{1, 2}, false, k.told(k.now))
@@ -194,7 +194,7 @@ func TestARoleBeyondAllOthersIsNoHoldersRole(t *testing.T) {
 	k.begin()
 	k.joined("b", 2)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, lease.MaxRoles - 1}}))
-	plan, _ := k.told(k.now).plan(false)
+	plan, _ := k.told(k.now).Plan(false)
 	out := k.Holders(plan, k.told(k.now))
 	require.LessOrEqual(t, len(out), lease.MaxRoles)
 	require.Equal(t, int32(plan.Find("b")), out[0])

@@ -7,7 +7,9 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/balance"
 	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/outside"
 	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/term"
@@ -24,16 +26,16 @@ type planning struct {
 }
 
 // Plan is as in Plans.
-func (p *planning) Plan(in *In, expected bool) (plan *placement.Plan, me int) {
-	steady := p.mover.IsSteady(roster.SteadyAfter, in.now)
-	return p.planner.Plan(roster.Census{Members: &p.members, Quiet: p.shards.silentHolders(in.now), Cool: p.mover.Rests,
-		Self:    placement.Candidate{ID: p.set.Process, Priority: in.desired.Priority, Roles: in.desired.Roles, Max: p.set.MaxRoles, Steady: steady, Soon: !steady},
-		Willing: in.able() && !p.set.Observer}, expected, in.now)
+func (p *planning) Plan(in *told.In, expected bool) (plan *placement.Plan, me int) {
+	steady := p.mover.IsSteady(roster.SteadyAfter, in.Now)
+	return p.planner.Plan(roster.Census{Members: &p.members, Quiet: p.shards.silentHolders(in.Now), Cool: p.mover.Rests,
+		Self:    placement.Candidate{ID: p.set.Process, Priority: in.Desired.Priority, Roles: in.Desired.Roles, Max: p.set.MaxRoles, Steady: steady, Soon: !steady},
+		Willing: in.Able() && !p.set.Observer}, expected, in.Now)
 }
 
 // Assign is as in Plans.
-func (p *planning) Assign(plan *placement.Plan, v roster.Vacant, in *In) []int32 {
-	return p.planner.Assign(plan, v, p.set.T, in.now)
+func (p *planning) Assign(plan *placement.Plan, v roster.Vacant, in *told.In) []int32 {
+	return p.planner.Assign(plan, v, p.set.T, in.Now)
 }
 
 func (p *planning) Full() bool { return balance.Full(p.shards.held(), p.set.MaxRoles) }
@@ -56,8 +58,8 @@ func (p *planning) nameOf(process string) string {
 // Holders returns the holder of each role, as the index of a candidate of the plan. Roles that no
 // member can have do not count: a record that names one on one of many partitions would otherwise
 // cost memory for all that lie below it on the others.
-func (p *planning) Holders(plan *placement.Plan, in *In) []int32 {
-	total := in.desired.Roles
+func (p *planning) Holders(plan *placement.Plan, in *told.In) []int32 {
+	total := in.Desired.Roles
 	for _, s := range p.shards {
 		if r := s.leases.Roles(); r > 0 {
 			total = max(total, min(s.Role(r-1)+1, lease.MaxRoles))
@@ -69,7 +71,7 @@ func (p *planning) Holders(plan *placement.Plan, in *In) []int32 {
 	}
 	for _, s := range p.shards {
 		s.leases.Each(func(h lease.HolderState) int32 {
-			if in.now.Raw >= h.FreeAt || p.members.Suspected(h.Session.Process) {
+			if in.Now.Raw >= h.FreeAt || p.members.Suspected(h.Session.Process) {
 				return placement.Nobody
 			}
 			return int32(plan.Find(h.Session.Process))
@@ -95,7 +97,7 @@ func (p *planning) Holders(plan *placement.Plan, in *In) []int32 {
 
 // expected returns, by role, the holder, or the process to which the role is being handed over:
 // roles on their way to a process must not count as its free capacity.
-func (p *planning) expected(plan *placement.Plan, in *In) []int32 {
+func (p *planning) expected(plan *placement.Plan, in *told.In) []int32 {
 	out := p.Holders(plan, in)
 	for _, s := range p.shards {
 		for local, process := range s.claims.Promises() {
@@ -113,7 +115,7 @@ func (p *planning) wants(now clock.Instant) []int {
 	switch {
 	case p.desired.Closing:
 	case !p.set.Nominated:
-		if able(p.set, p.desired, now) {
+		if outside.Able(p.set, p.desired, now) {
 			return nil
 		}
 	default:
@@ -189,7 +191,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	hand := handover.NewHandover(term.Transferred, now, member, true)
 	hand.Pin()
 	n.mover.Await(balance.Move{Partition: s.Index, Role: local, Token: h.Token, To: member, Began: now.Mono, ID: id})
-	n.do(now, func(in *In) { s.begin(in, hand, local) })
+	n.do(now, func(in *told.In) { s.begin(in, hand, local) })
 	n.step(s, now)
 	return id, nil
 }
@@ -198,7 +200,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 // preferred.
 func (n *Node) rebalance(now clock.Instant) {
 	m := &n.mover
-	willing := !n.set.Nominated && !n.set.Observer && able(n.set, n.desired, now)
+	willing := !n.set.Nominated && !n.set.Observer && outside.Able(n.set, n.desired, now)
 	m.Contend(willing, now)
 	if m.Overfull(n.shards.held(), n.set.MaxRoles) {
 		n.ready.note(slog.LevelWarn, "this process leads more roles than Config.MaxRoles, as others have none to spare", "roles", n.shards.held(), "maxRoles", n.set.MaxRoles)
@@ -217,7 +219,7 @@ func (n *Node) rebalance(now clock.Instant) {
 		}
 	}
 	in := n.in(now)
-	plan, me := in.plan(false)
+	plan, me := in.Plan(false)
 	if m.Needless(n.planner.Changed(), n.shards.placed(n.terms.Counts().Told)) {
 		return
 	}
@@ -266,7 +268,7 @@ func (n *Node) move(to string, roles []int, now clock.Instant) {
 	for s, some := range byPartition {
 		slices.Sort(some)
 		n.mover.Await(balance.Move{Partition: s.Index, Role: some[0], Count: len(some), Token: s.own.At(some[0]).Token, To: to, Began: now.Mono})
-		n.do(now, func(in *In) { s.begin(in, handover.NewHandover(term.Rebalanced, now, to, true), some...) })
+		n.do(now, func(in *told.In) { s.begin(in, handover.NewHandover(term.Rebalanced, now, to, true), some...) })
 	}
 }
 

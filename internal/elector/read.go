@@ -6,6 +6,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
+	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
@@ -87,16 +88,16 @@ func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error
 		n.back(s, c, r, ev.Stamp, now)
 	}
 	n.doubt(s, c, ev, e, r, now)
-	n.do(now, func(in *In) { s.follow(c, ev, anew, r, in) })
+	n.do(now, func(in *told.In) { s.follow(c, ev, anew, r, in) })
 	if bad != nil {
 		return out.Spent
 	}
 	if ev.Origin { // there will be no fresh Claim from which others learn the fold
-		n.do(now, func(in *In) { c.offerSnapshot(func() time.Duration { return in.turn(uint64(e.Offset)) }, in) })
+		n.do(now, func(in *told.In) { c.offerSnapshot(func() time.Duration { return in.Turn(uint64(e.Offset)) }, in) })
 	}
 	n.listen(s, c, e.Offset, r, now)
 	if r.Kind == lease.Beat && !ev.Own {
-		n.do(now, func(in *In) { s.beat(in, n.set.HeartbeatInterval/4) }) // in unison: one wake-up for all
+		n.do(now, func(in *told.In) { s.beat(in, n.set.HeartbeatInterval/4) }) // in unison: one wake-up for all
 	}
 	return out.Spent
 }
@@ -144,7 +145,7 @@ func (n *Node) doubt(s *shard, c *channel, ev lease.Event, e Entry, r *lease.Rec
 	}
 	if ev.Doubts {
 		if !n.set.Observer {
-			c.announcements.Speak(n.in(now).turn(uint64(e.Offset)), now)
+			c.announcements.Speak(n.in(now).Turn(uint64(e.Offset)), now)
 		}
 	}
 	if ev.Confirmed {
@@ -174,7 +175,7 @@ func (n *Node) listen(s *shard, c *channel, o int64, r *lease.Record, now clock.
 	id, live := r.Session.Process, o >= c.end
 	if c.announcements.Heard(announce.SnapshotEvery(c.log.Roles())) && r.Kind != lease.Snapshot {
 		in := n.in(now)
-		c.offerSnapshot(func() time.Duration { return 4 * in.turn(uint64(o)) }, in) // no process waits for it
+		c.offerSnapshot(func() time.Duration { return 4 * in.Turn(uint64(o)) }, in) // no process waits for it
 	}
 	if r.Kind == lease.Hello && r.Hello.Leaving {
 		n.announcer.Parted(now)
@@ -211,7 +212,7 @@ func (n *Node) listen(s *shard, c *channel, o int64, r *lease.Record, now clock.
 		case r.Request != nil:
 			n.requested(c.index, o, r, now)
 		default:
-			n.do(now, func(in *In) { s.pong(c, o, r, in) })
+			n.do(now, func(in *told.In) { s.pong(c, o, r, in) })
 		}
 	case lease.Pong:
 		if r.To == n.set.Process && !n.requests.Replied(c.index, r, now) {
@@ -233,7 +234,7 @@ func (n *Node) greeted(c *channel, o int64, r *lease.Record, live bool, now cloc
 	}
 	if r.Longest == lease.Unsaid && live && !r.Hello.Leaving {
 		in := n.in(now)
-		c.offerSnapshot(func() time.Duration { return in.turn(uint64(o)) }, in)
+		c.offerSnapshot(func() time.Duration { return in.Turn(uint64(o)) }, in)
 	}
 	if !live {
 		return
@@ -259,7 +260,7 @@ func (n *Node) orphan(id string, now clock.Instant) {
 	for _, s := range n.shards {
 		if roles := s.claims.LeftTo(id); len(roles) > 0 {
 			s.claims.Drop(roles)
-			n.do(now, func(in *In) { s.vacate(roles, in) })
+			n.do(now, func(in *told.In) { s.vacate(roles, in) })
 			s.dueAt = min(s.dueAt, now.Mono)
 		}
 	}
@@ -268,12 +269,12 @@ func (n *Node) orphan(id string, now clock.Instant) {
 // showUp writes a beat at once, so that a newcomer learns that this process holds roles. If that
 // would take many records, the next regular beat does it.
 func (n *Node) showUp(now clock.Instant) {
-	if len(n.shards) > fewHolders {
+	if len(n.shards) > told.FewHolders {
 		return
 	}
 	for _, s := range n.shards {
-		if !moreThan(fewHolders, s.leases.Holders()) {
-			n.do(now, func(in *In) { s.beat(in, n.set.HeartbeatInterval) })
+		if !moreThan(told.FewHolders, s.leases.Holders()) {
+			n.do(now, func(in *told.In) { s.beat(in, n.set.HeartbeatInterval) })
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/placement"
@@ -18,15 +19,15 @@ import (
 const maxRanges = 20
 
 // keeps returns the bound below which this process keeps its roles.
-func (s *shard) keeps(in *In) (below int32) {
-	if !in.desired.Willing(in.now) || !s.nomination.Keeps() {
+func (s *shard) keeps(in *told.In) (below int32) {
+	if !in.Desired.Willing(in.Now) || !s.nomination.Keeps() {
 		return 0
 	}
-	return s.Count(in.desired.Roles)
+	return s.Count(in.Desired.Roles)
 }
 
 // giveUp begins to give up unwanted roles, and names their successors.
-func (s *shard) giveUp(in *In) {
+func (s *shard) giveUp(in *told.In) {
 	below := s.keeps(in)
 	if s.own.Len() == 0 {
 		return
@@ -35,14 +36,14 @@ func (s *shard) giveUp(in *In) {
 		s.wanted, s.below = true, below
 		s.unwanted = !s.giveUpFrom(below, in)
 	}
-	if in.now.Mono >= in.nameAt() && s.handovers.Unnamed() {
+	if in.Now.Mono >= in.NameAt() && s.handovers.Unnamed() {
 		s.nameSuccessors(in)
 	}
 }
 
 // giveUpFrom begins to give up roles from a number on, at most stepRoles. It reports whether these
 // were all.
-func (s *shard) giveUpFrom(below int32, in *In) (all bool) {
+func (s *shard) giveUpFrom(below int32, in *told.In) (all bool) {
 	var roles []int32
 	for local := range s.own.From(below) {
 		if len(roles) == handover.StepRoles {
@@ -57,33 +58,33 @@ func (s *shard) giveUpFrom(below int32, in *In) (all bool) {
 	}
 	why := term.Roles
 	if below == 0 {
-		why = in.desired.Reason(s.Role(roles[0]), in.now)
+		why = in.Desired.Reason(s.Role(roles[0]), in.Now)
 	}
-	s.begin(in, handover.NewHandover(why, in.now, "", s.set.Nominated || why == term.Roles), roles...)
+	s.begin(in, handover.NewHandover(why, in.Now, "", s.set.Nominated || why == term.Roles), roles...)
 	return len(roles) < handover.StepRoles
 }
 
 // begin begins a handover.
-func (s *shard) begin(in *In, h *handover.Handover, roles ...int32) {
+func (s *shard) begin(in *told.In, h *handover.Handover, roles ...int32) {
 	s.handovers.Begin(h, roles...)
 	s.sayBegun(h, in)
 }
 
-func (s *shard) sayBegun(h *handover.Handover, in *In) {
-	in.note(slog.LevelDebug, "handing over", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
+func (s *shard) sayBegun(h *handover.Handover, in *told.In) {
+	in.Note(slog.LevelDebug, "handing over", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
 }
 
 // nameSuccessors shares the roles to be given up out among the other members.
-func (s *shard) nameSuccessors(in *In) {
+func (s *shard) nameSuccessors(in *told.In) {
 	roles := s.handovers.Name()
 	open := make([]int32, len(roles))
 	for i, local := range roles {
 		open[i] = int32(s.Role(local))
 	}
-	plan, me := in.plan(false)
+	plan, me := in.Plan(false)
 	first := slices.Repeat([]int32{placement.Nobody}, len(open))
 	if plan.Len() > 0 {
-		first = plan.Assign(open, in.plans.Holders(plan, in))
+		first = plan.Assign(open, in.Plans.Holders(plan, in))
 	}
 	for i, local := range roles {
 		to := ""
@@ -98,13 +99,13 @@ func (s *shard) nameSuccessors(in *In) {
 }
 
 // callOff ends a handover of which the application was not told yet.
-func (s *shard) callOff(h *handover.Handover, in *In) {
+func (s *shard) callOff(h *handover.Handover, in *told.In) {
 	s.handovers.CallOff(h)
-	in.note(slog.LevelDebug, "handover called off", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
+	in.Note(slog.LevelDebug, "handover called off", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
 }
 
 // advance takes the next step of each handover.
-func (s *shard) advance(in *In) {
+func (s *shard) advance(in *told.In) {
 	if len(s.handovers.InProgress()) == 0 {
 		return
 	}
@@ -114,19 +115,19 @@ func (s *shard) advance(in *In) {
 	s.handovers.Tidy()
 }
 
-func (s *shard) advanceOne(h *handover.Handover, in *In) {
+func (s *shard) advanceOne(h *handover.Handover, in *told.In) {
 	if h.IsEmpty() {
 		return
 	}
 	if h.IsAsked() {
 		defer func() {
 			if h.IsEmpty() {
-				in.finished(s.set.DrainTimeout - h.Left(in.now))
+				in.Finish(s.set.DrainTimeout - h.Left(in.Now))
 			}
 		}()
 	}
 	on := s.conditions(h, in)
-	v := h.Decide(in.now, on)
+	v := h.Decide(in.Now, on)
 	if v == handover.CallOff {
 		s.callOff(h, in)
 		return
@@ -137,20 +138,20 @@ func (s *shard) advanceOne(h *handover.Handover, in *In) {
 			untold = append(untold, local)
 		}
 	}
-	if in.now.Mono >= h.ReleaseAt(in.trip.Takes()) {
+	if in.Now.Mono >= h.ReleaseAt(in.Trip.Takes()) {
 		untold = append(untold, h.Sorted(false)...)
 	}
 	s.giveBack(untold, h, h.Reason(), in)
 	switch v {
 	case handover.Ask:
-		deadline := in.now.Add(s.set.DrainTimeout)
+		deadline := in.Now.Add(s.set.DrainTimeout)
 		h.AskBy(deadline, !on.Ready && !on.Idle)
 		s.terms.Revoke(s.Units(h.Sorted(true)), h.Reason(), deadline)
 		s.handovers.Unite(h)
 	case handover.Overdue:
 		roles := h.Sorted(true)
 		if len(roles) > 0 {
-			in.note(slog.LevelWarn, "released before the application had finished", "partition", s.Index, "roles", ranges.Of(s.Units(roles), maxRanges), "count", len(roles))
+			in.Note(slog.LevelWarn, "released before the application had finished", "partition", s.Index, "roles", ranges.Of(s.Units(roles), maxRanges), "count", len(roles))
 		}
 		s.giveBack(roles, h, term.Overdue, in)
 	case handover.Stay:
@@ -159,28 +160,28 @@ func (s *shard) advanceOne(h *handover.Handover, in *In) {
 	}
 }
 
-func (s *shard) conditions(h *handover.Handover, in *In) handover.Conditions {
+func (s *shard) conditions(h *handover.Handover, in *told.In) handover.Conditions {
 	ready, refused := s.successorState(h, in)
 	return handover.Conditions{
 		Wanted:  h.Top() < s.keeps(in),
 		Ready:   ready,
 		Refused: refused,
-		Idle:    !in.desired.Contend,
-		Over:    h.Waited(s.set.SuccessorWait, s.reach(), in.now),
+		Idle:    !in.Desired.Contend,
+		Over:    h.Waited(s.set.SuccessorWait, s.reach(), in.Now),
 	}
 }
 
 // successorState reports whether the successor is ready, or none is expected, and whether it is gone
 // or refuses.
-func (s *shard) successorState(h *handover.Handover, in *In) (ready, refused bool) {
+func (s *shard) successorState(h *handover.Handover, in *told.In) (ready, refused bool) {
 	switch {
 	case h.Reason() == term.Roles:
 		return true, false
 	case s.set.Nominated:
-		return in.members.WantedBy(s.Index, s.nomination.NominatedAt()), false
+		return in.Members.WantedBy(s.Index, s.nomination.NominatedAt()), false
 	}
 	to := h.Successor()
-	takes := in.members.Takes(to) && in.members.Wanting(to, s.Role(h.Top())) && h.Answer() < s.reach()
+	takes := in.Members.Takes(to) && in.Members.Wanting(to, s.Role(h.Top())) && h.Answer() < s.reach()
 	return h.SuccessorState(takes)
 }
 
@@ -195,7 +196,7 @@ func (s *shard) reach() time.Duration {
 }
 
 // giveBack ends leadership of roles, and then releases them.
-func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, in *In) {
+func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, in *told.In) {
 	if len(roles) == 0 {
 		return
 	}
@@ -203,18 +204,18 @@ func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, i
 	roles = slices.Compact(roles)
 	s.end(roles, why)
 	s.leases.Forget(roles)
-	in.part()
+	in.Part()
 	for _, c := range s.logs {
-		out := s.leases.ReleaseOn(c.index, roles, in.now)
-		if h != nil && in.members.Takes(h.Successor()) {
-			wait := vacancy.AnsweredIn(h.Answer(), h.AnsweredAgo(in.now), s.set.T)
-			in.inherit(wait)
+		out := s.leases.ReleaseOn(c.index, roles, in.Now)
+		if h != nil && in.Members.Takes(h.Successor()) {
+			wait := vacancy.AnsweredIn(h.Answer(), h.AnsweredAgo(in.Now), s.set.T)
+			in.Inherit(wait)
 			for i := range out {
 				h.Mark(&out[i], wait)
 			}
 		}
 		c.announcements.Released()
-		c.released(in.now)
+		c.released(in.Now)
 		c.append(in, out...)
 	}
 }
@@ -225,16 +226,16 @@ func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, i
 // members have to read them, which may make them late, and the roles are free by T′ anyway. A
 // session that still holds a role beats, so its released roles would not become free by
 // themselves.
-func (s *shard) repeat(c *channel, in *In) {
-	if in.now.Mono < c.releaseAt || c.releasing > 0 || !c.log.Owing() {
+func (s *shard) repeat(c *channel, in *told.In) {
+	if in.Now.Mono < c.releaseAt || c.releasing > 0 || !c.log.Owing() {
 		return
 	}
 	c.repeats = min(c.repeats+1, maxRepeats)
 	if s.own.Len() > 0 {
 		c.repeats = 0
 	}
-	c.releaseAt = in.now.Mono.Add(clock.Resend(s.set.T) << c.repeats)
-	c.append(in, s.leases.Unreleased(c.index, in.now)...)
+	c.releaseAt = in.Now.Mono.Add(clock.Resend(s.set.T) << c.repeats)
+	c.append(in, s.leases.Unreleased(c.index, in.Now)...)
 }
 
 // maxRepeats limits the pause between Releases that do not come back to 2T.
@@ -243,16 +244,16 @@ const maxRepeats = 3
 // ping asks a handover's successor whether it is there, in the log in which it is to claim or, of
 // several, in one that works. The answer opens and warms up the connection that the claim needs,
 // and a successor that is dead, cut off or deaf does not answer.
-func (s *shard) ping(h *handover.Handover, in *In) {
+func (s *shard) ping(h *handover.Handover, in *told.In) {
 	if !h.NeedsPing() {
 		return
 	}
 	c := s.main
 	if len(s.logs) > 1 {
-		c = s.logs.reachable(in.home)
+		c = s.logs.reachable(in.Home)
 	}
 	h.Pinging(c.index)
-	r := c.word(lease.Ping, in.now)
+	r := c.word(lease.Ping, in.Now)
 	r.To = h.Successor()
 	c.append(in, r)
 }

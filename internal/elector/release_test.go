@@ -6,6 +6,7 @@ import (
 
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/nominate"
+	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 	"github.com/stretchr/testify/require"
@@ -169,11 +170,11 @@ func TestWhenSuccessorsAreNamed(t *testing.T) {
 		change        func(*rooms)
 		waits         bool
 	}{
-		"it closes in a crowd":                {members: fewHolders, waits: true},
-		"the crowd has gone before it":        {members: 2, left: fewHolders, waits: true},
+		"it closes in a crowd":                {members: told.FewHolders, waits: true},
+		"the crowd has gone before it":        {members: 2, left: told.FewHolders, waits: true},
 		"there are few":                       {members: 3},
-		"it does not close":                   {members: fewHolders, change: func(k *rooms) { k.desired.Closing, k.desired.Unhealthy = false, true }},
-		"nobody drives this process any more": {members: fewHolders, change: func(k *rooms) { k.desired.Contend = false }},
+		"it does not close":                   {members: told.FewHolders, change: func(k *rooms) { k.desired.Closing, k.desired.Unhealthy = false, true }},
+		"nobody drives this process any more": {members: told.FewHolders, change: func(k *rooms) { k.desired.Contend = false }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, s := leading(t, 1, nil)
@@ -189,7 +190,7 @@ func TestWhenSuccessorsAreNamed(t *testing.T) {
 			}
 			k.announcer.Close(k.now)
 			patience := min(k.set.T/4, k.set.SuccessorWait*3/4)
-			require.Equal(t, c.waits, k.told(k.now).nameAt() == k.now.Mono.Add(patience))
+			require.Equal(t, c.waits, k.told(k.now).NameAt() == k.now.Mono.Add(patience))
 			k.step(s, k.now)
 			require.Equal(t, c.waits, s.handovers.Unnamed())
 			if c.waits {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,7 @@ import (
 // process is a, with a lease of a second.
 type rooms struct {
 	*Node
-	said  *In // what shards were told last, and have said since
+	said  *told.In // what shards were told last, and have said since
 	now   clock.Instant
 	alive bool
 	ends  []int64
@@ -39,10 +40,10 @@ func newRooms(logs, roles int, change func(*Settings)) *rooms {
 
 // told is what a shard is told at a time. The Node does what it says when it is told the next time, or when
 // something is read or written.
-func (k *rooms) told(now clock.Instant) *In {
+func (k *rooms) told(now clock.Instant) *told.In {
 	k.flush()
 	said := *k.in(now)
-	said.Out = &Out{} // the Node uses its own for what it does meanwhile
+	said.Out = &told.Out{} // the Node uses its own for what it does meanwhile
 	k.said = &said
 	return k.said
 }
@@ -50,7 +51,7 @@ func (k *rooms) told(now clock.Instant) *In {
 func (k *rooms) flush() {
 	if said := k.said; said != nil {
 		k.said = nil
-		k.apply(said.Out, said.now)
+		k.apply(said.Out, said.Now)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/stats"
+	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/quorum"
@@ -68,22 +69,22 @@ func (s *shard) forget() {
 }
 
 // due is when the shard next has something to do if nothing is read, by the monotonic clock.
-func (s *shard) due(in *In) clock.Mono {
-	next := s.leases.Due(in.now)
+func (s *shard) due(in *told.In) clock.Mono {
+	next := s.leases.Due(in.Now)
 	mono := func(t clock.Mono) { next = min(next, t) }
 	if s.unwanted && s.own.Len() > 0 {
-		mono(in.now.Mono)
+		mono(in.Now.Mono)
 	}
-	mono(s.handovers.Due(in.nameAt(), s.set.SuccessorWait, s.reach(), in.trip.Takes()))
+	mono(s.handovers.Due(in.NameAt(), s.set.SuccessorWait, s.reach(), in.Trip.Takes()))
 	if at, ok := s.claimDue(in); ok {
 		mono(at)
 	}
-	mono(in.now.MonoOf(s.claims.NextSilent()))
+	mono(in.Now.MonoOf(s.claims.NextSilent()))
 	for _, c := range s.logs {
 		if !c.begun {
 			continue
 		}
-		if s.keepsAlive(c) && s.set.Alive(in.now) && !c.link.Beating(in.now, s.set.T) {
+		if s.keepsAlive(c) && s.set.Alive(in.Now) && !c.link.Beating(in.Now, s.set.T) {
 			mono(c.beatAt)
 		}
 		if c.log.Owing() && c.releasing == 0 {
@@ -95,11 +96,11 @@ func (s *shard) due(in *In) clock.Mono {
 }
 
 // appendAll appends what the leases have made.
-func (s *shard) appendAll(out []quorum.Out, in *In) {
+func (s *shard) appendAll(out []quorum.Out, in *told.In) {
 	logs := s.logs
 	for _, o := range out {
 		if o.Record.Kind == lease.Release {
-			logs[o.Log].released(in.now)
+			logs[o.Log].released(in.Now)
 		}
 		logs[o.Log].append(in, o.Record)
 	}
@@ -107,13 +108,13 @@ func (s *shard) appendAll(out []quorum.Out, in *In) {
 
 // recheckVacant checks all vacant roles again from time to time. Every way in which a role becomes vacant leads
 // to a claim by some process; recheckVacant covers a claim that was lost.
-func (s *shard) recheckVacant(in *In) {
-	s.recheckAt = in.now.Mono.Add(max(s.set.T, recheckEvery))
+func (s *shard) recheckVacant(in *told.In) {
+	s.recheckAt = in.Now.Mono.Add(max(s.set.T, recheckEvery))
 	s.free()
 	if !s.begun || s.logs.claiming() || !s.claims.IsEmpty() {
 		return
 	}
-	if s.claims.AnySilent() || len(s.leases.Free(s.Count(in.desired.Roles), in.now)) > 0 {
+	if s.claims.AnySilent() || len(s.leases.Free(s.Count(in.Desired.Roles), in.Now)) > 0 {
 		s.reconsiderVacant(in)
 	}
 }
@@ -131,7 +132,7 @@ const recheckEvery = 5 * time.Second
 
 // step makes all decisions of one shard. The order matters: what is over ends before anything else
 // is decided, and roles are given up before any are claimed.
-func (s *shard) step(in *In) {
+func (s *shard) step(in *told.In) {
 	if !s.begun {
 		s.dueAt = clock.Never
 		return
@@ -163,17 +164,17 @@ func (s *shard) step(in *In) {
 }
 
 // lapse ends what no longer leads, because of the clock or because the application was told so.
-func (s *shard) lapse(in *In) {
+func (s *shard) lapse(in *told.In) {
 	s.giveBack(s.own.TakeOver(), nil, term.Lapsed, in)
 	s.giveBackUntold(in)
 	below := int32(0)
 	if s.willing(in) {
-		below = s.Count(in.desired.Roles)
+		below = s.Count(in.Desired.Roles)
 	}
-	t := s.leases.Tick(below, in.trip.Takes(), in.now)
+	t := s.leases.Tick(below, in.Trip.Takes(), in.Now)
 	s.reading = t.Reading
 	if t.Lapsed {
-		s.end(s.own.Roles(), in.lapsed())
+		s.end(s.own.Roles(), in.Lapsed())
 	}
 	s.sync(in)
 	s.appendAll(t.Out, in)
@@ -193,13 +194,13 @@ func (s *shard) keepsAlive(c *channel) bool {
 
 // beat appends a Beat to each log with a held role if one is due there within early. It sends none
 // to a log that returns nothing, where Beats would pile up.
-func (s *shard) beat(in *In, early time.Duration) {
+func (s *shard) beat(in *told.In, early time.Duration) {
 	for _, c := range s.logs {
-		if !s.keepsAlive(c) || in.now.Mono < c.beatAt.Add(-early) ||
-			c.link.Beating(in.now, s.set.T) || !s.set.Alive(in.now) {
+		if !s.keepsAlive(c) || in.Now.Mono < c.beatAt.Add(-early) ||
+			c.link.Beating(in.Now, s.set.T) || !s.set.Alive(in.Now) {
 			continue
 		}
-		if r, ok := s.leases.Beat(c.index, in.now); ok {
+		if r, ok := s.leases.Beat(c.index, in.Now); ok {
 			c.append(in, r)
 		}
 	}
@@ -209,14 +210,14 @@ func (s *shard) beat(in *In, early time.Duration) {
 // renews a line of V, and renews lines before it shifts terms to them, so that a term that goes on
 // is led throughout. It is called after each record, so no log was lost and won again in between:
 // until a term is shifted, its former line says no more than its new one.
-func (s *shard) sync(in *In) {
-	d := s.own.Compare(s.leases.Changed(), s.claims.IsListed, in.now)
+func (s *shard) sync(in *told.In) {
+	d := s.own.Compare(s.leases.Changed(), s.claims.IsListed, in.Now)
 	s.end(d.Superseded, term.Superseded)
 	if len(d.Lapsed) > 0 {
-		s.end(d.Lapsed, in.lapsed())
+		s.end(d.Lapsed, in.Lapsed())
 	}
 	s.own.Renew()
-	s.own.Shift(d.Shifted, in.now)
+	s.own.Shift(d.Shifted, in.Now)
 	for _, w := range d.Gained {
 		s.gain(w, in)
 	}
@@ -225,11 +226,11 @@ func (s *shard) sync(in *In) {
 }
 
 // gain begins the terms of roles won by one Claim.
-func (s *shard) gain(w leases.Won, in *In) {
-	s.own.Gain(w, func(local int32) vacancy.Cause { return s.claims.CauseOf(local, s.set.Process) }, in.now)
+func (s *shard) gain(w leases.Won, in *told.In) {
+	s.own.Gain(w, func(local int32) vacancy.Cause { return s.claims.CauseOf(local, s.set.Process) }, in.Now)
 	s.wanted = false
-	if s.main.beatAt < in.now.Mono {
-		s.main.beatAt = in.now.Mono.Add(s.set.HeartbeatInterval)
+	if s.main.beatAt < in.Now.Mono {
+		s.main.beatAt = in.Now.Mono.Add(s.set.HeartbeatInterval)
 	}
 }
 
@@ -253,25 +254,25 @@ func (parts shards) local(role int) (*shard, int32) {
 }
 
 // catchUp notes that the records that were in the log when reading began are read.
-func (s *shard) catchUp(c *channel, in *In) {
-	if !c.announcements.CatchUp(c.log.Offset()+1 >= c.end, s.set.T, in.now) {
+func (s *shard) catchUp(c *channel, in *told.In) {
+	if !c.announcements.CatchUp(c.log.Offset()+1 >= c.end, s.set.T, in.Now) {
 		return
 	}
-	c.caughtUpAt, c.history = in.now, c.announcements.ReadFor(in.now)
-	c.link.CaughtUp(in.now)
-	s.vacancyStats.Follow(s.Count(in.desired.Roles), in.now) // they may begin to count
+	c.caughtUpAt, c.history = in.Now, c.announcements.ReadFor(in.Now)
+	c.link.CaughtUp(in.Now)
+	s.vacancyStats.Follow(s.Count(in.Desired.Roles), in.Now) // they may begin to count
 	switch {
 	case s.meets(c, in):
-		in.startup.Anew(in.now)
+		in.Startup.Anew(in.Now)
 		if !c.link.Greeting() {
 			c.hello(nil, in)
 		}
-		in.startup.Await(in.now) // then all vacant roles are reconsidered
+		in.Startup.Await(in.Now) // then all vacant roles are reconsidered
 	case s.claims.IsPostponed() && s.logs.CaughtUp():
 		s.reconsiderVacant(in)
 	}
 	if c.announcements.WentBack() {
-		c.offerSnapshot(func() time.Duration { return in.turn(uint64(c.index)) }, in) // others look for one too
+		c.offerSnapshot(func() time.Duration { return in.Turn(uint64(c.index)) }, in) // others look for one too
 	}
 }
 
@@ -279,47 +280,47 @@ func (s *shard) catchUp(c *channel, in *In) {
 // start too began with its Hello; if reading the history took longer than that wait, their Hellos
 // lie behind the history, and an own Hello behind them shows when they are read. Reading from
 // farther back is no reason: the records behind the history are known by then.
-func (s *shard) meets(c *channel, in *In) bool {
-	return c.history >= in.startup.Length() && !c.announcements.WentBack() && !s.set.Nominated && !s.set.Observer && !in.desired.Closing
+func (s *shard) meets(c *channel, in *told.In) bool {
+	return c.history >= in.Startup.Length() && !c.announcements.WentBack() && !s.set.Nominated && !s.set.Observer && !in.Desired.Closing
 }
 
 // greet says Hello when greetDue says so.
-func (s *shard) greet(c *channel, in *In) {
-	if s.set.Observer || in.desired.Closing {
+func (s *shard) greet(c *channel, in *told.In) {
+	if s.set.Observer || in.Desired.Closing {
 		return
 	}
-	if at, ok := s.greetDue(c, in); !ok || in.now.Mono < at {
+	if at, ok := s.greetDue(c, in); !ok || in.Now.Mono < at {
 		return
 	}
-	if s.claims.LookAgain(in.now) {
+	if s.claims.LookAgain(in.Now) {
 		s.noticeSilent(in)
 	}
-	if at, ok := s.greetDue(c, in); ok && in.now.Mono >= at {
+	if at, ok := s.greetDue(c, in); ok && in.Now.Mono >= at {
 		c.probe(in)
 	}
 }
 
-func (s *shard) greetDue(c *channel, in *In) (at clock.Mono, ok bool) {
-	known, freeAt, probed := c.log.Known(), in.now.MonoOf(c.log.FreshAt()), clock.Mono(0)
+func (s *shard) greetDue(c *channel, in *told.In) (at clock.Mono, ok bool) {
+	known, freeAt, probed := c.log.Known(), in.Now.MonoOf(c.log.FreshAt()), clock.Mono(0)
 	if known {
-		freeAt = in.now.MonoOf(s.claims.NextSilent())
+		freeAt = in.Now.MonoOf(s.claims.NextSilent())
 	}
-	if c.link.Probing(in.now, s.set.T) {
+	if c.link.Probing(in.Now, s.set.T) {
 		probed = c.link.ProbeLostAt(s.set.T)
 	}
-	return c.announcements.GreetDue(announce.Greeting{Known: known, Read: c.log.Offset()+1 >= c.end, Spare: s.Count(in.desired.Roles) == 0,
+	return c.announcements.GreetDue(announce.Greeting{Known: known, Read: c.log.Offset()+1 >= c.end, Spare: s.Count(in.Desired.Roles) == 0,
 		FreeAt: freeAt, Probed: probed, T: s.set.T, HeartbeatInterval: s.set.HeartbeatInterval,
 		Unsure: func() bool {
-			works := c.link.Check(in.now, s.set.T)
+			works := c.link.Check(in.Now, s.set.T)
 			return !works && s.willing(in)
 		}})
 }
 
 // talkDue reports when this process next has something to say in the log.
-func (s *shard) talkDue(c *channel, in *In, mono func(clock.Mono)) {
+func (s *shard) talkDue(c *channel, in *told.In, mono func(clock.Mono)) {
 	mono(c.announcements.Due(s.set.T))
 	mono(c.lookBackAt(in))
-	if s.set.Observer || in.desired.Closing {
+	if s.set.Observer || in.Desired.Closing {
 		return
 	}
 	if at, ok := s.greetDue(c, in); ok {
@@ -328,17 +329,17 @@ func (s *shard) talkDue(c *channel, in *In, mono func(clock.Mono)) {
 }
 
 // pong answers a Ping in the same log. The Node puts in what the process says of itself.
-func (s *shard) pong(c *channel, o int64, r *lease.Record, in *In) {
-	if s.set.Nominated || s.set.Observer || in.desired.Closing || !s.willing(in) {
+func (s *shard) pong(c *channel, o int64, r *lease.Record, in *told.In) {
+	if s.set.Nominated || s.set.Observer || in.Desired.Closing || !s.willing(in) {
 		return
 	}
-	answer := c.word(lease.Pong, in.now)
+	answer := c.word(lease.Pong, in.Now)
 	answer.To, answer.Ping = r.Session.Process, o
 	c.append(in, answer)
 }
 
 // follow acts on what a record did to the lease.
-func (s *shard) follow(c *channel, ev lease.Event, anew bool, r *lease.Record, in *In) {
+func (s *shard) follow(c *channel, ev lease.Event, anew bool, r *lease.Record, in *told.In) {
 	if ev.Known {
 		s.learned(anew, in)
 	}
@@ -346,14 +347,14 @@ func (s *shard) follow(c *channel, ev lease.Event, anew bool, r *lease.Record, i
 		if id := s.traits.As(r.Session); s.claims.Revived(id) { // others were told that its roles are vacant
 			roles := s.HeldBy(map[lease.Session]bool{id: true})
 			s.watch(roles)
-			s.vacancyStats.RecountOf(roles, s.Count(in.desired.Roles), true, in.now)
+			s.vacancyStats.RecountOf(roles, s.Count(in.Desired.Roles), true, in.Now)
 		}
 		s.Heard(r.Session, c.log.Offset() >= c.end)
 	}
 	s.outlived(c, ev.Outlived, r, in)
 	if len(ev.Changed) > 0 {
 		s.watch(ev.Changed)
-		s.vacancyStats.RecountOf(ev.Changed, s.Count(in.desired.Roles), false, in.now)
+		s.vacancyStats.RecountOf(ev.Changed, s.Count(in.Desired.Roles), false, in.Now)
 		s.claims.Designate(ev.Changed, r, s.set.Process)
 	}
 	s.sync(in)
@@ -374,10 +375,10 @@ func (s *shard) watch(roles []int32) {
 
 // outlived handles holders that another process has found to be silent before this process did:
 // their roles have changed hands, so this process would not find out by itself.
-func (s *shard) outlived(c *channel, ids []lease.Session, r *lease.Record, in *In) {
+func (s *shard) outlived(c *channel, ids []lease.Session, r *lease.Record, in *told.In) {
 	for _, id := range ids {
 		if id.Process != r.Session.Process { // else it claims its own roles again
-			s.suspect(c, id.Process, in.now.Add(-s.set.T), in)
+			s.suspect(c, id.Process, in.Now.Add(-s.set.T), in)
 		}
 	}
 }
@@ -385,18 +386,18 @@ func (s *shard) outlived(c *channel, ids []lease.Session, r *lease.Record, in *I
 // suspect takes a holder for dead that was last heard at a time and whose lease is over, unless there
 // is another explanation: the log has stood still since then, or the holder was heard in another log,
 // so it has lost touch with some logs, or they have stopped.
-func (s *shard) suspect(c *channel, process string, heard clock.Instant, in *In) {
+func (s *shard) suspect(c *channel, process string, heard clock.Instant, in *told.In) {
 	switch {
 	case c.link.Doubtful(heard):
-	case len(s.logs) > 1 && in.members.HeardSince(process, in.now.Add(-clock.Recent(s.set.T))):
+	case len(s.logs) > 1 && in.Members.HeardSince(process, in.Now.Add(-clock.Recent(s.set.T))):
 	default:
-		in.plans.Suspect(process)
+		in.Plans.Suspect(process)
 	}
 }
 
 // learned reconsiders everything after the fold has become known.
-func (s *shard) learned(anew bool, in *In) {
-	s.vacancyStats.Recount(s.Count(in.desired.Roles), in.now)
+func (s *shard) learned(anew bool, in *told.In) {
+	s.vacancyStats.Recount(s.Count(in.Desired.Roles), in.Now)
 	if !anew {
 		return
 	}
@@ -463,11 +464,11 @@ func (parts shards) unheard(t time.Duration, now clock.Instant) (lost []int) {
 // giveBackUntold gives back the roles of which the application was not told, if it cannot be told for
 // long: nobody would work for them, and nobody else could lead them. It looks at all held roles, so it
 // does that once in lookEvery.
-func (s *shard) giveBackUntold(in *In) {
-	if in.now.Mono < s.untoldAt || !s.set.deaf(in.now) {
+func (s *shard) giveBackUntold(in *told.In) {
+	if in.Now.Mono < s.untoldAt || !s.set.IsDeaf(in.Now) {
 		return
 	}
-	s.untoldAt = in.now.Mono.Add(lookEvery)
+	s.untoldAt = in.Now.Mono.Add(lookEvery)
 	var untold []int32
 	for local := range s.own.From(0) {
 		if len(untold) == handover.StepRoles {

@@ -144,7 +144,7 @@ func TestAShardLeavesOthersTimeToShareOut(t *testing.T) {
 // Of those who rank before this process each has a turn.
 func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 	k, s := vacantRooms(9)
-	plan, me := k.told(k.now).plan(true)
+	plan, me := k.told(k.now).Plan(true)
 	all := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8}
 	assigned := s.assignments(plan, all, false, k.told(k.now))
 	s.claims.Rank(all, vacancy.Ranking{Plan: plan, Me: me, First: assigned, RoleOf: s.Numbering}, k.trip.ClaimTurn(0), k.now)
@@ -245,7 +245,7 @@ func TestAShardThatKnowsNothing(t *testing.T) {
 		k.members.Open(1)
 		k.joined(string(name), 6)
 		k.joined(string(name+1), 6)
-		plan, me := k.told(k.now).plan(true)
+		plan, me := k.told(k.now).Plan(true)
 		rank = plan.Rank(me, int(s.assignments(plan, []int32{0, 1, 2, 3, 4, 5}, true, k.told(k.now))[0]), 0)
 	}
 	s.claims.Clear()
