@@ -160,7 +160,7 @@ func TestRolesGivenUpAreSpreadOverAll(t *testing.T) {
 		for _, how := range []string{"close", "resign", "step down"} {
 			t.Run(fmt.Sprintf("%s, %d partitions", how, m), func(t *testing.T) {
 				Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
-					a := c.Join("a", manyOn(m, n))
+					a := c.Join("a", manyOn(m, n, rebalanceOff))
 					ctx, cancel := context.WithCancel(context.Background())
 					ended := make(chan error, 1)
 					go func() {
@@ -206,7 +206,7 @@ func TestRolesGivenUpAreSpreadOverAll(t *testing.T) {
 func TestManyRolesMoveTogether(t *testing.T) {
 	const n = 1000
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
-		a := c.Join("a", many(n))
+		a := c.Join("a", many(n, rebalanceOff))
 		go func() {
 			_ = a.Lead(context.Background(), func(ctx context.Context, l neli.Leadership) error {
 				<-ctx.Done()
