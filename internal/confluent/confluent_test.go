@@ -16,7 +16,6 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -153,25 +152,6 @@ func confluentPollError(t *testing.T, kind error, poll func() error) error {
 	return nil
 }
 
-func TestConfluentReadsWhatIsAppended(t *testing.T) {
-	b := newConfluentBed(t, 2)
-	p, r := b.producer(), b.reader()
-	if err := r.Assign(confluentTopic, []int64{0, 0}); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 10 {
-		b.put(p, i%2, fmt.Sprint(i))
-		got := confluentPoll(t, r)
-		want := kafka.Record{Partition: i % 2, Offset: int64(i / 2), Value: []byte(fmt.Sprint(i))}
-		if got.Partition != want.Partition || got.Offset != want.Offset || !bytes.Equal(got.Value, want.Value) {
-			t.Errorf("read %+v, want %+v", got, want)
-		}
-	}
-	if _, ok, err := r.Poll(0); ok || err != nil {
-		t.Errorf("at the end: %v, %v", ok, err)
-	}
-}
-
 // A reader that is assigned a topic reads at once, even if it connected long before, and does not
 // wait until the client next looks for unknown topics. Without that about one round in five takes
 // 0.8 s. A round in which the machine stalls says nothing: a record passes through about ten threads, each
@@ -256,106 +236,10 @@ func TestConfluentAssignLeavesNothingStale(t *testing.T) {
 	}
 }
 
-func TestConfluentOutOfRange(t *testing.T) {
-	b := newConfluentBed(t, 1)
-	p, r := b.producer(), b.reader()
-	b.put(p, 0, "x")
-	if err := r.Assign(confluentTopic, []int64{1000}); err != nil {
-		t.Fatal(err)
-	}
-	confluentPollError(t, kafka.ErrOutOfRange, func() error { _, _, err := r.Poll(100 * time.Millisecond); return err })
-	if err := r.Assign(confluentTopic, []int64{0}); err != nil {
-		t.Fatal(err)
-	}
-	if record := confluentPoll(t, r); record.Offset != 0 {
-		t.Errorf("read offset %d after assigning anew, want 0", record.Offset)
-	}
-}
-
 func TestConfluentAssignRefusesLogicalOffsets(t *testing.T) {
 	b := newConfluentBed(t, 1)
 	if err := b.reader().Assign(confluentTopic, []int64{int64(ck.OffsetEnd)}); err == nil {
 		t.Error("a logical offset was accepted")
-	}
-}
-
-// Close must report each record exactly once, whether the broker is up or down.
-func TestConfluentCloseReportsEverything(t *testing.T) {
-	for _, up := range []bool{true, false} {
-		t.Run(fmt.Sprintf("broker up %v", up), func(t *testing.T) {
-			b := newConfluentBed(t, 4)
-			p := b.producer()
-			b.put(p, 0, "x")
-			if !up {
-				if err := b.cluster.SetBrokerDown(1); err != nil {
-					t.Fatal(err)
-				}
-			}
-			const n = 2000
-			reports := make([]atomic.Int32, n)
-			for i := range n {
-				if err := p.Append(confluentTopic, i%4, []byte("x"), func(error) { reports[i].Add(1) }); err != nil {
-					t.Fatal(err)
-				}
-			}
-			closeConfluent(t, p)
-			for i := range reports {
-				if k := reports[i].Load(); k != 1 {
-					t.Fatalf("record %d was reported %d times", i, k)
-				}
-			}
-			if err := p.Append(confluentTopic, 0, nil, func(error) { t.Error("reported after Close") }); err == nil {
-				t.Error("Append after Close succeeded")
-			}
-			p.Purge() // must do no harm
-		})
-	}
-}
-
-func TestConfluentCloseDuringAppends(t *testing.T) {
-	b := newConfluentBed(t, 1)
-	p := b.producer()
-	var accepted, reported atomic.Int64
-	var appending sync.WaitGroup
-	for range 4 {
-		appending.Go(func() {
-			for p.Append(confluentTopic, 0, []byte("x"), func(error) { reported.Add(1) }) == nil {
-				accepted.Add(1)
-			}
-		})
-	}
-	for end := time.Now().Add(patience); accepted.Load() < 100 && time.Now().Before(end); {
-		runtime.Gosched()
-	}
-	closeConfluent(t, p)
-	appending.Wait()
-	if accepted.Load() < 100 {
-		t.Fatalf("only %d records were accepted", accepted.Load())
-	}
-	if accepted.Load() != reported.Load() {
-		t.Errorf("%d records were accepted and %d reported", accepted.Load(), reported.Load())
-	}
-}
-
-func TestConfluentPurge(t *testing.T) {
-	b := newConfluentBed(t, 1)
-	p := b.producer("message.timeout.ms", "60000")
-	b.put(p, 0, "x")
-	if err := b.cluster.SetBrokerDown(1); err != nil {
-		t.Fatal(err)
-	}
-	reported := make(chan error, 1)
-	if err := p.Append(confluentTopic, 0, []byte("x"), func(err error) { reported <- err }); err != nil {
-		t.Fatal(err)
-	}
-	p.Purge()
-	select {
-	case err := <-reported:
-		if err == nil {
-			t.Error("a purged record was reported as appended")
-		}
-	case <-time.After(patience / 2): // its own time is a minute
-		t.Error("a purged record was not reported")
 	}
 }
 
@@ -408,76 +292,6 @@ func confluentElapsed(f func()) time.Duration {
 func TestConfluentAdminOfAnotherProvider(t *testing.T) {
 	if _, err := client.Admin(nil); err == nil {
 		t.Error("got an admin without a producer")
-	}
-}
-
-func TestConfluentGroup(t *testing.T) {
-	b := newConfluentBed(t, 2)
-	p := b.producer()
-	g, err := client.GroupConsumer(b.with("group.id", "g", "enable.auto.commit", "false", "session.timeout.ms", "6000",
-		"partition.assignment.strategy", "cooperative-sticky"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeConfluent(t, g)
-	await := func(kind kafka.GroupEventKind) kafka.GroupEvent {
-		t.Helper()
-		for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-			ev, err := g.Poll(100 * time.Millisecond)
-			if err != nil {
-				t.Logf("passing: %v", err)
-			}
-			if ev.Kind == kind {
-				return ev
-			}
-			if ev.Kind != kafka.GroupIdle {
-				t.Errorf("got %+v, want kind %v", ev, kind)
-			}
-		}
-		t.Fatalf("no event of kind %v within %v", kind, patience)
-		return kafka.GroupEvent{}
-	}
-
-	if err := g.Leave(); err != nil {
-		t.Errorf("leaving without having joined: %v", err)
-	}
-	if err := g.Join(confluentTopic, false); err != nil {
-		t.Fatal(err)
-	}
-	if ev := await(kafka.GroupAssigned); !slices.Equal(ev.Partitions, []int{0, 1}) {
-		t.Errorf("assigned %v, want both partitions", ev.Partitions)
-	}
-	b.put(p, 0, "not to be read")
-	for range 5 {
-		if ev, err := g.Poll(100 * time.Millisecond); ev.Kind != kafka.GroupIdle || err != nil {
-			t.Errorf("joined without reading: %+v, %v", ev, err)
-		}
-	}
-	if err := g.Leave(); err != nil {
-		t.Fatal(err)
-	}
-	await(kafka.GroupLost)
-
-	if err := g.Join(confluentTopic, true); err != nil {
-		t.Fatal(err)
-	}
-	await(kafka.GroupAssigned)
-	// Reading begins at the end, once that has been resolved.
-	for done := time.Now().Add(patience); ; {
-		b.put(p, 1, "to be read")
-		ev, err := g.Poll(100 * time.Millisecond)
-		if err != nil {
-			t.Logf("passing: %v", err)
-		}
-		if ev.Kind == kafka.GroupRecord {
-			if ev.Record.Partition != 1 || string(ev.Record.Value) != "to be read" {
-				t.Errorf("read %+v", ev.Record)
-			}
-			break
-		}
-		if time.Now().After(done) {
-			t.Fatalf("no record within %v", patience)
-		}
 	}
 }
 
