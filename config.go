@@ -84,7 +84,7 @@ type Config struct {
 	// default a leader with more roles than its share hands over the surplus in batches, and hands
 	// over any role for which another member is preferred. It hands over only to members that have
 	// been present and healthy for 15 s, moves a role at most once in 30 s, and tolerates a
-	// difference of a tenth. Default: false.
+	// difference of a tenth. Rebalance shares out on demand. Default: false.
 	DisableRebalance bool
 
 	// Healthy checks whether this process should lead; nil means yes. The library calls it about
@@ -213,8 +213,8 @@ type Config struct {
 
 	// Operations: what people ask for, watch and repair.
 
-	// Requests decides on requests from other processes (Ask, and the commands neli transfer and
-	// neli step-down). If it returns nil, this process does what Transfer or StepDown do. If it
+	// Requests decides on requests from other processes (Ask, and the commands neli transfer,
+	// neli step-down and neli rebalance). If it returns nil, this process does what Transfer, StepDown or Rebalance do. If it
 	// returns an error, the process keeps its roles, and the error's text goes to the requester
 	// through the topic: put no secrets in it.
 	//

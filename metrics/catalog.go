@@ -137,10 +137,10 @@ var catalog = []metric{
 			}
 		}},
 	{name: "neli_rebalances_total", kind: counter, exclusive: true,
-		help:   "Calls of Rebalance on this process, also for neli rebalance.",
+		help:   "Calls of Rebalance on this process.",
 		values: one(func(s *sample) float64 { return float64(s.Rebalances) })},
 	{name: "neli_rebalanced_roles_total", kind: counter, exclusive: true,
-		help:   "Roles that this process handed over for balance or preference during calls of Rebalance.",
+		help:   "Roles that it handed over during these calls.",
 		values: one(func(s *sample) float64 { return float64(s.RolesRebalanced) })},
 	{name: "neli_log_resets_total", kind: counter, exclusive: true,
 		help:   "Times that this process lost its place in a partition's log and read it again.",

@@ -41,6 +41,10 @@ func TestTransferAndStepDown(t *testing.T) {
 	require.Equal(t, 0, p.code(), p.errors.String())
 	require.Equal(t, []string{"one already leads role 0"}, p.output())
 
+	p = neli(t, c, "rebalance")
+	require.Equal(t, 0, p.code(), p.errors.String())
+	require.Equal(t, []string{"the holder of role 0 has shared out what exceeds its share"}, p.output())
+
 	p = neli(t, c, "transfer", "nobody\x1b[2J")
 	require.Equal(t, 1, p.code())
 	require.Contains(t, p.errors.String(), "no such member")
@@ -52,6 +56,7 @@ func TestTransferAndStepDown(t *testing.T) {
 	one.signal(15)
 	require.Equal(t, 143, one.code())
 	require.Equal(t, 3, neli(t, c, "step-down").code(), "nobody leads")
+	require.Equal(t, 3, neli(t, c, "rebalance").code(), "nobody leads")
 }
 
 // A command that ignores TERM is killed before the drain is over. Until then the lease is kept, though the drain
@@ -116,7 +121,7 @@ func TestRequestsAreRefusedByDefault(t *testing.T) {
 	}
 	require.True(t, alive(child))
 	for i, args := range [][]string{{"transfer"}, {"transfer", "x", "y"}, {"transfer", "-1", "y"}, {"transfer", "1", "2", "3"}, {"step-down", "x"}, {"step-down", "1", "2"},
-		{"step-down", "--key", "k"}, {"step-down", "--slots", "3"}, {"step-down", "--role", "-3"}, {"step-down", "--wait", "-1s"}, {"transfer", ""}} {
+		{"step-down", "--key", "k"}, {"step-down", "--slots", "3"}, {"step-down", "--role", "-3"}, {"step-down", "--wait", "-1s"}, {"transfer", ""}, {"rebalance", "x"}, {"rebalance", "--wait", "0s"}} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			p := neli(t, c, args...)
 			require.Equal(t, 125, p.code(), strings.Join(args, " "))

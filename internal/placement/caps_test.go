@@ -202,3 +202,15 @@ func TestMovesHaveHysteresisWithCaps(t *testing.T) {
 	require.Equal(t, []int{103, 97, 20}, w.all())
 	require.Zero(t, w.settle(t, options{}), "a member at its cap is not behind")
 }
+
+// Level tolerates no difference but the remainder, with and without caps.
+func TestLevelHasNoTolerance(t *testing.T) {
+	for _, most := range []int{0, 150} {
+		w := newWorld([]Candidate{{ID: "a", Steady: true, Roles: 200}, {ID: "b", Steady: true, Roles: 200, Max: most}}, 200)
+		w.deal(func(role int) int { return min(role/105, 1) })
+		for me := range 2 {
+			w.carry(t, me, w.plan.Level(me, w.holders, anything, 200), options{movable: anything, limit: 200}, w.holders)
+		}
+		require.LessOrEqual(t, spread(w.all()), 1, "they differ by more than one")
+	}
+}

@@ -81,6 +81,9 @@ var mutants = []mutation.Mutant{
 		Guard: "TestMovesHaveHysteresisWithCaps", Want: `52 and 48`},
 
 	// Moves.
+	{Rule: "on demand members become level", File: "moves.go",
+		Old: "	return p.moves(me, holders, movable, limit, true)\n", New: "	return p.moves(me, holders, movable, limit, false)\n",
+		Guard: "TestLevelHasNoTolerance", Want: `differ by more than one`},
 	{Rule: "a tenth more than another is not worth a move", File: "moves.go",
 		Old: "int(most-least) > l.tolerance(each)", New: "int(most-least) > 0",
 		Guard: "TestMovesHaveHysteresis", Want: `105 and 95`},

@@ -111,6 +111,60 @@ for ten seconds or three times its T, whichever is longer. Other members, if the
 	return cmd
 }
 
+func newRebalance(c *common) *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "rebalance",
+		Short: "Ask all leaders to share out their roles now",
+		Long: `Ask all leaders, one after the other, to hand over now what exceeds their share, also what balance
+tolerates, and with DisableRebalance: the library's Rebalance. They need --allow-requests or
+Config.Requests, as for neli transfer.
+
+Exit codes: as for neli transfer; 3 nobody leads, or the topic is missing.`,
+		Example: `  neli rebalance --bootstrap kafka:9092 --group mailer`,
+		Args:    arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if wait <= 0 {
+				return fmt.Errorf("--wait %v: must be positive", wait)
+			}
+			n, err := c.observe(cmd.Context(), cmd, 1)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = n.Close() }()
+			return rebalance(cmd.Context(), n, wait, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait for each leader")
+	return cmd
+}
+
+// rebalance asks each leader, and returns the first error.
+func rebalance(ctx context.Context, n *neli.Neli, wait time.Duration, out io.Writer) error {
+	if _, err := learn(ctx, n, true); err != nil {
+		return err
+	}
+	var first error
+	seen := map[string]bool{}
+	for _, s := range n.Standings() {
+		if s.Status != neli.StatusHeld || seen[s.Holder.Member] || ctx.Err() != nil {
+			continue
+		}
+		seen[s.Holder.Member] = true
+		for role := range s.Roles() {
+			err := asked(ctx, n, neli.Request{Role: role, Rebalance: true}, wait, out)
+			if first == nil {
+				first = err
+			}
+			break
+		}
+	}
+	if len(seen) == 0 {
+		return exit{codeVacant, errors.New("nobody leads")}
+	}
+	return first
+}
+
 // arguments returns a check of the number of arguments. Its error names the ones that the verb takes.
 func arguments(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -151,6 +205,9 @@ func asked(ctx context.Context, n *neli.Neli, r neli.Request, wait time.Duration
 	defer stop()
 	err := n.Ask(ctx, r)
 	switch {
+	case err == nil && r.Rebalance:
+		_, err = fmt.Fprintf(out, "the holder of role %d has shared out what exceeds its share\n", r.Role)
+		return err
 	case err == nil && r.StepDown:
 		_, err = fmt.Fprintf(out, "the holder of role %d has stepped down\n", r.Role)
 		return err

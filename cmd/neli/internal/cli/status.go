@@ -132,25 +132,9 @@ func announced(n *neli.Neli) int {
 
 // status shows who leads. all: the roles that any member contends for.
 func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, sentinel string, all bool) error {
-	known, stop := context.WithTimeout(ctx, n.Config().HeartbeatTimeout*5/4+time.Second)
-	defer stop()
-	settle := func() {
-		for range n.Watch(known) {
-			if !slices.ContainsFunc(n.Standings(), unknown) {
-				break
-			}
-		}
-	}
-	settle()
-	missing := callMembers(ctx, n)
-	if r := announced(n); all && r > n.Stats().Roles {
-		if err := n.SetRoles(r); err != nil {
-			return err
-		}
-		settle()
-	}
-	if n.State() == neli.StateFailed {
-		return n.Await()
+	missing, err := learn(ctx, n, all)
+	if err != nil {
+		return err
 	}
 	standings, members := n.Standings(), n.Members()
 	if err := show(out, report{n.Config().LeaderGroupID, standings, members, missing, sentinel}, asJSON); err != nil {
@@ -163,6 +147,32 @@ func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, senti
 		return exit{code: codeVacant}
 	}
 	return nil
+}
+
+// learn waits until the holders of the roles are known, and asks the members to announce themselves. It returns why
+// members may be missing. all: the roles that any member contends for.
+func learn(ctx context.Context, n *neli.Neli, all bool) (missing string, err error) {
+	known, stop := context.WithTimeout(ctx, n.Config().HeartbeatTimeout*5/4+time.Second)
+	defer stop()
+	settle := func() {
+		for range n.Watch(known) {
+			if !slices.ContainsFunc(n.Standings(), unknown) {
+				break
+			}
+		}
+	}
+	settle()
+	missing = callMembers(ctx, n)
+	if r := announced(n); all && r > n.Stats().Roles {
+		if err := n.SetRoles(r); err != nil {
+			return "", err
+		}
+		settle()
+	}
+	if n.State() == neli.StateFailed {
+		return "", n.Await()
+	}
+	return missing, nil
 }
 
 const (
