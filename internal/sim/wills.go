@@ -183,6 +183,19 @@ var wills = []fault{
 			w.violated("%s: SetPriority: %v", p.id, err)
 		}
 	}},
+	{"rebalance", func(w *world, p *proc) {
+		if w.nomination != neli.NominationOpen {
+			return
+		}
+		d := w.upTo(time.Minute)
+		p.heed.moves.Store(true)
+		w.ending.Go(func() {
+			ctx, stop := context.WithTimeout(context.Background(), d)
+			defer stop()
+			moved, err := p.Rebalance(ctx)
+			w.say(p.id, "rebalance: %v, %v", moved, err)
+		})
+	}},
 	{"step down", func(w *world, p *proc) { w.stepDown(p) }},
 	{"transfer", func(w *world, p *proc) { w.transfer(p, w.another(p)) }},
 	{"transfer to the dead", func(w *world, p *proc) {
