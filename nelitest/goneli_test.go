@@ -2,6 +2,7 @@ package nelitest_test
 
 import (
 	"log"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,7 +46,8 @@ func TestGoNELIsBasicProgram(t *testing.T) {
 
 func TestGoNELIsFullProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		broker, pieces, elected, fenced := nelitest.NewBroker(nelitest.Options{}), 0, 0, 0
+		broker := nelitest.NewBroker(nelitest.Options{})
+		var pieces, elected, fenced atomic.Int64
 		config := Config{
 			KafkaConfig: KafkaConfigMap{
 				"bootstrap.servers": "localhost:9092",
@@ -58,12 +60,12 @@ func TestGoNELIsFullProgram(t *testing.T) {
 			switch e.(type) {
 			case LeaderAcquired:
 				log.Printf("Received event: leader elected")
-				elected++ // added
+				elected.Add(1) // added
 			case LeaderRevoked:
 				log.Printf("Received event: leader revoked")
 			case LeaderFenced:
 				log.Printf("Received event: leader fenced")
-				fenced++ // added
+				fenced.Add(1) // added
 			}
 		}
 		neli, err := New(config, barrier)
@@ -81,7 +83,7 @@ func TestGoNELIsFullProgram(t *testing.T) {
 				}
 
 				if isLeader {
-					pieces++ // added
+					pieces.Add(1) // added
 					time.Sleep(100 * time.Millisecond)
 				}
 				select { // added
@@ -92,15 +94,15 @@ func TestGoNELIsFullProgram(t *testing.T) {
 			}
 		}()
 		time.Sleep(30 * time.Second)
-		require.Positive(t, pieces)
+		require.Positive(t, pieces.Load())
 		broker.CutOff("a", nelitest.LinkAll)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		require.Equal(t, 1, fenced)
+		require.EqualValues(t, 1, fenced.Load())
 		broker.Restore("a", nelitest.LinkAll)
 		time.Sleep(30 * time.Second)
 		close(stop)
 		neli.Await()
-		require.Equal(t, 2, elected)
+		require.EqualValues(t, 2, elected.Load())
 	})
 }
