@@ -50,6 +50,6 @@ func TestRelayOutlivesTheReaderOfItsLog(t *testing.T) {
 	for range 3 { // it logs each failure before its next attempt
 		refuse()
 	}
-	require.NoError(t, relay.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, <-ended)
+	require.NoError(t, relay.Process.Signal(syscall.SIGTERM), "the relay has ended")
+	require.NoError(t, <-ended, "the relay has ended by itself")
 }
