@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"time"
@@ -296,7 +297,11 @@ func (n *Node) sayWaiting(now clock.Instant) {
 		if at := c.log.FreshAt(); at != clock.Never && n.shards.of(c.index).Count(n.desired.Roles) > 0 {
 			if left := at.Sub(now.Raw); left > longest {
 				longest = left
-				_, why = n.origins.Proven(c.index)
+				if proven, reason := n.origins.Proven(c.index); proven {
+					why = "no record of this process has come back yet"
+				} else {
+					why = cmp.Or(reason, "the log does not prove that nobody leads")
+				}
 			}
 		}
 	}
