@@ -209,7 +209,7 @@ func TestAskRefusesInvalidRequests(t *testing.T) {
 		ctx := c.atMost(time.Hour)
 		require.ErrorContains(c, o.Ask(none, neli.Request{StepDown: true}), "ctx is nil")
 		err := o.Ask(ctx, neli.Request{Role: 7, StepDown: true, To: "\xff"})
-		for _, what := range []string{`Request.Role: "7" must be between 0 and 0`, `Request.To`, "unless StepDown is", "256 bytes of UTF-8"} {
+		for _, what := range []string{`Request.Role: "7" must be between 0 and 0`, `Request.To`, "must not be set with StepDown", "256 bytes of UTF-8"} {
 			require.ErrorContains(c, err, what)
 		}
 		require.ErrorContains(c, o.Ask(ctx, neli.Request{}), "Request.To")
