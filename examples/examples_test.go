@@ -96,7 +96,7 @@ func testBarrier(t *testing.T, f flags) {
 
 	// The leader is suspended until another one leads, and then wakes.
 	clara := s.start("barrier", "clara", f.of("clara")...)
-	next.signal(syscall.SIGSTOP)
+	next.suspend()
 	_, again := s.await(clara, `leader, with token (\d+): opens a batch`)
 	require.Greater(t, number(t, again[0]), number(t, m[0]))
 	next.signal(syscall.SIGCONT)

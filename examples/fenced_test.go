@@ -72,7 +72,7 @@ func tryFenced(t *testing.T, f flags, example string, more []string, wrote, refu
 	former = number(t, m[0])
 	s.await(anna, fmt.Sprintf(wrote, 1, former))
 	s.await(anna, `prepares report 2$`)
-	anna.signal(syscall.SIGSTOP)
+	anna.suspend()
 	boris := s.start(example, "boris", f.of("boris", more...)...)
 	_, m = s.await(boris, `leads, with token (\d+); 1 reports are there$`)
 	latter = number(t, m[0])

@@ -154,7 +154,7 @@ func TestASuspendedRunnerCutsItsJobOff(t *testing.T) {
 		answered <- answer{status, body}
 	}()
 	s.await(anna, `invoices: step 3 `)
-	anna.signal(syscall.SIGSTOP)
+	anna.suspend()
 	stopped := time.Now()
 	s.await(boris, `leads, with token`)
 	status, body := ask(t, his+"/jobs/invoices?steps=1")

@@ -212,6 +212,12 @@ func (p *program) signal(sig syscall.Signal) {
 	require.NoError(p.t, p.Signal(sig), p.name)
 }
 
+// suspend returns when p has stopped.
+func (p *program) suspend() {
+	p.t.Helper()
+	require.NoError(p.t, p.Suspend(), p.name)
+}
+
 // ends requires that p ends by itself, with exit code 0.
 func (p *program) ends() {
 	p.t.Helper()

@@ -72,7 +72,7 @@ func testService(t *testing.T, f flags) {
 
 	clara := start("clara", at[leader])
 	awaitOwners(t, at[next], addresses...)
-	next.signal(syscall.SIGSTOP)
+	next.suspend()
 	stopped := time.Now()
 	_, third := s.await(clara, works)
 	require.Greater(t, number(t, third[0]), number(t, first[0]))

@@ -72,7 +72,7 @@ func trySuspended(t *testing.T, binary string, s suspended) {
 	if s.repeats() {
 		st.await(anna, cmp.Or(s.done, s.acts))
 	}
-	anna.signal(syscall.SIGSTOP)
+	anna.suspend()
 	stopped := time.Now()
 	st.await(boris, s.acts)
 	st.during(2*s.lease, stopped)

@@ -182,6 +182,15 @@ func (p *Process) Pid() int { return p.cmd.Process.Pid }
 // Signal sends a signal.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
+// Suspend sends SIGSTOP, and returns when the process has stopped. Until then its threads may go on: on a busy machine
+// for milliseconds after the signal was sent.
+func (p *Process) Suspend() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return awaitStop(p.Pid())
+}
+
 // Done returns a channel that is closed when the process has ended and was reaped.
 func (p *Process) Done() <-chan struct{} { return p.done }
 

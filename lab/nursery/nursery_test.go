@@ -85,7 +85,7 @@ func TestClose(t *testing.T) {
 		assert.True(t, p.Running())
 		living = append(living, p)
 	}
-	require.NoError(t, living[0].Signal(unix.SIGSTOP), "suspended processes end, too")
+	require.NoError(t, living[0].Suspend(), "suspended processes end, too")
 	ended, err := n.Start(exec.Command("true"))
 	require.NoError(t, err)
 	<-ended.Done()
