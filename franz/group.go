@@ -231,7 +231,7 @@ func (g *group) fetch(left time.Duration) (fetched bool) {
 func (g *group) failed(p kgo.FetchTopicPartition) []error {
 	out := classify("group", p.Err)
 	switch {
-	case unreadable(p.Partition, p.Err) && p.HighWatermark > 0:
+	case unreadable(p.FetchPartition) && p.HighWatermark > 0:
 		g.present.kafka.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.Topic: {p.Partition: {Epoch: -1, Offset: p.HighWatermark}}})
 		return []error{&kafka.UnreadableError{Partition: int(p.Partition), Err: out, Next: p.HighWatermark}}
 	case passing(out) && kerr.IsRetriable(p.Err):

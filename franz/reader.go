@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -118,9 +117,9 @@ func (r *reader) poll(left time.Duration) (fetched bool) {
 		defer cancel()
 	}
 	fetches := r.kafka.PollRecords(ctx, batch)
-	fetches.EachError(func(_ string, partition int32, err error) {
-		if ctx == nil || !errors.Is(err, ctx.Err()) {
-			r.failed(partition, err)
+	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+		if p.Err != nil && (ctx == nil || !errors.Is(p.Err, ctx.Err())) {
+			r.failed(p.FetchPartition)
 		}
 	})
 	fetches.EachPartition(r.take)
@@ -128,7 +127,8 @@ func (r *reader) poll(left time.Duration) (fetched bool) {
 }
 
 // failed handles an error that franz-go returns with records, or instead of them.
-func (r *reader) failed(partition int32, err error) {
+func (r *reader) failed(p kgo.FetchPartition) {
+	partition, err := p.Partition, p.Err
 	out := classify("read", err)
 	switch {
 	case errors.Is(out, kafka.ErrTruncated):
@@ -142,7 +142,7 @@ func (r *reader) failed(partition int32, err error) {
 		if r.known || r.unknown.lasts(r.settings.propagation) {
 			r.errs = append(r.errs, out)
 		}
-	case unreadable(partition, err):
+	case unreadable(p):
 		at := &kafka.UnreadableError{Partition: int(partition), Err: out}
 		if large, ok := errors.AsType[*kgo.ErrDecompressTooLarge](err); ok {
 			at.Next = large.NextOffset
@@ -156,11 +156,12 @@ func (r *reader) failed(partition int32, err error) {
 }
 
 // unreadable reports whether an error is that of a batch of a partition. franz-go exports hardly any
-// of these; the other errors of a partition are a broker's, or come from the metadata.
-func unreadable(partition int32, err error) bool {
-	_, brokers := errors.AsType[*kerr.Error](err)
-	return partition >= 0 && (errors.Is(err, kerr.CorruptMessage) || !brokers && kindOf(err) == nil && !ended(err) &&
-		!strings.HasPrefix(err.Error(), "metadata update"))
+// of these. What it reports without a broker's answer, which has the partition's end, is no batch's error:
+// that of a connection, for example, on which it asked for the end of an epoch.
+func unreadable(p kgo.FetchPartition) bool {
+	_, brokers := errors.AsType[*kerr.Error](p.Err)
+	return p.Partition >= 0 && (errors.Is(p.Err, kerr.CorruptMessage) ||
+		p.HighWatermark > 0 && !brokers && kindOf(p.Err) == nil && !ended(p.Err))
 }
 
 // pause stops reading a partition until the next Assign, and lets Poll return err once.
