@@ -179,7 +179,7 @@ func (p *proc) ended(c neli.Change) {
 	}
 	w.opts.Seen.Count("ended: " + c.Reason.String())
 	p.lets(c.Reason)
-	if c.Reason == neli.ReasonRebalanced && (w.nomination != neli.NominationOpen || w.stays) {
+	if c.Reason == neli.ReasonRebalanced && (w.nomination != neli.NominationOpen || w.stays && !p.shares.Load()) {
 		w.violated("%s was rebalanced, which is off", p.id)
 	}
 	if w.profile == calm && !p.leaving.Load() && c.Reason != neli.ReasonRebalanced && c.Reason != neli.ReasonUnassigned {

@@ -28,6 +28,7 @@ type proc struct {
 	leaving atomic.Bool   // Close was called, or it crashed
 	crashed atomic.Bool
 	asleep  atomic.Bool    // suspended
+	shares  atomic.Bool    // Rebalance was called
 	pulsing sync.WaitGroup // the application's own loop
 	stop    context.CancelFunc
 	watcher sync.WaitGroup

@@ -189,6 +189,7 @@ var wills = []fault{
 		}
 		d := w.upTo(time.Minute)
 		p.heed.moves.Store(true)
+		p.shares.Store(true)
 		w.ending.Go(func() {
 			ctx, stop := context.WithTimeout(context.Background(), d)
 			defer stop()
