@@ -36,7 +36,7 @@ func TestTheHouseStaysSmall(t *testing.T) {
 		reason      string
 	}{
 		{"lines of Go that are no tests", lines(source, false), 81000, "a small team carries them on"},
-		{"lines of tests", lines(source, true), 88200, "a new test machine replaces an old one"},
+		{"lines of tests", lines(source, true), 88420, "a new test machine replaces an old one"},
 		{"words of Markdown", words(documents, ""), 57000, "a fact stands in one place"},
 		{"words of the changelog", words(documents, "CHANGELOG.md"), 800, "it says what a user must know, git the rest"},
 		{"go.mod files", len(tree(t, ".mod")), 11, "each has versions to keep in step"},

@@ -11,6 +11,7 @@ import (
 func init() {
 	inside.CallMembers = func(ctx context.Context, n any) error { return n.(*Neli).callMembers(ctx) }
 	inside.Partitions = func(n any) int { return n.(*Neli).core.terms.Partitions() }
+	inside.Roles = func(n any) int { return int(n.(*Neli).roles.Load()) }
 }
 
 // callMembers is inside.CallMembers.

@@ -38,6 +38,11 @@ everything to the leader, or let the leader label itself for a Service's selecto
 readiness probe, and /stats as a liveness probe: /healthz fails while no broker is reached, and a
 restart does not help then.
 
+# Requests for the leader
+
+[Forward] is for the application's own routes. It serves the requests for roles that this process leads, and sends the
+others to their leaders.
+
 # Bounds
 
 Roles with the same holder and token are one Standing, however many they are. Its roles are written as

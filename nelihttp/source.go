@@ -29,9 +29,13 @@ type source interface {
 	Transfer(ctx context.Context, role int, to string) error
 }
 
-// member is a Neli with the number of its partitions, which it does not show itself.
+// member is a Neli with the numbers of its partitions and roles, which it does not show itself.
 type member struct{ *neli.Neli }
 
 func (m member) Partitions() int { return inside.Partitions(m.Neli) }
+func (m member) Roles() int      { return inside.Roles(m.Neli) }
 
-var _ source = member{}
+var (
+	_ source  = member{}
+	_ leaders = member{}
+)

@@ -22,3 +22,6 @@ var CallMembers func(ctx context.Context, n any) error
 // Partitions returns M, the number of partitions of the leader topic of n, a *neli.Neli, or 0 until n has
 // learnt it from a broker.
 var Partitions func(n any) int
+
+// Roles returns R, the number of roles of n, a *neli.Neli, at present.
+var Roles func(n any) int
