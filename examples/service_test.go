@@ -62,7 +62,7 @@ func testService(t *testing.T, f flags) {
 	leader, first := s.await(nil, works)
 	next := other(leader, anna, boris)
 	for _, address := range addresses {
-		awaitOwners(t, address, addresses...) // each redirects to the other
+		awaitOwners(t, address, addresses...) // each forwards to the other
 	}
 
 	leader.Kill()

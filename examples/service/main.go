@@ -1,10 +1,10 @@
 // Command service is a whole service: an HTTP API whose keys are spread over all processes, and a job that one
-// of them runs. Any process takes a request: the owner of the key answers, the others redirect to it. Each
+// of them runs. Any process takes a request: the owner of the key answers, the others send it there. Each
 // process has a status page at /neli/, a health check at /neli/healthz, and metrics at /metrics.
 //
 //	go run ./service -listen localhost:8001 &
 //	go run ./service -listen localhost:8002 &
-//	curl -L localhost:8001/keys/ada
+//	curl localhost:8001/keys/ada
 package main
 
 import (
@@ -14,7 +14,9 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"syscall"
@@ -32,7 +34,7 @@ const shards = 16 // roles 0 to 15: the same in all processes, and never changed
 func main() {
 	bootstrap := flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 	group := flag.String("group", "service", "the group whose members contend")
-	listen := flag.String("listen", "localhost:8001", "address to serve at, to which other processes redirect")
+	listen := flag.String("listen", "localhost:8001", "address to serve at, to which other processes send requests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
@@ -56,7 +58,7 @@ type service struct {
 	gates [shards]gate // open while this process serves the shard
 }
 
-// run ends the server last, because it redirects requests while the roles move. Shutdown comes after Close, because
+// run ends the server last, because it forwards requests while the roles move. Shutdown comes after Close, because
 // it waits for the page's event streams, which Close ends.
 func (s *service) run(ctx context.Context, listen string) error {
 	collector, err := metrics.NewCollector(s.n)
@@ -65,7 +67,8 @@ func (s *service) run(ctx context.Context, listen string) error {
 	}
 	prometheus.MustRegister(collector)
 	mux := http.NewServeMux()
-	mux.HandleFunc("/keys/{key}", s.serve)
+	host, _, _ := net.SplitHostPort(listen) // in a cluster: a name that all processes have in common
+	mux.Handle("/keys/{key}", s.keys(nelihttp.WithTargets(func(to *url.URL) bool { return to.Hostname() == host })))
 	mux.Handle("/neli/", http.StripPrefix("/neli", nelihttp.Handler(s.n, nelihttp.WithMetrics("/metrics"))))
 	mux.Handle("/metrics", promhttp.Handler())
 	server := &http.Server{Addr: listen, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
@@ -95,21 +98,19 @@ func (s *service) lead(ctx context.Context, l neli.Leadership) error {
 	return nil
 }
 
-// serve answers if this process owns the key, and redirects otherwise.
-func (s *service) serve(w http.ResponseWriter, r *http.Request) {
-	shard := neli.Slot(r.PathValue("key"), shards)
-	if s.gates[shard].enter() {
-		defer s.gates[shard].leave()
-		if token, ok := s.n.Token(shard); ok { // asks the clock; give the token to the database
-			fmt.Fprintf(w, "shard %d, token %d, served by %s\n", shard, token, s.n.Config().Advertise)
-			return
-		}
-	}
-	owner, _ := s.n.Holder(shard)
-	if at := owner.Advertise; at != "" && at != s.n.Config().Advertise {
-		http.Redirect(w, r, "http://"+at+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+func (s *service) keys(opts ...nelihttp.ForwardOption) http.Handler {
+	shard := func(r *http.Request) (int, error) { return neli.Slot(r.PathValue("key"), shards), nil }
+	return nelihttp.Forward(s.n, shard, s.serve, opts...)
+}
+
+// serve answers for a shard that this process leads.
+func (s *service) serve(w http.ResponseWriter, _ *http.Request, in nelihttp.Term) {
+	if !s.gates[in.Role].enter() { // the term has just begun, or is about to end
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the owner of the key changes", http.StatusServiceUnavailable)
 		return
 	}
-	w.Header().Set("Retry-After", "1")
-	http.Error(w, "no owner is known at present", http.StatusServiceUnavailable)
+	defer s.gates[in.Role].leave()
+	// Give the token to the database.
+	fmt.Fprintf(w, "shard %d, token %d, served by %s\n", in.Role, in.Token, s.n.Config().Advertise)
 }

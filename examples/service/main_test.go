@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelihttp"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -26,9 +28,17 @@ func start(t *testing.T, broker *nelitest.Broker, name string) (s *service, end 
 	return s, end
 }
 
-// ask requests a key of each shard. It returns how many were served, and the Location of the others by shard.
+// sent is a transport that answers with the URL of the request.
+type sent struct{}
+
+func (sent) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusAccepted, Header: http.Header{"Url": {r.URL.String()}}, Body: http.NoBody}, nil
+}
+
+// ask requests a key of each shard. It returns how many were served, and where the others were sent, by shard.
 func (s *service) ask(t *testing.T) (served int, elsewhere map[int]string) {
 	elsewhere = map[int]string{}
+	keys := s.keys(nelihttp.WithTargets(func(*url.URL) bool { return true }), nelihttp.WithTransport(sent{}))
 	seen := map[int]bool{}
 	for i := 0; len(seen) < shards; i++ {
 		key := fmt.Sprint("key", i)
@@ -39,13 +49,13 @@ func (s *service) ask(t *testing.T) (served int, elsewhere map[int]string) {
 		seen[shard] = true
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/keys/"+key+"?q=1", nil)
 		r.SetPathValue("key", key)
-		s.serve(w, r)
+		keys.ServeHTTP(w, r)
 		switch w.Code {
 		case http.StatusOK:
 			served++
-		case http.StatusTemporaryRedirect:
-			require.Contains(t, w.Header().Get("Location"), "/keys/"+key+"?q=1")
-			elsewhere[shard] = w.Header().Get("Location")
+		case http.StatusAccepted:
+			elsewhere[shard] = w.Header().Get("Url")
+			require.Contains(t, elsewhere[shard], "/keys/"+key+"?q=1")
 		default:
 			require.Equal(t, http.StatusServiceUnavailable, w.Code)
 		}
