@@ -152,7 +152,7 @@ var rules = []mutation.Mutant{
 		Old: "!believed || r.Read < j.since-1", New: "!believed",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two leaders)`, Seeds: plainSeeds},
 	{Rule: "records after a Snapshot's read are folded", File: "consume.go",
-		Old: "case e.offset <= read:", New: "case e.offset <= o:",
+		Old: "l.refold(kept, read, now)", New: "l.refold(kept, o, now)",
 		Guard: "TestSimulation/plain", Want: `seed \d+: folds differ`, Seeds: plainSeeds},
 	{Rule: "the silence of a Snapshot's holders is counted from its adoption", File: "consume.go",
 		Old: "		f.session[i].heard = now\n", New: "		f.session[i].heard = now.Add(-clock.Tmax)\n",
