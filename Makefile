@@ -147,6 +147,9 @@ sim: ## without the race detector: the models, the simulations of the lease and 
 	CGO_ENABLED=0 $(GO) test -count=1 -run 'TestFewClaimsOnASlowLog|TestFarMembersLeadTheirShares|WithoutMercy$$' ./internal/scenario ./nelitest
 	GOMAXPROCS=1 CGO_ENABLED=0 $(GO) test -p 2 -count=1 -timeout 30m -run 'Test(Shared|Small|Sentinel|SmallSentinel)?Simulation(Repeats)?$$' -v . ./internal/nonexclusive | grep -v '^=== \|^ *--- PASS'
 
+spec: ## TLC searches the TLA+ specification (spec/Rules.tla), with all rules and without each: four minutes; Java 17, and Maven for the first run
+	./spec/run.sh
+
 soak: ## SOAK=10m: new seeds for as long as asked, of each whole-library simulation; then 10,000 kills beside a sentinel
 	NELI_SOAK=$(SOAK) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run 'Test(Small)?(Sentinel)?Simulation$$' -v . | grep -v '^=== \|^ *--- PASS'
 	NELI_KILLS=10000 $(GO) test -count=1 -timeout 0 -run 'TestNothingCountsAfterItsRelease$$' -v ./internal/sentinel | grep -v '^=== \|^ *--- PASS'

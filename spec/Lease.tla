@@ -47,7 +47,7 @@ VARIABLES
 
 vars == <<log, hist, flight, ps, dead, newer, saw, byOrigin, ended, count>>
 
-\* The log's leader epoch: it grows whenever the log loses its records.
+\* The log's leader epoch, which grows whenever the log loses records.
 Epoch == count.losses
 Lossy == MaxLosses > 0
 
@@ -57,13 +57,16 @@ Truth(o) == IF o = None THEN EmptyFold ELSE hist[o+1]
 \* The member of a newer version leads all roles.
 NewerLeads == newer.on /\ newer.life > 0
 
+\* p is alive and leads j.
 LeadsNow(p, j) == p \notin dead /\ Leads(ps[p], p, j)
 
 \* The token by which p leads j now, None if it does not lead j.
 TokenOf(p, j) == IF LeadsNow(p, j) THEN ps[p].fold.token[j] ELSE None
 
+\* The sessions that a record or a process names; the number of the session that p takes next.
 Used == {m.by : m \in flight \cup {log[i] : i \in 1..Len(log)}} \cup UNION {Holders(ps[x].fold) : x \in Procs}
 NewN(p) == IF On("fresh-session") /\ On("fresh-id") THEN FreshNumber(p, Used) ELSE ps[p].n
+\* The log and the records in flight when p has taken session n.
 OutliveLog(p, n)    == [i \in 1..Len(log) |-> Outlive(log[i], p, n)]
 OutliveFlight(p, n) == {Outlive(m, p, n) : m \in flight}
 
@@ -71,6 +74,8 @@ OutliveFlight(p, n) == {Outlive(m, p, n) : m \in flight}
 \* The start.  Who reads from the origin has said Hello at first, First last of all.
 NewerRecord == [Record("Newer", Nobody, None, None) EXCEPT !.life = Hold(Tmax)]
 BeginAt(p, s) == Begin(p, s, 0, p \in Origin /\ s = 0)
+\* Hellos: the log l, and behind it the Hellos of the processes S.  ReadAll: q after it has read the
+\* log l from o on.  FirstLog: the log.  FoldOf: the true fold of the log l.  StartOf: a process.
 RECURSIVE Hellos(_, _)
 Hellos(l, S) == IF S = {} THEN l ELSE LET p == CHOOSE p \in S : S = {First} \/ p # First IN
   Hellos(Append(l, [HelloOf(BeginAt(p, 0), p) EXCEPT !.read = Len(l) - 1]), S \ {p})
@@ -97,7 +102,9 @@ Init ==
   /\ ended = [j \in Roles |-> None] /\ count = [begins |-> 0, deaths |-> 0, doubles |-> 0, losses |-> 0]
 
 -----------------------------------------------------------------------------
+\* The bounds allow another record.
 Room == Len(log) + Cardinality(flight) < MaxSent /\ Cardinality(flight) < MaxFlight
+\* The state of p becomes q; what a step that sends or reads leaves alone.
 Set(p, q) == ps' = [ps EXCEPT ![p] = q]
 Rest == UNCHANGED <<dead, newer, saw, byOrigin, count>>
 
@@ -114,6 +121,7 @@ Beat(p) == LET q == ps[p] IN
   /\ Send(p, BeatOf(q, p))
   /\ Set(p, IF On("V-on-readback") THEN q ELSE [q EXCEPT !.life = Hold(T[p])])
 
+\* A process claims any roles that it may claim.
 Claim(p) == \E J \in SUBSET Roles \ {{}} :
   /\ Able(p)
   /\ IF ps[p].known THEN \A j \in J : MayClaim(ps[p], p, j) ELSE MayClaimFresh(ps[p])
@@ -132,6 +140,7 @@ ReleaseFor(p) == LET q == ps[p] IN \E x \in Holders(q.fold) :
   /\ IF x = Me(q, p) THEN ~On("sentinel-own") ELSE x[1] = p \/ x[1] \in dead \/ ~On("sentinel-dead")
   /\ Send(p, ReleaseOf(q, p, x, HeldBy(q.fold, x))) /\ UNCHANGED ps
 
+\* Any process that knows the fold may write a Snapshot, and any process a Hello.
 Snapshot(p) == Able(p) /\ ps[p].known /\ Send(p, SnapshotOf(ps[p], p)) /\ UNCHANGED ps
 Hello(p)    == Able(p) /\ Send(p, HelloOf(ps[p], p)) /\ UNCHANGED ps
 
@@ -158,6 +167,7 @@ BeginAnew(p) == \E s \in 0..Len(log) : LET n == NewN(p) q == Begin(p, s, n, p \i
   /\ log' = OutliveLog(p, n) /\ flight' = OutliveFlight(p, n)
   /\ UNCHANGED <<hist, dead, newer>>
 
+\* A process dies.
 Die(p) ==
   /\ p \notin dead /\ count.deaths < MaxDeaths
   /\ dead' = dead \cup {p} /\ count' = [count EXCEPT !.deaths = @ + 1]
@@ -210,6 +220,7 @@ Lose == \E k \in 0..KeepMost :
      ELSE byOrigin' = {} /\ ps' = [p \in Procs |-> [ps[p] EXCEPT !.origin = FALSE]]
   /\ UNCHANGED <<flight, dead, newer, saw>>
 
+\* Time passes.
 Tick ==
   /\ ps' = [p \in Procs |-> Age(ps[p], p)]
   /\ log' = [i \in 1..Len(log) |-> AgeRecord(log[i])] /\ flight' = {AgeRecord(m) : m \in flight}

@@ -15,10 +15,12 @@ CONSTANTS MaxCalm            \* how many records there may be in the calm: a bou
 VARIABLE calm
 
 role == CHOOSE j \in Roles : TRUE
+\* Somebody leads; p has read all; a record of p is in flight; the bound allows another record.
 Leader == \E p \in Procs : LeadsNow(p, role)
 Caught(p)  == ps[p].read + 1 = Len(log)
 Sending(p) == \E m \in flight : m.by # Nobody /\ m.by[1] = p
 CalmRoom   == Len(log) + Cardinality(flight) < MaxCalm
+\* p sends m.
 Put(p, m)  == CalmRoom /\ flight' = flight \cup {m} /\ UNCHANGED <<log, hist, ps>> /\ Rest
 
 \* p still has to Release the role in the name of session x: its own one, which has forgotten the
@@ -27,6 +29,7 @@ Owes(p, x) == LET q == ps[p] IN
   /\ q.known /\ x \in Holders(q.fold) /\ x[1] = p
   /\ IF x = Me(q, p) THEN On("release-repeat") /\ ~Keeps(q, p, role) /\ ~Lapsed(q, p) ELSE On("release-former")
 
+\* What the policy does, and time, which waits for it.
 CalmClaim(p) == /\ Able(p) /\ Caught(p) /\ ~Sending(p)
                 /\ IF ps[p].known THEN MayClaim(ps[p], p, role) ELSE MayClaimFresh(ps[p])
                 /\ Put(p, ClaimOf(ps[p], p, {role}))
@@ -39,6 +42,7 @@ CalmBeat(p) == /\ Able(p) /\ Caught(p) /\ ~Sending(p) /\ Holding(ps[p], p) /\ ps
 CalmTick == /\ flight = {} /\ \A p \in Procs : Caught(p) /\ \A x \in Holders(ps[p].fold) : ~Owes(p, x)
             /\ Tick
 
+\* The calm begins; a step in the calm; the steps that cannot be put off for ever.
 Begins == ~calm /\ calm' = TRUE /\ flight' \in SUBSET flight /\ UNCHANGED <<log, hist, ps, ended>> /\ Rest
 In(A)  == calm /\ ~Leader /\ A /\ calm' = TRUE /\ UNCHANGED ended
 Ticks       == In(CalmTick)

@@ -13,21 +13,18 @@ TShort == [p \in Procs |-> IF p = First THEN 1 ELSE 2]
 R1 == [p \in Procs |-> 1]
 RSlow == [p \in Procs |-> IF p = First THEN 1 ELSE 2]
 
+\* Processes that are alike.
 Others == Permutations(Procs \ {First})
 All    == Permutations(Procs)
 
-\* Hints: some counterexamples are too long to be found without saying who may send what.
-Sent   == flight \cup {log[i] : i \in 2..Len(log)}
-By(p)  == {m \in Sent : m.by # Nobody /\ m.by[1] = p}
-One(p, kind) == Cardinality({m \in By(p) : m.kind = kind}) <= 1
-HintLongest == /\ One(a, "Claim") /\ One(b, "Claim") /\ One(b, "Hello") /\ ps[b].n = 0
-               /\ \A m \in By(a) : m.kind = "Claim" /\ m.fresh
-               /\ \A m \in By(b) : m.kind = "Hello" => m.read = 0
-HintInvalid == /\ One(a, "Claim")
-               /\ \A m \in By(a) : m.roles = {2} /\ m.read = 0
-               /\ \A m \in By(b) : Cardinality(m.roles) = 1
-HintFresh   == /\ One(a, "Beat") /\ One(b, "Claim") /\ One(c, "Claim")
-               /\ \A m \in By(a) : m.kind = "Beat"
-               /\ \A m \in By(b) : m.fresh /\ m.roles = {1}
-               /\ \A m \in By(c) : m.kind = "Claim" /\ m.roles = {2}
+\* Hints.  Some counterexamples are too long to be found without saying which records are appended
+\* after the first one, and in which order: <<sender, kind>>.
+Is(m, x) == m.by[1] = x[1] /\ m.kind = x[2]
+Follows(plan) == /\ \A i \in 2..Len(log) : i - 1 <= Len(plan) /\ Is(log[i], plan[i - 1])
+                 /\ \A m \in flight : \E i \in Len(log)..Len(plan) : Is(m, plan[i])
+HintInvalid == Follows(<< <<b, "Claim">>, <<a, "Claim">>, <<b, "Claim">> >>)
+HintRelease == Follows(<< <<a, "Release">>, <<a, "Claim">>, <<a, "Release">>, <<b, "Claim">> >>)
+HintFresh   == Follows(<< <<a, "Beat">>, <<b, "Claim">>, <<c, "Claim">> >>)
+HintMax     == Follows(<< <<a, "Beat">>, <<c, "Claim">>, <<b, "Claim">> >>)
+HintLongest == Follows(<< <<b, "Claim">>, <<b, "Hello">>, <<a, "Claim">> >>)
 =============================================================================

@@ -53,8 +53,11 @@ Counts(P, p, b) == {i \in Logs : Keeps(P.on[i], p, j0) /\ P.on[i].back >= b}
 \* Those of them on which V is young.
 Young(P, S) == {i \in S : P.on[i].life > 0}
 
+\* The logs that sustain its term.
+Sustain(P, p) == Young(P, Counts(P, p, IF On("back-join") THEN P.term ELSE 0))
+
 \* p leads: it has a term, and a majority of the logs sustains it.
-Led(P, p) == P.term # 0 /\ Cardinality(Young(P, Counts(P, p, IF On("back-join") THEN P.term ELSE 0))) >= Majorities
+Led(P, p) == P.term # 0 /\ Cardinality(Sustain(P, p)) >= Majorities
 
 \* first: a term that is not led now has ended; the ballot is larger than its token.
 Ends(P, p) == IF P.term = 0 \/ Led(P, p) \/ ~On("ends") THEN P
@@ -73,18 +76,21 @@ After(P, p) == Begins(Ends(P, p), p)
 RECURSIVE Nth(_, _, _)
 Nth(P, S, n) == LET x == CHOOSE x \in S : \A y \in S : P.on[x].life >= P.on[y].life IN
   IF n = 1 THEN P.on[x].life ELSE Nth(P, S \ {x}, n - 1)
-Published(P, p) == LET S == Young(P, Counts(P, p, P.term)) IN
+Published(P, p) == LET S == Sustain(P, p) IN
   IF P.term = 0 \/ S = {} THEN 0
   ELSE IF ~On("published-oldest") THEN IF Cardinality(S) < Majorities THEN 0 ELSE Nth(P, S, 1)
   ELSE IF Cardinality(S) < Majorities THEN IF On("published-all") THEN 0 ELSE Nth(P, S, Cardinality(S))
   ELSE Nth(P, S, Majorities)
 
 -----------------------------------------------------------------------------
+\* How many records there are; the bounds allow another one.
 RECURSIVE Sum(_, _)
 Sum(f, S) == IF S = {} THEN 0 ELSE LET x == CHOOSE x \in S : TRUE IN f[x] + Sum(f, S \ {x})
 InLogs == Sum([i \in Logs |-> Sum([k \in 1..Len(logs[i]) |-> Len(logs[i][k])], 1..Len(logs[i]))], Logs)
 Room == InLogs + Cardinality(flight) < MaxSent /\ Cardinality(flight) < MaxFlight
 
+\* On log i: the sessions that a record names, the number of the session that p takes next, and the
+\* records when p has taken session n.
 Used(i) == {e.m.by : e \in {x \in flight : x.log = i}}
            \cup UNION {{logs[i][k][x].by : x \in 1..Len(logs[i][k])} : k \in 1..Len(logs[i])}
 NewN(p, i) == IF On("fresh-session") THEN FreshNumber(p, Used(i)) ELSE pm[p].on[i].n
@@ -96,6 +102,7 @@ OutliveFlight(p, i, n) == {IF e.log = i THEN [e EXCEPT !.m = Outlive(@, p, n)] E
 BeginOn(p, s, n) == LET q == Begin(p, s, n, FALSE) IN
   IF s = 0 /\ ~On("empty-unknown") THEN Knows(q, p, EmptyFold, "-", "-") ELSE q
 
+\* The Claim by which First holds the role on each log.
 FirstClaim == [ClaimOf(Begin(First, 0, 0, FALSE), First, Roles) EXCEPT !.ballot = WallOff[First] + WallStep]
 
 Init ==
@@ -111,6 +118,7 @@ Init ==
         term |-> IF Start = "held" /\ p = First THEN FirstClaim.ballot ELSE 0]]
 
 -----------------------------------------------------------------------------
+\* The state of p becomes P.
 Set(p, P) == pm' = [pm EXCEPT ![p] = P]
 
 \* p sends m to log i; every record but a Snapshot bears bal.  Switched off: back counts what was
@@ -121,6 +129,7 @@ Send(p, i, P, m) ==
   /\ Set(p, IF On("back-read") \/ m.life = 0 THEN P ELSE After([P EXCEPT !.on[i].back = Max(@, m.ballot)], p))
   /\ UNCHANGED <<logs, now, count>>
 
+\* p sends a Beat, a Claim, a Release or a Snapshot on log i, by the rules of that log.
 Beat(p, i) == LET P == Before(p) q == P.on[i] IN
   /\ Holding(q, p) /\ ~Lapsed(q, p)
   /\ Send(p, i, P, [BeatOf(q, p) EXCEPT !.ballot = P.bal])
@@ -197,7 +206,7 @@ Restart(p) ==
 
 \* A record in flight is appended.  Readers skip it if it names another incarnation.
 Arrive == \E e \in flight :
-  /\ logs' = [logs EXCEPT ![e.log][Len(@)] =
+  /\ logs' = [logs EXCEPT ![e.log][Id(e.log) + 1] =
                 Append(@, IF e.m.id = Id(e.log) \/ ~On("skip-other") THEN e.m ELSE Record("Other", Nobody, None, None))]
   /\ flight' = flight \ {e}
   /\ UNCHANGED <<pm, now, count>>
@@ -209,6 +218,7 @@ Forgets(i) ==
   /\ count' = [count EXCEPT !.forgets = @ + 1]
   /\ UNCHANGED <<flight, pm, now>>
 
+\* Time passes.
 Tick ==
   /\ now < MaxTime /\ now' = now + 1
   /\ pm' = [p \in Procs |-> [pm[p] EXCEPT !.on = [i \in Logs |-> Age(pm[p].on[i], p)]]]

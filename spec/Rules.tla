@@ -26,14 +26,12 @@
 (* rule is needed if a run with its name in Off violates an invariant.     *)
 (* runs.txt has such a run for each.                                       *)
 (*                                                                         *)
-(* Left out, because it allows less than what is here or changes no rule:  *)
-(*   - a process claims nothing while an own Claim is unresolved, and      *)
-(*     takes a fresh session if a Claim stays unresolved: that is about    *)
-(*     liveness                                                            *)
-(*   - seq, names, wait, pinned and the other preferences; Ping and Pong   *)
-(*   - who claims when: here who may do something does it at any time, or  *)
-(*     never                                                               *)
-(* Left out, so that nothing here speaks for it:                           *)
+(* Left out, since safety does not depend on it:                           *)
+(*   - who claims when.  A process that may do something does it at any    *)
+(*     time, or never, and does not wait until an own Claim is resolved    *)
+(*   - seq, names and preferences; Ping and Pong, which have no part in    *)
+(*     the rules                                                           *)
+(* Left out, so the specification says nothing about it:                   *)
 (*   - a wall clock that is set: a holder counts the greatest of the ages  *)
 (*     that its clocks show, and no countdown can follow that              *)
 (*   - doubt and votes ("When folds differ"): here nobody misreads         *)
@@ -55,12 +53,13 @@ CONSTANTS
 \* The rule is in force.
 On(rule) == rule \notin Off
 
-\* No offset: below all offsets.
+\* No offset; it is below all offsets.
 None == -1
 
 \* No session: the holder of a free role, and the sender of a record of a newer version.
 Nobody == <<>>
 
+\* The larger, the smaller of two numbers; the largest of a set.
 Max(a, b)  == IF a > b THEN a ELSE b
 Min(a, b)  == IF a < b THEN a ELSE b
 Largest(S) == CHOOSE x \in S : \A y \in S : x >= y
@@ -101,6 +100,7 @@ WaitFrom(p, x) == IF On("clock-after-poll") THEN WaitFor(p, x) ELSE Max(0, WaitF
 (*   id       on small logs the incarnation of the log that the sender     *)
 (*            reads, else the leader epoch in which the record is appended *)
 (***************************************************************************)
+\* A record without those fields that only some kinds have.
 Record(kind, by, read, longest) ==
   [kind |-> kind, by |-> by, read |-> read, longest |-> longest, roles |-> {}, fresh |-> FALSE,
    ended |-> {}, state |-> <<>>, life |-> 0, ballot |-> 0, id |-> 0]
@@ -109,10 +109,11 @@ Record(kind, by, read, longest) ==
 (* The fold: the holder and token of each role, last of each holder, and   *)
 (* newer, the offset of the last record of a newer version (Omega).        *)
 (***************************************************************************)
-\* Nobody holds anything.
+\* The fold in which nobody holds anything.
 EmptyFold == [holder |-> [j \in Roles |-> Nobody], token |-> [j \in Roles |-> None],
               last |-> [x \in {} |-> None], newer |-> None]
 
+\* The sessions that hold something; what a session holds.
 Holders(f) == {f.holder[j] : j \in Roles} \ {Nobody}
 HeldBy(f, x) == {j \in Roles : f.holder[j] = x}
 
@@ -190,6 +191,7 @@ LongestOf(f) == IF f.newer # None /\ On("longest-newer") THEN Tmax
 (*              begin(s), and as in design.md; origin says that the log is *)
 (*              read from its origin so far                                *)
 (***************************************************************************)
+\* The session of p; it holds something.
 Me(q, p)      == <<p, q.n>>
 Holding(q, p) == q.known /\ Me(q, p) \in Holders(q.fold)
 
@@ -203,8 +205,8 @@ Keeps(q, p, j) == /\ q.known /\ q.fold.holder[j] = Me(q, p)
 \* The one rule: p leads role j.
 Leads(q, p, j) == Keeps(q, p, j) /\ q.life > 0
 
-\* begin(s), with a session of number n.  origin: the log began at s, in its first epoch.
-\* Switched off: the own T as the bound; a clock that was read a tick before s was known.
+\* begin(s), with a session of number n.  origin: the log began at s then.  Switched off: the own T
+\* as the bound; a clock that was read a tick before s was known.
 Unread(p, s, n, origin) ==
   [n |-> n, read |-> s - 1, known |-> FALSE, fold |-> EmptyFold, life |-> 0, forgotten |-> {}, back |-> 0,
    wait |-> [x \in {} |-> 0], waitNewer |-> 0, from |-> s, busy |-> IF On("adopt-from") THEN s - 1 ELSE None,
@@ -314,6 +316,7 @@ ReleaseOf(q, p, x, J) == [Record("Release", x, q.read, Says(q, p)) EXCEPT !.ende
 (***************************************************************************)
 (* A tick of true time.                                                    *)
 (***************************************************************************)
+\* A countdown goes on by d.
 Down(x, d) == Max(0, x - d)
 
 \* How far p's clocks move.  Switched off: a holder does not count a suspension, in which a clock
