@@ -48,13 +48,13 @@ Wall(p) == WallOff[p] + WallStep * (now + 1)
 Lift(P, b) == [P EXCEPT !.bal = Max(@, b)]
 
 \* The logs on which p holds the role, and from which own evidence of ballot b or more came back.
-Counts(P, p, b) == {i \in Logs : Keeps(P.on[i], p, j0) /\ P.on[i].back >= b}
+Counts(P, p, b) == {i \in Logs : Keeps(P.on[i], p, j0) /\ (On("back") => P.on[i].back >= b)}
 
 \* Those of them on which V is young.
 Young(P, S) == {i \in S : P.on[i].life > 0}
 
 \* The logs that sustain its term.
-Sustain(P, p) == Young(P, Counts(P, p, IF On("back-join") THEN P.term ELSE 0))
+Sustain(P, p) == Young(P, Counts(P, p, P.term))
 
 \* p leads: it has a term, and a majority of the logs sustains it.
 Led(P, p) == P.term # 0 /\ Cardinality(Sustain(P, p)) >= Majorities
@@ -64,7 +64,7 @@ Ends(P, p) == IF P.term = 0 \/ Led(P, p) \/ ~On("ends") THEN P
               ELSE [(IF On("end-lifts") THEN Lift(P, P.term + 1) ELSE P) EXCEPT !.term = 0]
 
 \* begins: the role is held on a majority of the logs with back >= bal and V young.
-Begins(P, p) == IF P.term = 0 /\ P.bal > 0 /\ Cardinality(Young(P, Counts(P, p, IF On("back-begin") THEN P.bal ELSE 0))) >= Majorities
+Begins(P, p) == IF P.term = 0 /\ P.bal > 0 /\ Cardinality(Young(P, Counts(P, p, P.bal))) >= Majorities
                 THEN [P EXCEPT !.term = P.bal] ELSE P
 
 \* What comes before everything that a process does, and what comes after it.
@@ -257,6 +257,9 @@ FoldsAgree == \A p \in Procs, i \in Logs : LET q == pm[p].on[i] IN q.known => q.
 NoAlarm == \A p \in Procs, i \in Logs : LET o == pm[p].on[i].read + 1 l == logs[i][pm[p].id[i] + 1] IN
   o < Len(l) => l[o+1].read < o
 
-\* Whoever leads by what is published leads, and the other way round.
-PublishedIsSound == \A p \in Procs : (Published(pm[p], p) > 0) = Led(pm[p], p)
+\* Who leads has published that, and a majority of the logs sustains the term for as long as was
+\* published, even if nothing more is read.
+PublishedIsSound == \A p \in Procs : LET P == pm[p] left == Published(P, p) IN
+  /\ (left > 0) = Led(P, p)
+  /\ left > 0 => Cardinality({i \in Sustain(P, p) : P.on[i].life >= left}) >= Majorities
 =============================================================================
