@@ -47,7 +47,7 @@ one() {
   } >"$file.cfg"
   local TIMEFORMAT='%U %S' jvm=()
   [ "$off" = - ] || jvm=(-XX:TieredStopAtLevel=1) # most counterexamples are found before a better compiler pays
-  { time timeout "${LIMIT:-240}" nice -n 19 java -Xmx2g -XX:+UseSerialGC "${jvm[@]}" -cp "$jar" tlc2.TLC -deadlock -nowarning -workers 1 -fp 0 -seed 1 \
+  { time timeout "${LIMIT:-600}" nice -n 19 java -Xmx2g -XX:+UseSerialGC "${jvm[@]}" -cp "$jar" tlc2.TLC -deadlock -nowarning -workers 1 -fp 0 -seed 1 \
     -metadir "$file.meta" -config "$file.cfg" "$module.tla" >"$file.log" 2>&1 || true; } 2>"$file.time"
   rm -rf "$file.meta"
   got=$(grep -oE 'Invariant [A-Za-z0-9]+ is violated|Temporal properties were violated|No error has been found|Error: .*' "$file.log" | head -1 || true)
@@ -59,9 +59,9 @@ one() {
   esac
   [ "$expected" != missed ] || expected=holds # a rule that TLC cannot miss
   [ "$got" = "$expected" ] && verdict=ok || verdict="EXPECTED $expected"
-  printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$number" "$module" "$off" "$got" \
+  printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$number" "$module" "$off" "$got" \
     "$(grep -oE 'graph search is [0-9]+' "$file.log" | grep -oE '[0-9]+$' || echo -)" \
-    "$(grep -oE '[0-9,]+ distinct' "$file.log" | tail -1 | tr -dc 0-9)" "$(tail -1 "$file.time" | awk '{ printf "%.0f", $1 + $2 }')" "$verdict" >"$file.row"
+    "$(grep -oE '[0-9,]+ distinct' "$file.log" | tail -1 | tr -dc 0-9)" "$(tail -1 "$file.time" | awk '{ printf "%.0f", $1 + $2 }')" "$verdict" "$*" >"$file.row"
   awk -F'\t' '{ printf "%3d %-10s %-26s %-17s %5s %9s %5s s  %s\n", $1, $2, $3, $4, $5, $6, $7, $8 }' "$file.row"
 }
 if [ "${1-}" = --one ]; then # --one NUMBER 'MODULE OFF …': for xargs
@@ -88,10 +88,10 @@ echo "$sum  $jar" | sha256sum --check --quiet
 export work
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-grep -vE '^(#|$)' runs.txt | awk '{ print NR "\n" $0 }' | paste -d '\t' - - | grep -E -- "${1-.}" |
+grep -vE '^(#|$)' runs.txt | awk '{ print NR "\t" $0 }' | grep -E -- "${1-.}" |
   tr '\t' '\n' | xargs -r -d '\n' -n 2 -P "${JOBS:-2}" ./run.sh --one
 cat "$work"/*.row | sort -n >"$work/rows"
-[ $# -gt 0 ] || awk -F'\t' 'BEGIN { print "Made by make spec: what TLC found in each run of runs.txt (depth of the search, distinct states).\n" }
-  { printf "%3d %-10s %-24s %-17s %5s %9s\n", $1, $2, $3, $4, $5, $6 }' "$work/rows" >results.txt
+[ $# -gt 0 ] || awk -F'\t' 'BEGIN { print "# Made by make spec: what TLC finds in each run of runs.txt, the depth of its search, and the distinct states." }
+  { printf "%-25s %-16s %3s %7s  %s %s\n", $3, $4, $5, $6, $2, $9 }' "$work/rows" >results.txt
 awk -F'\t' '{ cpu += $7; states += $6 } $8 != "ok" { bad++; print "not as expected: " $1 " " $2 " " $3 ": " $4 ", " $8 }
   END { printf "%d runs, %d states, %d s of CPU, %d not as expected\n", NR, states, cpu, bad; exit bad > 0 }' "$work/rows"
