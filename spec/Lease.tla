@@ -104,7 +104,7 @@ Init ==
 -----------------------------------------------------------------------------
 \* The bounds allow another record.
 Room == Len(log) + Cardinality(flight) < MaxSent /\ Cardinality(flight) < MaxFlight
-\* The state of p becomes q; what a step that sends or reads leaves alone.
+\* The state of p becomes q; what most steps leave alone.
 Set(p, q) == ps' = [ps EXCEPT ![p] = q]
 Rest == UNCHANGED <<dead, newer, saw, byOrigin, count>>
 
