@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What this process leads it serves itself, with its token, whatever the header of hops says, and
+// A process serves the roles that it leads, with its token. It ignores the header of hops then, and
 // allocates nothing.
 func TestForwardServesWhatThisProcessLeads(t *testing.T) {
 	c := newCrew(t, "a", "b")
@@ -123,7 +123,7 @@ func TestForwardServesWhatComesBack(t *testing.T) {
 	require.Equal(t, "a1 b1", c.asked())
 }
 
-// Whoever sends a malformed header is not forwarded. What other groups have counted goes on.
+// A request with a malformed header is not forwarded. The counts of other groups are passed on.
 func TestForwardChecksTheHeaderOfHops(t *testing.T) {
 	c := newCrew(t, "a", "b")
 	c.knows("a", "b")

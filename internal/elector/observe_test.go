@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is known of roles, and what was counted, in one look.
+// These methods ask the Node for its holders and counters without an Elector.
 
 func (n *Node) Holder(role int, now clock.Instant) (lease.Grantee, bool) {
 	return n.observed.Holder(role, now)

@@ -180,7 +180,7 @@ type budget struct {
 	has, room, quota, none []int // of the class; none is all zero
 }
 
-// share returns how many roles of a class a candidate may have, of which it has some.
+// share returns how many of the total roles of a class candidate i may have. It has `has` of them now.
 func (b *budget) share(i int, w *Candidate, has, total int) int {
 	switch {
 	case w.Max <= 0 && (w.Steady || w.Soon):

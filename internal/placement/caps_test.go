@@ -64,8 +64,8 @@ func requireCaps(t *rapid.T, w *world, suffice bool, most int) {
 	}
 }
 
-// Whoever held the roles, members that hand over in turns or together, in batches or at once, come to keep the caps, and then
-// stay as they are.
+// From any first placement, members keep the caps in the end, and then nothing moves. They may hand over in turns or together,
+// in batches or at once.
 func TestMovesKeepCaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := random(rapid.Uint64().Draw(t, "seed"))

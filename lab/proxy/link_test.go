@@ -21,8 +21,8 @@ import (
 
 // These tests use toxiproxy without Kafka: a server returns each line, and the tests look at connections to it.
 
-// What comes while connections are cut off is lost, and Restore closes them. What comes while they are held arrives
-// later, also that of a sender that is gone.
+// CutOff drops the bytes that arrive, and Restore closes the connections. Hold delivers the bytes later, even if their
+// sender is gone.
 func TestCutOffDropsAndHoldDeliversLate(t *testing.T) {
 	for _, how := range []Cut{Upstream, Downstream, Both} {
 		for _, holds := range []bool{false, true} {

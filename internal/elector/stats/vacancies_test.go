@@ -85,7 +85,7 @@ func TestVacancyStatsAreExact(t *testing.T) {
 	})
 }
 
-// What a newer version may hold is not counted as vacant for that time.
+// A role is not counted as vacant while a member of a newer version may hold it.
 func TestANewerVersionMayHoldWhatIsVacant(t *testing.T) {
 	v, c := &spans{}, &Counters{}
 	v.account(0, false, c, at(0))
