@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/quorum"
 )
@@ -22,22 +23,9 @@ type Leases interface {
 
 // Fold says who holds what.
 type Fold interface {
-	Known() bool
-	Holder(local int32) (lease.Grantee, bool)
-	Holders() iter.Seq[lease.HolderState]
-	Each(of func(lease.HolderState) int32, set func(local, value int32))
-	Roles() int32
-	FreeAt(local int32) clock.Raw
-	// Held reports whether a role has a holder whose lease may still be valid by some clock.
-	Held(local int32, now clock.Instant) bool
+	observe.Fold
 	// Free returns the roles below a number that have no holder and may be claimed.
 	Free(below int32, now clock.Instant) []int32
-	// NewerUntil is until when a member of a newer version may hold roles without a known
-	// holder; zero if there is none.
-	NewerUntil() clock.Raw
-	// Turns grows whenever a record may have changed what Known, Holder (but for the times) or
-	// FreeAt (of a role whose holder is silent, if it has one) return for any role.
-	Turns() uint64
 }
 
 // Session is this process's own terms, and how it gets them.
