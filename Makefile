@@ -81,8 +81,10 @@ test test-all: export NELI_MUTANTS := only
 test: ## elections on a real Kafka, if Java 17 and Maven are there; each package's tests, with the race detector where it finds something; 200 seeds of the simulations
 	@echo 'first what the tests need is compiled, here with the names of packages, in minutes the first time and in seconds later'
 	@$(GO) list -v -export -test -race ./... ./franz/... ./franz/iam/... ./peers/... ./nelicron/... ./lab/integration >/dev/null
-	@echo 'integration-short, unit-root and unit-modules run side by side; go test prints a line for each package when it is done'
-	@$(MAKE) --no-print-directory -j 2 -Oline integration-short unit
+	@echo 'integration-short runs alone, in two minutes: a compiler beside it makes its broker stand still for seconds'
+	@$(MAKE) --no-print-directory integration-short
+	@echo 'then unit-root and unit-modules side by side; go test prints a line for each package when it is done'
+	@$(MAKE) --no-print-directory unit
 
 test-all: test ## make test, then everything else that CI runs; root, Linux; an hour
 	$(foreach s,built $(LANES),$(MAKE) --no-print-directory $(lastword $(subst :, ,$s)) &&) true
