@@ -78,6 +78,13 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forwarder.ServeHTTP(w, r)
 }
 
+// arrived returns the headers of the requests that have arrived.
+func (p *peer) arrived() []http.Header {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.got)
+}
+
 func (p *peer) Config() neli.Config {
 	return neli.Config{LeaderGroupID: "the carts", Advertise: p.at, HeartbeatTimeout: 5 * time.Second}
 }
@@ -132,7 +139,7 @@ func (c *crew) ask(to, method, path string, body io.Reader, change ...func(*http
 func (c *crew) asked() string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(c.peers)) {
-		all = append(all, fmt.Sprint(name, len(c.peers[name].got)))
+		all = append(all, fmt.Sprint(name, len(c.peers[name].arrived())))
 	}
 	return strings.Join(all, " ")
 }

@@ -57,7 +57,7 @@ func TestForwardSendsTheRequestAsItCame(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, resp.StatusCode)
 	require.Equal(t, []string{"a=1", "b=2"}, resp.Header["Set-Cookie"])
 	require.Equal(t, "PATCH carts.example:8443 "+uri+" ada the body {1 17}\n", body)
-	got := c.peers["b"].got[0]
+	got := c.peers["b"].arrived()[0]
 	require.Equal(t, "10.9.8.7, 127.0.0.1", got.Get("X-Forwarded-For"))
 	require.Equal(t, "https", got.Get("X-Forwarded-Proto"), "the proxy before us knew")
 	require.Equal(t, "carts.example:8443", got.Get("X-Forwarded-Host"))
@@ -136,7 +136,7 @@ func TestForwardChecksTheHeaderOfHops(t *testing.T) {
 		require.Equal(t, "the+carts", resp.Header.Get(notLeader))
 		require.Contains(t, jsonOf(t, body)["error"], "forwarded too often")
 	}
-	require.Empty(t, c.peers["b"].got)
+	require.Empty(t, c.peers["b"].arrived())
 	for _, s := range []struct {
 		before []string
 		after  string
@@ -151,7 +151,7 @@ func TestForwardChecksTheHeaderOfHops(t *testing.T) {
 			r.Header.Set("Connection", hopsHeader) // asks to remove it
 		})
 		require.Equal(t, http.StatusOK, resp.StatusCode)
-		got := c.peers["b"].got
+		got := c.peers["b"].arrived()
 		require.Equal(t, []string{s.after}, got[len(got)-1][hopsHeader])
 	}
 }
