@@ -73,11 +73,13 @@ type wire struct {
 	State  *wireState  `json:"state,omitempty"`
 	Hello  *wireHello  `json:"hello,omitempty"`
 
-	// Raw JSON, so that a wait, request or answer of an unexpected form does not make a record
-	// malformed: members that do not know the field fold the record, and all must fold the same.
-	Wait    json.RawMessage `json:"wait,omitempty"`
-	Request json.RawMessage `json:"request,omitempty"`
-	Answer  json.RawMessage `json:"answer,omitempty"`
+	// Raw JSON, so that one of these fields in an unexpected form does not make a record malformed:
+	// members that do not know the field fold the record, and all must fold the same.
+	Wait     json.RawMessage `json:"wait,omitempty"`
+	Request  json.RawMessage `json:"request,omitempty"`
+	Answer   json.RawMessage `json:"answer,omitempty"`
+	Offer    json.RawMessage `json:"offer,omitempty"`
+	Prepared json.RawMessage `json:"prepared,omitempty"`
 }
 
 type wireGrant struct {
@@ -111,16 +113,18 @@ type wireHello struct {
 	Leaving  bool          `json:"leaving,omitempty"`
 	Period   time.Duration `json:"period,omitempty"`
 
-	Advertise hint  `json:"advertise,omitempty"`
-	Zone      hint  `json:"zone,omitempty"`
-	MaxRoles  *most `json:"max_roles,omitempty"`
+	Advertise hint            `json:"advertise,omitempty"`
+	Zone      hint            `json:"zone,omitempty"`
+	MaxRoles  *most           `json:"max_roles,omitempty"`
+	Prepares  json.RawMessage `json:"prepares,omitempty"`
 }
 
 // Encode writes a record.
 func (c Codec) Encode(r *Record) []byte {
 	w := wire{Version: Version, Group: c.Group, Log: c.Log, Ballot: r.Ballot, Kind: r.Kind, Process: r.Session.Process, Session: r.Session.N,
 		Read: &r.Read, Seq: r.Seq, T: r.T, Roles: packRoles(r.Roles), Fresh: r.Fresh, Ended: packGrants(r.Ended),
-		To: r.To, Pinned: r.Pinned, Moved: r.Moved, Wait: packWait(r.Wait), Request: packRequest(r.Request), Answer: packAnswer(r.Answer)}
+		To: r.To, Pinned: r.Pinned, Moved: r.Moved, Wait: packWait(r.Wait), Request: packRequest(r.Request), Answer: packAnswer(r.Answer),
+		Offer: packOffer(r.Offer), Prepared: packPrepared(r.Prepared)}
 	if r.Kind != Beat && r.Kind != Release {
 		w.Name = r.Name // a reader knows a holder's name from its Claim
 	}
@@ -141,7 +145,7 @@ func (c Codec) Encode(r *Record) []byte {
 	}
 	if h := r.Hello; h != nil {
 		w.Hello = &wireHello{Priority: h.Priority, Roles: h.Roles, Leaving: h.Leaving, Period: h.Period,
-			Advertise: hint(h.Advertise), Zone: hint(h.Zone)}
+			Advertise: hint(h.Advertise), Zone: hint(h.Zone), Prepares: packPrepares(h.Prepares)}
 		if h.Caps {
 			w.Hello.MaxRoles = (*most)(&h.MaxRoles)
 		}
@@ -412,7 +416,7 @@ func (w *wireHello) announcement() (*Announcement, error) {
 		return nil, fmt.Errorf("%w: hello: priority, roles or period", ErrMalformed)
 	}
 	a := &Announcement{Priority: w.Priority, Roles: w.Roles, Leaving: w.Leaving, Period: w.Period,
-		Advertise: w.Advertise.orNone(CheckAdvertise), Zone: w.Zone.orNone(CheckZone)}
+		Advertise: w.Advertise.orNone(CheckAdvertise), Zone: w.Zone.orNone(CheckZone), Prepares: unpackPrepares(w.Prepares)}
 	if w.MaxRoles != nil && *w.MaxRoles >= 0 && *w.MaxRoles <= MaxRoles {
 		a.Caps, a.MaxRoles = true, int(*w.MaxRoles)
 	}

@@ -54,6 +54,9 @@ type Record struct {
 
 	Request *Request // Ping: what the sender wants besides an answer; nil: nothing
 	Answer  *Answer  // Pong: the answer to a Request
+
+	Offer    *Offer    // Ping: what the addressee is to prepare; nil: nothing is said of that
+	Prepared *Prepared // Pong: how far that is
 }
 
 // Everyone as To addresses a Ping to all members. It is no process's id, since ids are random
@@ -101,6 +104,8 @@ type Announcement struct {
 	// is its own cap; 0: none.
 	Caps     bool
 	MaxRoles int
+
+	Prepares *Prepares // nil: it takes roles without preparing them
 }
 
 const (

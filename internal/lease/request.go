@@ -125,7 +125,16 @@ func (w *wire) talk(r *Record) (err error) {
 		}
 	}
 	if w.Kind == Pong && said(w.Answer) {
-		r.Answer, err = unpackAnswer(w.Answer)
+		if r.Answer, err = unpackAnswer(w.Answer); err != nil {
+			return err
+		}
 	}
-	return err
+	switch w.Kind {
+	case Ping:
+		r.Offer = unpackOffer(w.Offer)
+	case Pong:
+		r.Prepared = unpackPrepared(w.Prepared)
+	case Beat, Claim, Release, Snapshot, Hello:
+	}
+	return nil
 }
