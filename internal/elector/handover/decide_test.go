@@ -37,6 +37,15 @@ func TestHandoverDecides(t *testing.T) {
 		{"unless the roles are not wanted any more", moved, wait, Conditions{Over: true}, Ask, wait},
 		{"nor when that would not, then", moved, time.Second, Conditions{Refused: true}, Ask, wait},
 
+		{"names another successor when that one would not", fresh, time.Second, Conditions{Refused: true, Another: true}, Rename, wait},
+		{"or is silent", fresh, wait, Conditions{Over: true, Another: true}, Rename, wait},
+		{"not while it may get ready", fresh, time.Second, Conditions{Another: true}, Stay, wait},
+		{"nor if it is", fresh, time.Second, Conditions{Ready: true, Refused: true, Another: true}, Ask, wait},
+		{"nor if nobody works", fresh, 0, Conditions{Refused: true, Idle: true, Another: true}, Ask, wait},
+		{"nor for what is wanted again", fresh, time.Second, Conditions{Wanted: true, Refused: true, Another: true}, CallOff, wait},
+		{"nor for what could be kept", moved, time.Second, Conditions{Wanted: true, Refused: true, Another: true}, CallOff, wait},
+		{"nor once asked", asked, time.Second, Conditions{Refused: true, Another: true}, Stay, 10 * time.Second},
+
 		{"asks once", asked, time.Second, Conditions{Ready: true}, Stay, 10 * time.Second},
 		{"is not called off once asked", asked, time.Second, Conditions{Wanted: true, Refused: true}, Stay, 10 * time.Second},
 		{"does not release while work goes on", asked, 10*time.Second - 1, Conditions{Ready: true, Idle: true, Over: true}, Stay, 10 * time.Second},

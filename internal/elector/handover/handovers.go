@@ -287,6 +287,7 @@ type Conditions struct {
 	Refused bool // the successor is gone, or refuses
 	Idle    bool // nobody drives this process any more: wait for no successor
 	Over    bool // the wait for the successor is over
+	Another bool // another member may be named instead
 }
 
 type action int
@@ -296,6 +297,7 @@ const (
 	Ask                   // ask the application to finish
 	CallOff               // go on leading; the application was not asked
 	Overdue               // release, although the application has not finished
+	Rename                // name another successor
 )
 
 // Decide returns what to do next at time now. Roles that the application has finished, or was
@@ -304,6 +306,8 @@ func (h *Handover) Decide(now clock.Instant, s Conditions) action {
 	switch {
 	case !h.asked && s.Wanted && (!h.deliberate() || s.Refused || s.Over && !s.Ready):
 		return CallOff
+	case !h.asked && s.Another && !s.Ready && !s.Idle && (s.Refused || s.Over):
+		return Rename
 	case !h.asked && (s.Ready || s.Refused || s.Idle || s.Over):
 		return Ask
 	case h.asked && now.Mono >= h.deadline.Mono:

@@ -1,0 +1,390 @@
+package offer
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+const (
+	// sayEvery is the least time between two states for one holder.
+	sayEvery = 50 * time.Millisecond
+	// maxHolders limits what a topic full of rubbish can make a process remember.
+	maxHolders = 10_000
+)
+
+// Place is a role of a shard, as that numbers it.
+type Place struct {
+	Shard int
+	Local int32
+}
+
+// From is a process that holds roles of a shard.
+type From struct {
+	Process string
+	Shard   int
+}
+
+// Why is why a preparation is over.
+type Why string
+
+// The reasons. A process that leads the role goes on with what it has prepared.
+const (
+	Led         Why = "led"         // this process leads the role
+	Failed      Why = "failed"      // Prepare returned an error
+	Late        Why = "late"        // Prepare did not return in time
+	CalledOff   Why = "called off"  // the holder keeps the role, or gives it to another process
+	Elsewhere   Why = "elsewhere"   // another process leads it
+	Unconfirmed Why = "unconfirmed" // no offer has named it for 2T
+	Unwilling   Why = "unwilling"   // this process closes, has stepped down or is unhealthy
+	Unwanted    Why = "unwanted"    // the role is R or greater, or its log has begun anew
+)
+
+// Preparer is what this process prepares of the roles that others mean to hand to it.
+type Preparer struct {
+	set     lease.Prepares
+	t       time.Duration
+	by      map[Place]*preparation
+	holders map[From]*holder
+	calls   int    // Prepares that have not returned
+	begun   uint64 // the number of the newest call
+	states  uint64 // and of the newest state
+	counts  Counts
+}
+
+// Counts are counters of preparations.
+type Counts struct {
+	Begun, Ready, Failed, Led uint64 // Led: of those that were ready
+	Ended                     uint64 // for another reason
+}
+
+type stage int8
+
+const (
+	queued stage = iota
+	running
+	ready
+	failed
+)
+
+type preparation struct {
+	Place
+	from    string // the holder whose newest offer names it
+	urgent  bool
+	stage   stage
+	call    uint64     // of Prepare; 0: not yet, or its context has ended
+	late    clock.Mono // when a running one fails
+	expires clock.Mono // unless an offer names it before
+}
+
+// holder is what is known of the offers of a process.
+type holder struct {
+	newest uint64     // the highest number read
+	log    int        // in this log; −1: that has begun anew
+	offset int64      // at this offset
+	owes   bool       // there is a state to be said
+	said   clock.Mono // when one was last said
+}
+
+// Begin is a call of Prepare to begin, and End one whose context is to end, whether it has returned or not.
+type Begin struct {
+	Place
+	Call uint64
+}
+
+type End struct {
+	Begin
+	Why Why
+}
+
+// Say is a state to be said, in the Pong to the Ping at an offset of a log.
+type Say struct {
+	To     From
+	Log    int
+	Offset int64
+	State  lease.Prepared
+}
+
+// Do is what is to be done: first what ends.
+type Do struct {
+	End   []End
+	Begin []Begin
+	Say   []Say
+}
+
+// NewPreparer returns a Preparer that prepares nothing. t is the lease.
+func NewPreparer(set lease.Prepares, t time.Duration) *Preparer {
+	return &Preparer{set: set, t: t, by: map[Place]*preparation{}, holders: map[From]*holder{}}
+}
+
+// Counts returns the counters. calls is how many Prepares have not returned; stuck of these should have,
+// as their contexts have ended, and each keeps another one from beginning.
+func (p *Preparer) Counts() (c Counts, calls, stuck int) {
+	stuck = p.calls
+	for _, w := range p.by {
+		if w.stage == running {
+			stuck--
+		}
+	}
+	return p.counts, p.calls, stuck
+}
+
+// Offered takes an offer that was read at an offset of a log, and returns what ends by it. holds reports
+// whether its sender holds a role. What it no longer names is called off if the sender still holds it: else
+// it may be this process's next. A role that failed is not tried again while offers name it.
+func (p *Preparer) Offered(from From, log int, offset int64, o *lease.Offer, willing bool, holds func(local int32) bool, now clock.Instant) (ended []End) {
+	h := p.holders[from]
+	if h == nil {
+		if len(p.holders) >= maxHolders {
+			return nil
+		}
+		h = &holder{}
+		p.holders[from] = h
+	}
+	if o.N < h.newest {
+		return nil
+	}
+	h.newest, h.log, h.offset, h.owes = o.N, log, offset, willing
+	if !willing {
+		return nil
+	}
+	in := map[int32]bool{}
+	for _, local := range o.Roles[:min(len(o.Roles), window(p.set))] {
+		if holds(local) {
+			in[local] = true
+			p.wanted(Place{from.Shard, local}, from.Process, o.Urgent, now)
+		}
+	}
+	return p.end(CalledOff, func(w *preparation) bool {
+		return w.Shard == from.Shard && w.from == from.Process && !in[w.Local] && holds(w.Local)
+	})
+}
+
+// wanted notes that a holder's newest offer names a role.
+func (p *Preparer) wanted(at Place, from string, urgent bool, now clock.Instant) {
+	w := p.by[at]
+	if w == nil {
+		w = &preparation{Place: at}
+		p.by[at] = w
+	}
+	w.from, w.urgent, w.expires = from, urgent, now.Mono.Add(2*p.t)
+}
+
+// Held notes that a process holds a role now, and returns what ends by that. A Release ends nothing: the
+// role may be this process's next.
+func (p *Preparer) Held(at Place, process string, own bool) (ended []End) {
+	w := p.by[at]
+	if w == nil || !own && w.from == process {
+		return nil
+	}
+	why := Elsewhere
+	if own {
+		why = Led
+	}
+	return p.end(why, func(other *preparation) bool { return other == w })
+}
+
+// Quit ends all, since this process would lead nothing.
+func (p *Preparer) Quit() (ended []End) {
+	for _, h := range p.holders {
+		h.owes = false
+	}
+	return p.end(Unwilling, func(*preparation) bool { return true })
+}
+
+// Exclude ends the preparation of roles that this process does not want.
+func (p *Preparer) Exclude(unwanted func(Place) bool) (ended []End) {
+	return p.end(Unwanted, func(w *preparation) bool { return unwanted(w.Place) })
+}
+
+// Anew ends what concerns a log that has begun anew: nothing is known of who holds what.
+func (p *Preparer) Anew(log, shard int) (ended []End) {
+	for _, h := range p.holders {
+		if h.log == log {
+			h.log = -1 // there is no Ping at that offset any more
+		}
+	}
+	return p.Exclude(func(at Place) bool { return at.Shard == shard })
+}
+
+// Forget forgets the numbers of a process that never comes back.
+func (p *Preparer) Forget(process string) {
+	for from := range p.holders {
+		if from.Process == process {
+			delete(p.holders, from)
+		}
+	}
+}
+
+// Returned notes that a call of Prepare has returned. If its context has ended, only its slot is free.
+func (p *Preparer) Returned(b Begin, ok bool) (ended []End) {
+	p.calls--
+	w := p.by[b.Place]
+	if w == nil || w.call != b.Call {
+		return nil
+	}
+	if w.stage = ready; ok {
+		p.counts.Ready++
+	} else {
+		ended = p.fail(w, Failed)
+	}
+	p.owe(w)
+	return ended
+}
+
+// fail ends the context of a preparation that has failed. It stays, so that no offer begins it anew.
+func (p *Preparer) fail(w *preparation, why Why) []End {
+	e := End{Begin{w.Place, w.call}, why}
+	w.stage, w.call = failed, 0
+	p.counts.Failed++
+	return []End{e}
+}
+
+func (p *Preparer) owe(w *preparation) {
+	if h := p.holders[From{w.from, w.Shard}]; h != nil && h.log >= 0 {
+		h.owes = true
+	}
+}
+
+// Step does what is due. mine reports whether a role was released in favour of this process, or is being
+// claimed by it: that does not expire.
+func (p *Preparer) Step(willing bool, mine func(Place) bool, now clock.Instant) (do Do) {
+	do.End = p.end(Unconfirmed, func(w *preparation) bool {
+		if now.Mono < w.expires {
+			return false
+		}
+		if mine(w.Place) {
+			w.expires = now.Mono.Add(p.t / 4)
+			return false
+		}
+		return true
+	})
+	for _, w := range p.sorted(func(w *preparation) bool { return w.stage == running && now.Mono >= w.late }) {
+		do.End = append(do.End, p.fail(w, Late)...)
+		p.owe(w)
+	}
+	if !willing {
+		return do
+	}
+	for _, w := range p.next() {
+		p.begun++
+		p.calls++
+		p.counts.Begun++
+		w.stage, w.call, w.late = running, p.begun, now.Mono.Add(p.set.For)
+		do.Begin = append(do.Begin, Begin{w.Place, w.call})
+		p.owe(w)
+	}
+	do.Say = p.say(now)
+	return do
+}
+
+// next returns the roles to begin with: those of processes that cannot keep them first.
+func (p *Preparer) next() []*preparation {
+	free := p.set.Most - p.calls
+	if free <= 0 {
+		return nil
+	}
+	queue := p.sorted(func(w *preparation) bool { return w.stage == queued })
+	slices.SortStableFunc(queue, func(a, b *preparation) int {
+		switch {
+		case a.urgent == b.urgent:
+			return 0
+		case a.urgent:
+			return -1
+		}
+		return 1
+	})
+	return queue[:min(free, len(queue))]
+}
+
+// say returns the states that are due.
+func (p *Preparer) say(now clock.Instant) (out []Say) {
+	for from, h := range p.holders {
+		if !h.owes || h.log < 0 || now.Mono < h.said.Add(sayEvery) {
+			continue
+		}
+		h.owes, h.said = false, now.Mono
+		out = append(out, Say{To: from, Log: h.log, Offset: h.offset, State: lease.Prepared{Of: h.newest}})
+	}
+	slices.SortFunc(out, func(a, b Say) int { return compareFrom(a.To, b.To) })
+	for i := range out {
+		s := &out[i]
+		p.states++
+		s.State.N = p.states
+		for _, w := range p.sorted(func(w *preparation) bool { return w.from == s.To.Process && w.Shard == s.To.Shard }) {
+			switch w.stage {
+			case running:
+				s.State.Running = append(s.State.Running, w.Local)
+			case ready:
+				s.State.Ready = append(s.State.Ready, w.Local)
+			case failed:
+				s.State.Failed = append(s.State.Failed, w.Local)
+			case queued: // what the state does not name waits
+			}
+		}
+	}
+	return out
+}
+
+// Due is when time alone has an effect.
+func (p *Preparer) Due(willing bool) clock.Mono {
+	next := clock.Mono(clock.Never)
+	waits := false
+	for _, w := range p.by {
+		next = min(next, w.expires)
+		switch w.stage {
+		case running:
+			next = min(next, w.late)
+		case queued:
+			waits = true
+		case ready, failed:
+		}
+	}
+	if willing && waits && p.calls < p.set.Most {
+		return 0
+	}
+	for _, h := range p.holders {
+		if willing && h.owes && h.log >= 0 {
+			next = min(next, h.said.Add(sayEvery))
+		}
+	}
+	return next
+}
+
+// end ends preparations, and returns the calls whose contexts end by that.
+func (p *Preparer) end(why Why, which func(*preparation) bool) (ended []End) {
+	for _, w := range p.sorted(which) {
+		delete(p.by, w.Place)
+		if w.call == 0 {
+			continue
+		}
+		ended = append(ended, End{Begin{w.Place, w.call}, why})
+		switch {
+		case why != Led:
+			p.counts.Ended++
+		case w.stage == ready:
+			p.counts.Led++
+		}
+	}
+	return ended
+}
+
+// sorted returns some preparations, by their places.
+func (p *Preparer) sorted(which func(*preparation) bool) (out []*preparation) {
+	for _, w := range p.by {
+		if which(w) {
+			out = append(out, w)
+		}
+	}
+	slices.SortFunc(out, func(a, b *preparation) int {
+		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Local, b.Local))
+	})
+	return out
+}
+
+func compareFrom(a, b From) int {
+	return cmp.Or(cmp.Compare(a.Process, b.Process), cmp.Compare(a.Shard, b.Shard))
+}
