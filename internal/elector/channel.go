@@ -158,6 +158,14 @@ func (cs channels) reachable(home int) *channel {
 	return rest
 }
 
+// talks is the log in which a member is asked that is to claim: the only one or, of several, one that works.
+func (cs channels) talks(in *told.In) *channel {
+	if len(cs) == 1 {
+		return cs[0]
+	}
+	return cs.reachable(in.Home)
+}
+
 // claiming reports whether Claims are in flight.
 func (cs channels) claiming() bool {
 	return slices.ContainsFunc(cs, func(c *channel) bool { n, _ := c.log.Claiming(); return n > 0 })

@@ -11,7 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/prefer"
+	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/watch"
 	"github.com/goneli/neli/internal/lease"
@@ -45,13 +47,20 @@ type Elector struct {
 	bell     *watch.Bell // rings when Holder, Members or Standings may have changed
 	album    watch.Album
 	opinions prefer.Calls
+	prepares *prepare.Calls // nil: there is no Prepare
 }
 
 // NewElector returns an Elector that Run starts. now reads all clocks.
 func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now func() clock.Instant, logger *slog.Logger) *Elector {
-	return &Elector{log: log, nom: nom, now: now, logger: logger, terms: terms, node: New(set, terms),
+	e := &Elector{log: log, nom: nom, now: now, logger: logger, terms: terms, node: New(set, terms),
 		wakeup: make(chan struct{}, 1), done: make(chan struct{}), asked: make(chan struct{}, 1), waiting: map[int]chan error{},
 		bell: watch.NewBell(), opinions: prefer.Calls{Prefer: set.Preference, Logger: logger}}
+	if set.Prepare != nil {
+		e.prepares = prepare.New(set.Prepare, set.PrepareEnds, func(b offer.Begin, ok bool) {
+			e.do(func(n *Node, now clock.Instant) { n.Prepared(b, ok, now) })
+		}, logger)
+	}
+	return e
 }
 
 // errFinished ends the goroutines of an Elector that has closed.
@@ -94,6 +103,9 @@ func (e *Elector) Run(ctx context.Context) error {
 	}
 	if err = work.Wait(); errors.Is(err, errFinished) {
 		err = nil
+	}
+	if e.prepares != nil {
+		e.prepares.Stop()
 	}
 	why := term.Fatal
 	if err == nil {
@@ -165,7 +177,12 @@ func (e *Elector) tick(ctx context.Context) error {
 }
 
 // Wait returns when no call of the application's code is left. Call it after Run.
-func (e *Elector) Wait() { e.opinions.Wait() }
+func (e *Elector) Wait() {
+	e.opinions.Wait()
+	if e.prepares != nil {
+		e.prepares.Wait()
+	}
+}
 
 // consult has the application's Preference called, without the lock, for members for which it was not
 // called yet, or whose priority has changed. Until there are results, the members are not preferred.
@@ -265,6 +282,12 @@ func (e *Elector) carryOut(r Ready) {
 	}
 	for _, a := range r.Append {
 		e.append(a)
+	}
+	for _, end := range r.End {
+		e.prepares.End(end)
+	}
+	for _, b := range r.Begin {
+		e.prepares.Begin(b.Begin, b.Role)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/goneli/neli/internal/elector/link"
 	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/elector/observe"
+	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/outside"
 	"github.com/goneli/neli/internal/elector/report"
 	"github.com/goneli/neli/internal/elector/request"
@@ -44,6 +45,8 @@ type Node struct {
 	reports    report.Reports
 	shown      shown
 	origins    leases.Origins
+	offers     *offer.Offers   // to members that prepare roles
+	preparer   *offer.Preparer // of what is offered to this process; nil: it prepares nothing
 	timing     timing
 	ready      Ready
 	eager      bool    // this process has passed over nothing vacant since it became willing
@@ -53,8 +56,12 @@ type Node struct {
 
 // New returns a Node that keeps its terms in the given table.
 func New(set *Settings, terms *term.Table) *Node {
-	return &Node{planning: planning{set: set, members: roster.NewMembers()}, terms: terms, trip: link.NewRoundTrip(set.T),
-		startup: vacancy.NewStartup(set.T), attendance: nominate.NewAttendance(set.Absence)}
+	n := &Node{planning: planning{set: set, members: roster.NewMembers()}, terms: terms, trip: link.NewRoundTrip(set.T),
+		startup: vacancy.NewStartup(set.T), attendance: nominate.NewAttendance(set.Absence), offers: offer.NewOffers(set.SuccessorWait, set.T)}
+	if set.Prepares != nil {
+		n.preparer = offer.NewPreparer(*set.Prepares, set.T)
+	}
+	return n
 }
 
 // Open tells the Node how many logs there are, and their common id.
@@ -177,6 +184,7 @@ func (n *Node) Tick(now clock.Instant) {
 	for _, s := range n.shards {
 		n.step(s, now)
 	}
+	n.prepare(now)
 	n.announce(now)
 	n.requests.Pursue(func(role int) (g lease.Grantee, held, known bool) {
 		s, local := n.shards.local(role)
@@ -195,6 +203,7 @@ func (n *Node) step(s *shard, now clock.Instant) {
 		n.reconsiderAllVacant(now)
 	}
 	n.do(now, s.step)
+	n.offer(now)
 }
 
 func (n *Node) reconsiderAllVacant(now clock.Instant) {
@@ -222,6 +231,8 @@ type Ready struct {
 	Join      bool          // take part in the nominator's group
 	Changed   bool          // Holder, Watch, Members or Busy may answer differently
 	Requested bool          // there is a request for the application
+	Begin     []offer.Task  // roles to prepare
+	End       []offer.End   // contexts of these to end, first of all
 	Finished  bool          // closing is complete
 	WakeIn    time.Duration // Tick is due after this time, if nothing happens before
 }
@@ -234,6 +245,7 @@ func (r *Ready) note(level slog.Level, text string, args ...any) {
 func (r *Ready) append(a Append)   { r.Append = append(r.Append, a) }
 func (r *Ready) goBack(logs []int) { r.Back = append(r.Back, logs...) }
 func (r *Ready) verify()           { r.Verify = true }
+func (r *Ready) end(e []offer.End) { r.End = append(r.End, e...) }
 
 // Ready returns what there is to do, and begins a new list.
 func (n *Node) Ready(now clock.Instant) Ready {
@@ -256,7 +268,10 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	if !n.set.Observer && !n.announcer.Over() {
 		next = min(next, n.announceDue(now).Sub(now.Mono))
 	}
-	next = min(next, n.requests.Due().Sub(now.Mono))
+	next = min(next, n.requests.Due().Sub(now.Mono), n.offers.Due().Sub(now.Mono))
+	if n.preparer != nil {
+		next = min(next, n.preparer.Due(outside.Able(n.set, n.desired, now)).Sub(now.Mono))
+	}
 	if n.desired.Away > now.Mono {
 		next = min(next, n.desired.Away.Sub(now.Mono))
 	}
@@ -309,7 +324,7 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 
 // in returns what a shard is told now.
 func (n *Node) in(now clock.Instant) *told.In {
-	n.told = told.In{Out: &n.out, Now: now, Set: n.set, Desired: n.desired, Members: &n.members, Crowd: &n.announcer, Plans: &n.planning,
+	n.told = told.In{Out: &n.out, Now: now, Set: n.set, Desired: n.desired, Members: &n.members, Crowd: &n.announcer, Plans: &n.planning, Offers: n.offers,
 		Trip: n.trip, Startup: &n.startup, Home: n.announcer.HomeLog()}
 	return &n.told
 }

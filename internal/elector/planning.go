@@ -130,7 +130,7 @@ func (p *planning) wants(now clock.Instant) []int {
 
 func (p *planning) announcement(wants []int) *lease.Announcement {
 	return &lease.Announcement{Priority: p.desired.Priority, Roles: p.desired.Roles, Wants: wants, Leaving: p.desired.Closing,
-		Period: roster.HelloPeriod(p.members.Size()), Advertise: p.set.Advertise, Zone: p.set.Zone, Caps: true, MaxRoles: p.set.MaxRoles}
+		Period: roster.HelloPeriod(p.members.Size()), Advertise: p.set.Advertise, Zone: p.set.Zone, Caps: true, MaxRoles: p.set.MaxRoles, Prepares: p.set.Prepares}
 }
 
 // Members returns the processes that have written something since this process started, and this

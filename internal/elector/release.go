@@ -9,6 +9,7 @@ import (
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/vacancy"
+	"github.com/goneli/neli/internal/elector/warm"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/ranges"
@@ -119,6 +120,23 @@ func (s *shard) advanceOne(h *handover.Handover, in *told.In) {
 	if h.IsEmpty() {
 		return
 	}
+	if !warm.Prepares(h, in) {
+		s.next(warm.Part{Handover: h, On: s.conditions(h, in)}, in)
+		return
+	}
+	for _, p := range s.offering(in).Parts(h, in) {
+		s.next(p, in)
+	}
+}
+
+// offering is what is needed to offer roles of the shard.
+func (s *shard) offering(in *told.In) warm.Shard {
+	return warm.Shard{Numbering: s.Numbering, Handovers: &s.handovers, Keeps: s.keeps(in), Log: s.logs.talks(in).index}
+}
+
+// next takes the next step of a handover, or of a part of it.
+func (s *shard) next(p warm.Part, in *told.In) {
+	h := p.Handover
 	if h.IsAsked() {
 		defer func() {
 			if h.IsEmpty() {
@@ -126,9 +144,9 @@ func (s *shard) advanceOne(h *handover.Handover, in *told.In) {
 			}
 		}()
 	}
-	on := s.conditions(h, in)
-	v := h.Decide(in.Now, on)
+	v := h.Decide(in.Now, p.On)
 	if v == handover.CallOff {
+		s.offering(in).CallOff(p, in)
 		s.callOff(h, in)
 		return
 	}
@@ -144,8 +162,9 @@ func (s *shard) advanceOne(h *handover.Handover, in *told.In) {
 	s.giveBack(untold, h, h.Reason(), in)
 	switch v {
 	case handover.Ask:
-		deadline := in.Now.Add(s.set.DrainTimeout)
-		h.AskBy(deadline, !on.Ready && !on.Idle)
+		deadline, alone := h.Deadline(s.set.DrainTimeout, in.Now), !p.On.Ready && !p.On.Idle && !p.Answered
+		s.offering(in).Ask(p, alone, in)
+		h.AskBy(deadline, alone)
 		s.terms.Revoke(s.Units(h.Sorted(true)), h.Reason(), deadline)
 		s.handovers.Unite(h)
 	case handover.Overdue:
@@ -154,6 +173,10 @@ func (s *shard) advanceOne(h *handover.Handover, in *told.In) {
 			in.Note(slog.LevelWarn, "released before the application had finished", "partition", s.Index, "roles", ranges.Of(s.Units(roles), maxRanges), "count", len(roles))
 		}
 		s.giveBack(roles, h, term.Overdue, in)
+	case handover.Rename:
+		for _, begun := range s.offering(in).Rename(p, in) {
+			s.sayBegun(begun, in)
+		}
 	case handover.Stay:
 		s.ping(h, in)
 	case handover.CallOff:
@@ -248,10 +271,7 @@ func (s *shard) ping(h *handover.Handover, in *told.In) {
 	if !h.NeedsPing() {
 		return
 	}
-	c := s.main
-	if len(s.logs) > 1 {
-		c = s.logs.reachable(in.Home)
-	}
+	c := s.logs.talks(in)
 	h.Pinging(c.index)
 	r := c.word(lease.Ping, in.Now)
 	r.To = h.Successor()

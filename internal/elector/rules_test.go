@@ -194,7 +194,7 @@ var mutants = []mutation.Mutant{
 		Old: "h.ping >= 0 && ping >= h.ping", New: "ping >= 0",
 		Package: "./handover", Guard: "TestAnAnswerToAnEarlierPingDoesNotCount", Want: `was not read back yet`},
 	{Rule: "a holder that is not answered keeps the role", File: "handover/handovers.go",
-		Old: "(!h.deliberate() || s.Refused || s.Over && !s.Ready):", New: "(!h.deliberate() || s.Refused):",
+		Old: "(!h.Deliberate() || s.Refused || s.Over && !s.Ready):", New: "(!h.Deliberate() || s.Refused):",
 		Package: "./handover", Guard: "TestHandoverDecides/is_called_off_when_that_is_silent", Want: `Not equal`},
 	{Rule: "who comes first leaves a role to the one that it was released for", File: "vacancy/claims.go",
 		Old: "case h != nil && mayTake(h.process):", New: "case h != nil && h.process == self:",

@@ -10,9 +10,9 @@ import (
 
 func TestHandoverDecides(t *testing.T) {
 	const wait = 4 * time.Second
-	fresh := Handover{since: at(0), why: term.Closing}
-	asked := Handover{since: at(0), why: term.Closing, asked: true, deadline: at(10 * time.Second)}
-	moved := Handover{since: at(0), why: term.Transferred}
+	fresh := Handover{since: at(0), chosen: at(0), why: term.Closing}
+	asked := Handover{since: at(0), chosen: at(0), why: term.Closing, asked: true, deadline: at(10 * time.Second)}
+	moved := Handover{since: at(0), chosen: at(0), why: term.Transferred}
 	for _, c := range []struct {
 		name  string
 		h     Handover
@@ -59,6 +59,6 @@ func TestHandoverDecides(t *testing.T) {
 	}
 	for why, deliberate := range map[term.Reason]bool{term.Transferred: true, term.Rebalanced: true, term.Closing: false,
 		term.SteppedDown: false, term.Unhealthy: false, term.Unassigned: false, term.Roles: false} {
-		require.Equal(t, deliberate, (&Handover{why: why}).deliberate(), why)
+		require.Equal(t, deliberate, (&Handover{why: why}).Deliberate(), why)
 	}
 }

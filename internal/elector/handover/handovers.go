@@ -41,6 +41,9 @@ func (hs *Handovers) Begin(h *Handover, roles ...int32) {
 func (hs *Handovers) give(local int32, h *Handover) {
 	h.roles.Set(local, false)
 	h.fresh = append(h.fresh, local)
+	if h.to != "" && !h.asked {
+		h.unoffered = append(h.unoffered, local)
+	}
 	hs.by.Set(local, h)
 }
 
@@ -113,6 +116,30 @@ func (hs *Handovers) Split(local int32, to string) (begun *Handover) {
 	return begun
 }
 
+// Rename moves a role to the handover of the same kind with another successor, which is waited for from now
+// on. begun is that handover if it is new.
+func (hs *Handovers) Rename(local int32, to string, now clock.Instant) (begun *Handover) {
+	if begun = hs.Split(local, to); begun != nil {
+		begun.chosen, begun.warm = now, true
+	}
+	return begun
+}
+
+// Part moves some roles to a handover of their own, of the same kind and with the same successor. It
+// returns h itself if these are all.
+func (hs *Handovers) Part(h *Handover, roles []int32) *Handover {
+	if len(roles) == h.roles.Len() {
+		return h
+	}
+	own := *h
+	own.roles, own.fresh, own.unoffered, own.finished, own.finishedAt = byrole.Map[bool]{}, nil, nil, 0, 0
+	hs.all = append(hs.all, &own)
+	for _, local := range roles {
+		hs.move(local, &own)
+	}
+	return &own
+}
+
 // Unite merges handovers without a successor that began at the same time, so that they share one
 // Release. When all others of a crowd leave, there would otherwise be as many Releases as there
 // were successors.
@@ -166,11 +193,17 @@ func (hs *Handovers) Due(nameAt clock.Mono, wait, reach, roundTrip time.Duration
 type Handover struct {
 	why    term.Reason
 	since  clock.Instant
+	chosen clock.Instant    // since when its successor is waited for
 	roles  byrole.Map[bool] // roles still held; true: the application has finished
 	fresh  []int32          // roles for which it was not checked yet whether the application was told of their terms
 	to     string           // the successor; empty: none
 	named  bool             // whether the successor was decided
 	pinned bool             // the successor is to keep them
+
+	warm      bool       // it is prepared for by its successor, or was by a former one
+	unoffered []int32    // roles that were not offered to the successor yet
+	prepared  bool       // its successor was offered roles
+	looks     clock.Mono // when the result of decide may change, if the successor prepares; 0: it does not
 
 	pinged   bool       // the successor was asked
 	on       int        // in this log
@@ -187,7 +220,7 @@ type Handover struct {
 }
 
 func NewHandover(why term.Reason, now clock.Instant, to string, named bool) *Handover {
-	return &Handover{why: why, since: now, to: to, named: named, ping: -1}
+	return &Handover{why: why, since: now, chosen: now, to: to, named: named, ping: -1}
 }
 
 // Pin makes the successor keep the roles.
@@ -196,6 +229,33 @@ func (h *Handover) Pin() { h.pinned = true }
 // NeedsPing reports whether the successor is to be asked, and pinging notes that it was, in a log.
 func (h *Handover) NeedsPing() bool { return h.to != "" && !h.pinged && !h.asked }
 func (h *Handover) Pinging(log int) { h.pinged, h.on = true, log }
+
+// Prepare notes that the successor is offered the roles in a log, which asks it, and returns those that were
+// not offered yet.
+func (h *Handover) Prepare(log int) (roles []int32) {
+	h.warm, h.prepared, h.pinged, h.on = true, true, true, log
+	roles, h.unoffered = h.unoffered, nil
+	return roles
+}
+
+// IsPrepared reports whether the successor was offered roles.
+func (h *Handover) IsPrepared() bool { return h.prepared }
+
+// LooksAt notes when the result of decide may change while the successor prepares.
+func (h *Handover) LooksAt(at clock.Mono) { h.looks = at }
+
+// Since is when the handover began, and Chosen since when its successor is waited for.
+func (h *Handover) Since() clock.Instant  { return h.since }
+func (h *Handover) Chosen() clock.Instant { return h.chosen }
+
+// Deadline is the time until which the application may take to finish if it is asked now. What could not be
+// kept and waited for preparation has no more time for both.
+func (h *Handover) Deadline(drain time.Duration, now clock.Instant) clock.Instant {
+	if h.warm && !h.Deliberate() {
+		return h.since.Add(drain)
+	}
+	return now.Add(drain)
+}
 
 // Successor is the process to which the roles go; empty: none.
 func (h *Handover) Successor() string { return h.to }
@@ -220,7 +280,7 @@ func (h *Handover) AskBy(deadline clock.Instant, alone bool) {
 	if alone {
 		h.to = ""
 	}
-	h.asked, h.deadline = true, deadline
+	h.asked, h.deadline, h.unoffered = true, deadline, nil
 }
 
 // Left is how much of the time for the application is left.
@@ -259,7 +319,7 @@ func (h *Handover) SuccessorState(takes bool) (ready, refused bool) {
 
 // Waited reports whether the wait for the successor is over.
 func (h *Handover) Waited(wait, reach time.Duration, now clock.Instant) bool {
-	return now.Age(h.since) >= h.patience(wait, reach)
+	return now.Age(h.chosen) >= h.patience(wait, reach)
 }
 
 // Mark marks a Release of the roles: to whom they go, and why.
@@ -267,9 +327,9 @@ func (h *Handover) Mark(r *lease.Record, wait time.Duration) {
 	r.To, r.Wait, r.Pinned, r.Moved = h.to, wait, h.pinned, h.why == term.Rebalanced
 }
 
-// deliberate reports whether this process could keep the roles: such a handover is called off if
+// Deliberate reports whether this process could keep the roles: such a handover is called off if
 // there is no successor.
-func (h *Handover) deliberate() bool { return h.why == term.Transferred || h.why == term.Rebalanced }
+func (h *Handover) Deliberate() bool { return h.why == term.Transferred || h.why == term.Rebalanced }
 
 // patience is how long the successor's answer is awaited: for balance until reach at least, since this
 // process leads meanwhile and nobody waits for the outcome.
@@ -304,7 +364,7 @@ const (
 // never told of, are released in any case.
 func (h *Handover) Decide(now clock.Instant, s Conditions) action {
 	switch {
-	case !h.asked && s.Wanted && (!h.deliberate() || s.Refused || s.Over && !s.Ready):
+	case !h.asked && s.Wanted && (!h.Deliberate() || s.Refused || s.Over && !s.Ready):
 		return CallOff
 	case !h.asked && s.Another && !s.Ready && !s.Idle && (s.Refused || s.Over):
 		return Rename
@@ -318,10 +378,13 @@ func (h *Handover) Decide(now clock.Instant, s Conditions) action {
 
 // due is when the result of decide may change, by the monotonic clock.
 func (h *Handover) due(wait time.Duration) clock.Mono {
-	if h.asked {
+	switch {
+	case h.asked:
 		return h.deadline.Mono
+	case h.looks != 0:
+		return h.looks
 	}
-	return h.since.Mono.Add(wait)
+	return h.chosen.Mono.Add(wait)
 }
 
 // Finish notes that the application has finished a role.

@@ -23,7 +23,7 @@ func (os *Offers) Standing(process string, at Place, since, now clock.Instant) (
 	if l == nil {
 		return s
 	}
-	s.Silent = l.asked != 0 && now.Mono.Sub(l.asked) >= os.wait
+	s.Silent = l.silent(os.wait, now)
 	longest := os.to[process].is.For + os.wait
 	h := l.named[at.Local]
 	if h == nil || h.ran == 0 {

@@ -69,6 +69,9 @@ func NewOffers(wait, t time.Duration) *Offers {
 	return &Offers{wait: wait, t: t, to: map[string]*addressee{}, fail: map[failure]clock.Mono{}}
 }
 
+// IsIdle reports whether nothing is offered, nor was lately.
+func (os *Offers) IsIdle() bool { return len(os.to) == 0 }
+
 // Name adds a role to what is offered to a member that announced how it prepares.
 func (os *Offers) Name(process string, is lease.Prepares, at Place) {
 	a := os.to[process]
@@ -162,6 +165,43 @@ func (os *Offers) Answered(by From, s *lease.Prepared, now clock.Instant) {
 type Offer struct {
 	To    From
 	Offer lease.Offer
+}
+
+// Review removes roles that are not offered any more. of says which still are, and which of the others were
+// given to the member.
+func (os *Offers) Review(of func(to From, local int32) (offered, given bool)) {
+	for process, a := range os.to {
+		for shard, l := range a.shards {
+			for local := range l.named {
+				if offered, given := of(From{process, shard}, local); !offered {
+					os.remove(process, Place{shard, local}, !given)
+				}
+			}
+		}
+	}
+}
+
+// Named returns the roles of a shard that a member was offered and may have decided on, ascending.
+func (os *Offers) Named(process string, shard int) (roles []int32) {
+	if l := os.list(process, shard); l != nil {
+		for local, h := range l.named {
+			if !h.asked {
+				roles = append(roles, local)
+			}
+		}
+	}
+	slices.Sort(roles)
+	return roles
+}
+
+// Silent reports whether a member has not answered an offer in time.
+func (os *Offers) Silent(process string, shard int, now clock.Instant) bool {
+	l := os.list(process, shard)
+	return l != nil && l.silent(os.wait, now)
+}
+
+func (l *list) silent(wait time.Duration, now clock.Instant) bool {
+	return l.asked != 0 && now.Mono.Sub(l.asked) >= wait
 }
 
 // Sends returns the offers that are due. urgent says that this process could not keep the roles.

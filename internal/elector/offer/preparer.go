@@ -100,6 +100,12 @@ type End struct {
 	Why Why
 }
 
+// Task is a call to begin, with the number by which the application knows the role.
+type Task struct {
+	Begin
+	Role int
+}
+
 // Say is a state to be said, in the Pong to the Ping at an offset of a log.
 type Say struct {
 	To     From
@@ -139,7 +145,7 @@ func (p *Preparer) Offered(from From, log int, offset int64, o *lease.Offer, wil
 	h := p.holders[from]
 	if h == nil {
 		if len(p.holders) >= maxHolders {
-			return nil
+			clear(p.holders) // late offers may count once; what is offered is said again
 		}
 		h = &holder{}
 		p.holders[from] = h
@@ -186,6 +192,28 @@ func (p *Preparer) Held(at Place, process string, own bool) (ended []End) {
 	}
 	return p.end(why, func(other *preparation) bool { return other == w })
 }
+
+// Holding is what this process knows of who holds a role.
+type Holding struct {
+	Process  string // the holder; "": none
+	Own      bool   // it is this process
+	Mine     bool   // the role was released in favour of this process, or is being claimed by it
+	Unwanted bool   // the role is R or greater
+}
+
+// Review ends what other processes, or this one, hold by now, and what is unwanted.
+func (p *Preparer) Review(of func(Place) Holding) (ended []End) {
+	ended = p.Exclude(func(at Place) bool { return of(at).Unwanted })
+	for _, w := range p.sorted(func(*preparation) bool { return true }) {
+		if h := of(w.Place); h.Process != "" {
+			ended = append(ended, p.Held(w.Place, h.Process, h.Own)...)
+		}
+	}
+	return ended
+}
+
+// IsIdle reports whether nothing is prepared, running or owed.
+func (p *Preparer) IsIdle() bool { return len(p.by)+len(p.holders)+p.calls == 0 }
 
 // Quit ends all, since this process would lead nothing.
 func (p *Preparer) Quit() (ended []End) {

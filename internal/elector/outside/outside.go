@@ -7,24 +7,29 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/leases"
+	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/roster"
+	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
 
 // Settings configure a Node for its whole life. Times and randomness are passed in.
 type Settings struct {
-	Process           string        // random id of this process
-	Name              string        // for people
-	Group             string        // records of other groups are skipped
-	T                 time.Duration // the lease
-	Rho               float64       // ρ
-	HeartbeatInterval time.Duration // between beats
-	DrainTimeout      time.Duration // how long the application may take to finish
-	SuccessorWait     time.Duration // how long a holder waits for its successor's answer
-	RejoinWait        time.Duration // how long a nominator may take to tell a woken process that its session is lost
-	Absence           time.Duration // how long a process must at least stay away from a nominator that is to nominate others
-	Nominated         bool          // a Nominator says which processes may claim; else any may
-	Advertise         string        // for other processes and people, as Zone
+	Process           string                                    // random id of this process
+	Name              string                                    // for people
+	Group             string                                    // records of other groups are skipped
+	T                 time.Duration                             // the lease
+	Rho               float64                                   // ρ
+	HeartbeatInterval time.Duration                             // between beats
+	DrainTimeout      time.Duration                             // how long the application may take to finish
+	SuccessorWait     time.Duration                             // how long a holder waits for its successor's answer
+	RejoinWait        time.Duration                             // how long a nominator may take to tell a woken process that its session is lost
+	Absence           time.Duration                             // how long a process must at least stay away from a nominator that is to nominate others
+	Nominated         bool                                      // a Nominator says which processes may claim; else any may
+	Prepares          *lease.Prepares                           // how it prepares roles that others hand to it; nil: it takes them unprepared
+	Prepare           func(ctx context.Context, role int) error // by this, if Prepares is set
+	PrepareEnds       func(offer.Why) error                     // what context.Cause says of the end of Prepare's context
+	Advertise         string                                    // for other processes and people, as Zone
 	Zone              string
 	Observer          bool  // it claims and announces nothing
 	Majority          bool  // the logs are small logs: a role's leader holds it on a majority of them

@@ -46,7 +46,8 @@ type member struct {
 	advertise string
 	zone      string
 	maxRoles  int
-	caps      bool       // it knows caps
+	caps      bool // it knows caps
+	prepares  *lease.Prepares
 	nominated bool       // it may claim some roles
 	present   bool       // it has written something since this process started
 	suspect   bool       // one of its leases has expired since it was last heard
@@ -152,7 +153,7 @@ func (ms *Members) Announced(id, name string, a *lease.Announcement, live bool, 
 	}
 	m := *was
 	m.name, m.heard, m.period, m.priority, m.roles = name, now, a.Period, a.Priority, a.Roles
-	m.advertise, m.zone, m.maxRoles, m.caps = a.Advertise, a.Zone, a.MaxRoles, a.Caps
+	m.advertise, m.zone, m.maxRoles, m.caps, m.prepares = a.Advertise, a.Zone, a.MaxRoles, a.Caps, a.Prepares
 	m.nominated = a.Wants == nil || len(a.Wants) > 0
 	m.present = m.present || live
 	m.suspect = false
@@ -243,6 +244,14 @@ func (ms *Members) MayTake(id string) bool {
 func (ms *Members) Wanting(id string, role int) bool {
 	m := ms.by[id]
 	return m != nil && role < m.roles
+}
+
+// Prepares returns how a process prepares roles before it leads them; false if it takes them cold.
+func (ms *Members) Prepares(id string) (p lease.Prepares, ok bool) {
+	if m := ms.by[id]; m != nil && m.prepares != nil {
+		return *m.prepares, true
+	}
+	return p, false
 }
 
 func (ms *Members) Forget(id string) {

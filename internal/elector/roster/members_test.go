@@ -109,6 +109,13 @@ func TestMemberAnnounced(t *testing.T) {
 	require.Equal(t, turns+1, h.Changes(), "but what is shown does")
 	require.Equal(t, []string{"a:1", "z"}, []string{h.Known("x").Advertise, h.Known("x").Zone})
 	require.Zero(t, h.Known("y"))
+	more.Prepares = &lease.Prepares{Most: 3, For: time.Second}
+	tells(false, false, more, "placement does not depend on it")
+	p, ok := h.Prepares("x")
+	require.True(t, ok)
+	require.Equal(t, *more.Prepares, p)
+	_, ok = h.Prepares("y")
+	require.False(t, ok)
 	more.Roles = 3
 	tells(false, true, more, "another R")
 	more.Wants = []int{}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/link"
+	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/outside"
 	"github.com/goneli/neli/internal/elector/report"
 	"github.com/goneli/neli/internal/elector/roster"
@@ -26,6 +27,7 @@ type In struct {
 	Members Roll
 	Crowd   Crowd
 	Plans   Plans
+	Offers  *offer.Offers // what is offered to members that prepare roles
 	Trip    link.RoundTrip
 	Startup *vacancy.Startup // the wait of the process's first claims
 	Home    int              // the log in which the process announces itself
@@ -38,6 +40,7 @@ type Roll interface {
 	MayTake(process string) bool
 	Takes(process string) bool
 	Wanting(process string, role int) bool
+	Prepares(process string) (lease.Prepares, bool)
 	WantedBy(partition int, at clock.Instant) bool
 	HeardSince(process string, at clock.Instant) bool
 	Turn(process string, key uint64, closing bool, t, roundTrip time.Duration, now clock.Instant) time.Duration

@@ -96,6 +96,12 @@ func (c *Claims) BySuccessor(roles []int32, self string, mayTake func(process st
 	return ours, theirs, open
 }
 
+// Favours reports whether a role was released in favour of a process.
+func (c *Claims) Favours(local int32, process string) bool {
+	s := c.successors.At(local)
+	return s != nil && s.process == process
+}
+
 // LeftTo returns the vacant roles that are left to a process, ascending.
 func (c *Claims) LeftTo(process string) (roles []int32) {
 	for local, s := range c.successors.All() {

@@ -1,0 +1,169 @@
+// Package warm says how a handover goes on whose successor prepares the roles: role by role, since some get
+// ready before others.
+package warm
+
+import (
+	"github.com/goneli/neli/internal/byrole"
+	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/offer"
+	"github.com/goneli/neli/internal/elector/told"
+)
+
+// Shard is what a shard hands over.
+type Shard struct {
+	byrole.Numbering
+	Handovers *handover.Handovers
+	Keeps     int32 // this process could keep the roles below
+	Log       int   // where offers are sent
+}
+
+// Part is roles of a handover that go on together, and on what their next step depends.
+type Part struct {
+	*handover.Handover
+	On       handover.Conditions
+	Answered bool // the successor may take them unprepared
+	Failed   bool // the successor failed them
+}
+
+// Prepares reports whether a handover waits for a successor that prepares the roles.
+func Prepares(h *handover.Handover, in *told.In) bool {
+	_, warm := in.Members.Prepares(h.Successor())
+	return (warm || h.IsPrepared()) && !h.IsAsked() && !in.Set.Nominated
+}
+
+// Offered reports whether a role is still offered to a member, and if not, whether that is no news to it:
+// h is the role's handover, nil if there is none; own says that this process leads it, and held that it holds
+// it as far as it has read.
+func Offered(h *handover.Handover, to string, own, held bool) (offered, given bool) {
+	switch {
+	case !held:
+		return false, true
+	case h != nil:
+		return h.Successor() == to, false
+	}
+	return !own, false // its Release was not read back yet
+}
+
+// Parts offers the roles of a handover, and returns parts that may go on.
+func (s Shard) Parts(h *handover.Handover, in *told.In) (parts []Part) {
+	to := h.Successor()
+	is, _ := in.Members.Prepares(to)
+	for _, local := range h.Prepare(s.Log) {
+		if s.Handovers.Of(local) == h {
+			in.Offers.Name(to, is, s.place(local))
+		}
+	}
+	looks := in.Now.Mono.Add(in.Set.T / 4)
+	if !h.Deliberate() {
+		looks = min(looks, max(h.Since().Mono.Add(in.Set.DrainTimeout/2), in.Now.Mono))
+	}
+	var order []offer.Standing
+	groups := map[offer.Standing][]int32{}
+	for _, local := range s.looked(h, in) {
+		is := in.Offers.Standing(to, s.place(local), h.Chosen(), in.Now)
+		if groups[is] == nil {
+			order = append(order, is)
+		}
+		groups[is] = append(groups[is], local)
+		if at := in.Offers.Changes(to, s.place(local), h.Chosen()); at > in.Now.Mono {
+			looks = min(looks, at)
+		}
+	}
+	for _, is := range order {
+		p := s.part(h, is, groups[is], in)
+		if h.Decide(in.Now, p.On) == handover.Stay {
+			continue
+		}
+		p.Handover = s.Handovers.Part(h, groups[is])
+		parts = append(parts, p)
+		if p.Handover == h {
+			return parts
+		}
+	}
+	h.LooksAt(looks)
+	top := h.Top()
+	return append(parts, s.part(h, in.Offers.Standing(to, s.place(top), h.Chosen(), in.Now), []int32{top}, in))
+}
+
+func (s Shard) place(local int32) offer.Place { return offer.Place{Shard: s.Index, Local: local} }
+
+// looked returns the roles to look at: those on which the member may have decided. Of those that this
+// process could keep there are few, and each may wait for too long.
+func (s Shard) looked(h *handover.Handover, in *told.In) (roles []int32) {
+	if h.Deliberate() {
+		return h.Sorted(true)
+	}
+	for _, local := range in.Offers.Named(h.Successor(), s.Index) {
+		if s.Handovers.Of(local) == h {
+			roles = append(roles, local)
+		}
+	}
+	return roles
+}
+
+// part returns what the next step of some roles with the same standing depends on.
+func (s Shard) part(h *handover.Handover, is offer.Standing, roles []int32, in *told.In) Part {
+	to, top := h.Successor(), roles[len(roles)-1]
+	wanted := top < s.Keeps
+	on := offer.Handing{Standing: is, Keeps: h.Deliberate() && wanted, Takes: in.Members.Takes(to) && in.Members.Wanting(to, s.Role(top)),
+		Patient: offer.Patient(h.Since(), in.Set.DrainTimeout, in.Now)}
+	on.Another = !on.Keeps && s.Another(top, to, in) != ""
+	p := Part{Handover: h, On: on.Conditions(), Answered: is.Answered && on.Takes && !is.Failed && !is.Silent}
+	p.On.Wanted, p.On.Idle = wanted, !in.Desired.Contend
+	_, p.Failed = on.Cools()
+	return p
+}
+
+// Another returns a member that may take a role instead of another one, and has not failed it; empty if there
+// is none. Roles that need one are spread over the members.
+func (s Shard) Another(local int32, not string, in *told.In) string {
+	plan, me := in.Plan(false)
+	for i := range plan.Len() {
+		c := (i + int(local)) % plan.Len()
+		id := plan.Candidate(c).ID
+		if c != me && id != not && in.Members.Takes(id) && in.Members.Wanting(id, s.Role(local)) && !in.Offers.Rests(id, s.place(local), in.Now) {
+			return id
+		}
+	}
+	return ""
+}
+
+// Rename gives each role of a part another successor, or none, and returns handovers that are new by that.
+func (s Shard) Rename(p Part, in *told.In) (begun []*handover.Handover) {
+	to := p.Successor()
+	for _, local := range p.Sorted(true) {
+		in.Offers.CallOff(to, s.place(local))
+		in.Offers.Failed(to, s.place(local), in.Now)
+		if h := s.Handovers.Rename(local, s.Another(local, to, in), in.Now); h != nil {
+			begun = append(begun, h)
+		}
+	}
+	return begun
+}
+
+// Ask notes that the application is asked to finish a part. Those that will arrive at nobody are called off.
+func (s Shard) Ask(p Part, alone bool, in *told.In) {
+	if !p.IsPrepared() {
+		return
+	}
+	for _, local := range p.Sorted(true) {
+		if alone {
+			in.Offers.CallOff(p.Successor(), s.place(local))
+		} else {
+			in.Offers.Asked(p.Successor(), s.place(local))
+		}
+	}
+}
+
+// CallOff calls off what a part offers. A role that its successor failed is not offered to it for a while.
+func (s Shard) CallOff(p Part, in *told.In) {
+	if !p.IsPrepared() {
+		return
+	}
+	for local := range p.Each() {
+		in.Offers.CallOff(p.Successor(), s.place(local))
+		if p.Failed {
+			in.Offers.Failed(p.Successor(), s.place(local), in.Now)
+		}
+	}
+}
