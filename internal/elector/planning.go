@@ -7,9 +7,11 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/balance"
 	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/outside"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/told"
+	"github.com/goneli/neli/internal/elector/warm"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/term"
@@ -237,6 +239,12 @@ func (n *Node) rebalance(now clock.Instant) {
 		if m.Doubts(to) {
 			roles = roles[:1]
 		}
+		if is, prepares := n.members.Prepares(to); prepares {
+			roles = warm.Batch(roles, is, func(role int) bool {
+				s, local := n.shards.local(role)
+				return n.offers.Rests(to, offer.Place{Shard: s.Index, Local: local}, now)
+			})
+		}
 		n.move(to, roles, now)
 	}
 }
@@ -267,7 +275,13 @@ func (n *Node) move(to string, roles []int, now clock.Instant) {
 	}
 	for s, some := range byPartition {
 		slices.Sort(some)
-		n.mover.Await(balance.Move{Partition: s.Index, Role: some[0], Count: len(some), Token: s.own.At(some[0]).Token, To: to, Began: now.Mono})
+		together := len(some)
+		if _, prepares := n.members.Prepares(to); prepares {
+			together = 1
+		}
+		for part := range slices.Chunk(some, together) {
+			n.mover.Await(balance.Move{Partition: s.Index, Role: part[0], Count: len(part), Token: s.own.At(part[0]).Token, To: to, Began: now.Mono})
+		}
 		n.do(now, func(in *told.In) { s.begin(in, handover.NewHandover(term.Rebalanced, now, to, true), some...) })
 	}
 }
@@ -280,7 +294,8 @@ func (n *Node) resolveMoves(now clock.Instant) {
 		g, held := s.leases.Holder(v.Role)
 		// A log that is read again tells of earlier terms first.
 		held = held && s.logs.CaughtUp() && !s.traits.Earlier(s.main.index, s.main.index, g.Token, v.Token)
-		return balance.Fate{Held: held, Ours: held && s.traits.Ours(g, n.set.Process, v.Token), By: g.Session.Process,
+		is, prepares := n.members.Prepares(v.To)
+		return balance.Fate{Longer: is.For, Spared: prepares && n.members.Takes(v.To) && !n.offers.Silent(v.To, v.Partition, now), Held: held, Ours: held && s.traits.Ours(g, n.set.Process, v.Token), By: g.Session.Process,
 			Kept: s.own.At(v.Role) != nil && s.handovers.Of(v.Role) == nil}
 	}, limit, now)
 	n.ready.ended(ended)

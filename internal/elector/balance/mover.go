@@ -65,6 +65,9 @@ type Fate struct {
 	Ours bool   // by this process, in the term being handed over
 	Kept bool   // and the handover was called off
 	By   string // the holder
+
+	Longer time.Duration // how much longer than others it may take, since the member prepares the role
+	Spared bool          // the member prepares roles, and is there: a handover that was called off is not its failure
 }
 
 // Placed is what a look for roles to hand over depends on, beside the plan and the time. It is
@@ -170,12 +173,14 @@ func (m *Mover) Weigh(todo []placement.Move, tenured func() bool, now clock.Inst
 func (m *Mover) Resolve(of func(Move) Fate, limit time.Duration, now clock.Instant) (ended []request.Outcome, failed []untaken) {
 	before := len(m.inFlight)
 	m.inFlight = slices.DeleteFunc(m.inFlight, func(v Move) bool {
-		over, err := of(v).verdict(v.To, now.Mono.Sub(v.Began) >= limit)
+		f := of(v)
+		over, err := f.verdict(v.To, now.Mono.Sub(v.Began) >= limit+f.Longer)
 		switch {
 		case !over:
 			return false
 		case v.ID != 0:
 			ended = append(ended, request.Outcome{ID: v.ID, Err: err})
+		case err != nil && f.Spared && f.Kept: // it was at work on other roles, or has failed this one only
 		case err != nil:
 			if m.cool == nil {
 				m.cool = cooldowns{}

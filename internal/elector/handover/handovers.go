@@ -131,6 +131,7 @@ func (hs *Handovers) Part(h *Handover, roles []int32) *Handover {
 	if len(roles) == h.roles.Len() {
 		return h
 	}
+	h.readyAt = 0
 	own := *h
 	own.roles, own.fresh, own.unoffered, own.finished, own.finishedAt = byrole.Map[bool]{}, nil, nil, 0, 0
 	hs.all = append(hs.all, &own)
@@ -202,6 +203,7 @@ type Handover struct {
 
 	warm      bool       // it is prepared for by its successor, or was by a former one
 	unoffered []int32    // roles that were not offered to the successor yet
+	readyAt   clock.Mono // when it was first seen that some roles are prepared that were not asked for; 0: none are
 	prepared  bool       // its successor was offered roles
 	looks     clock.Mono // when the result of decide may change, if the successor prepares; 0: it does not
 
@@ -240,6 +242,18 @@ func (h *Handover) Prepare(log int) (roles []int32) {
 
 // IsPrepared reports whether the successor was offered roles.
 func (h *Handover) IsPrepared() bool { return h.prepared }
+
+// Gather returns when roles that are prepared go on: at once if all are, else a round trip after the first of
+// them, so that those which get ready together move together.
+func (h *Handover) Gather(roles int, roundTrip time.Duration, now clock.Instant) clock.Mono {
+	if h.readyAt == 0 {
+		h.readyAt = now.Mono
+	}
+	if roles == h.roles.Len() {
+		return h.readyAt
+	}
+	return h.readyAt.Add(roundTrip)
+}
 
 // LooksAt notes when the result of decide may change while the successor prepares.
 func (h *Handover) LooksAt(at clock.Mono) { h.looks = at }

@@ -205,7 +205,7 @@ type Holding struct {
 func (p *Preparer) Review(of func(Place) Holding) (ended []End) {
 	ended = p.Exclude(func(at Place) bool { return of(at).Unwanted })
 	for _, w := range p.sorted(func(*preparation) bool { return true }) {
-		if h := of(w.Place); h.Process != "" {
+		if h := of(w.Place); h.Own || h.Process != "" {
 			ended = append(ended, p.Held(w.Place, h.Process, h.Own)...)
 		}
 	}

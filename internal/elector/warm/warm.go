@@ -7,6 +7,7 @@ import (
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/told"
+	"github.com/goneli/neli/internal/lease"
 )
 
 // Shard is what a shard hands over.
@@ -29,6 +30,17 @@ type Part struct {
 func Prepares(h *handover.Handover, in *told.In) bool {
 	_, warm := in.Members.Prepares(h.Successor())
 	return (warm || h.IsPrepared()) && !h.IsAsked() && !in.Set.Nominated
+}
+
+// Batch returns those of some roles that a member is handed for the sake of balance: as many as it prepares at
+// once, and none that it has failed lately.
+func Batch(roles []int, is lease.Prepares, rests func(role int) bool) (some []int) {
+	for _, role := range roles {
+		if len(some) < is.Most && !rests(role) {
+			some = append(some, role)
+		}
+	}
+	return some
 }
 
 // Offered reports whether a role is still offered to a member, and if not, whether that is no news to it:
@@ -74,6 +86,12 @@ func (s Shard) Parts(h *handover.Handover, in *told.In) (parts []Part) {
 		if h.Decide(in.Now, p.On) == handover.Stay {
 			continue
 		}
+		if p.On.Ready && !p.On.Over {
+			if at := h.Gather(len(groups[is]), in.Trip.Takes(), in.Now); in.Now.Mono < at {
+				looks = min(looks, at)
+				continue
+			}
+		}
 		p.Handover = s.Handovers.Part(h, groups[is])
 		parts = append(parts, p)
 		if p.Handover == h {
@@ -81,8 +99,8 @@ func (s Shard) Parts(h *handover.Handover, in *told.In) (parts []Part) {
 		}
 	}
 	h.LooksAt(looks)
-	top := h.Top()
-	return append(parts, s.part(h, in.Offers.Standing(to, s.place(top), h.Chosen(), in.Now), []int32{top}, in))
+	others := offer.Standing{Silent: in.Offers.Silent(to, s.Index, in.Now)} // those that wait to be named
+	return append(parts, s.part(h, others, []int32{h.Top()}, in))
 }
 
 func (s Shard) place(local int32) offer.Place { return offer.Place{Shard: s.Index, Local: local} }
