@@ -61,7 +61,7 @@ type actor struct {
 	notes   []Note
 	deaf    bool          // nothing is read
 	misread *lease.Record // the next record of this kind and name is taken for one that plays no part
-	older   bool          // it is of a version that knows no requests and no caps
+	older   bool          // it is of a version that knows no requests, no caps and no offers
 	work    time.Duration // how long its application takes to finish
 	unasked bool          // its application asks for no news
 	tick    int           // the wake-up that counts
@@ -196,7 +196,7 @@ func withoutCaps(h *lease.Announcement) *lease.Announcement {
 		return nil
 	}
 	without := *h
-	without.Caps, without.MaxRoles = false, 0
+	without.Caps, without.MaxRoles, without.Prepares = false, 0, nil
 	return &without
 }
 
@@ -206,7 +206,7 @@ func (a *actor) read(p int, o int64) {
 	}
 	r := a.w.logs[p][o]
 	if a.older {
-		r.Request, r.Answer = nil, nil
+		r.Request, r.Answer, r.Offer, r.Prepared = nil, nil, nil, nil
 		r.Hello = withoutCaps(r.Hello)
 	}
 	e := Entry{Partition: p, ID: a.w.id(p), Offset: o, Origin: a.w.origin(p), Why: a.w.began[p]}

@@ -1,0 +1,241 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/balance"
+	"github.com/goneli/neli/internal/elector/offer"
+	"github.com/goneli/neli/internal/elector/request"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// workshop is an application that prepares roles.
+type workshop struct {
+	takes time.Duration
+	fails func(role int) bool
+	open  map[uint64]bool // contexts that have not ended
+	ready map[int]bool    // roles that are prepared
+	warm  []int           // roles that were led when they were prepared
+	cold  []int           // and when they were being prepared
+	busy  int
+	most  int // the largest number of calls at once
+	begun int
+	ended map[offer.Why]int
+}
+
+func (k *workshop) does(a *actor, r Ready) {
+	for _, e := range r.End {
+		role := a.shards[e.Shard].Role(e.Local)
+		delete(k.open, e.Call)
+		k.ended[e.Why]++
+		switch {
+		case e.Why == offer.Led && k.ready[role]:
+			k.warm = append(k.warm, role)
+		case e.Why == offer.Led:
+			k.cold = append(k.cold, role)
+		}
+		delete(k.ready, role)
+	}
+	for _, b := range r.Begin {
+		k.open[b.Call] = true
+		k.begun++
+		k.busy++
+		k.most = max(k.most, k.busy)
+		a.w.after(k.takes, func() {
+			k.busy--
+			ok := k.open[b.Call] && (k.fails == nil || !k.fails(b.Role))
+			if ok {
+				k.ready[b.Role] = true
+			}
+			a.do(func(now clock.Instant) { a.Prepared(b.Begin, ok, now) })
+		})
+	}
+}
+
+// warmWorld is a world in which a leads all roles, and others prepare them, at most two at once.
+func warmWorld(t *testing.T, roles int, change func(*Settings), names ...string) (w *world, a *actor, shops map[string]*workshop) {
+	t.Helper()
+	w = newWorld(1)
+	shops = map[string]*workshop{}
+	w.stepped = func(a *actor, r Ready) {
+		if k := shops[a.set.Name]; k != nil {
+			k.does(a, r)
+		}
+	}
+	a = w.start("a", roles, stays)
+	w.pass(8 * time.Second)
+	for _, name := range names {
+		shops[name] = &workshop{takes: 300 * time.Millisecond, open: map[uint64]bool{}, ready: map[int]bool{}, ended: map[offer.Why]int{}}
+		w.start(name, roles, func(s *Settings) {
+			stays(s)
+			s.Prepares = &lease.Prepares{Most: 2, For: 3 * time.Second}
+			if change != nil {
+				change(s)
+			}
+		})
+	}
+	w.pass(8 * time.Second)
+	require.Len(t, a.leads(roles), roles)
+	w.take()
+	return w, a, shops
+}
+
+func (a *actor) transfers(t *testing.T, role int, to string) (id int) {
+	t.Helper()
+	a.do(func(now clock.Instant) {
+		var err error
+		id, err = a.Transfer(role, to, now)
+		require.NoError(t, err)
+	})
+	return id
+}
+
+func TestTransferArrivesWarm(t *testing.T) {
+	w, a, shops := warmWorld(t, 3, nil, "b")
+	id := a.transfers(t, 1, "b")
+	w.pass(250 * time.Millisecond)
+	require.Equal(t, []int{0, 1, 2}, a.leads(3), "a leads while b prepares")
+	w.pass(200 * time.Millisecond)
+	require.Equal(t, []int{1}, shops["b"].warm)
+	require.Equal(t, []int{1}, w.actor("b").leads(3))
+	require.Equal(t, []request.Outcome{{ID: id}}, a.ends)
+	w.pass(20 * time.Second)
+	require.Empty(t, shops["b"].open)
+	require.Empty(t, a.offers.Named("b", 0))
+	require.Equal(t, 1, shops["b"].begun)
+}
+
+func TestTransferToAMemberThatFails(t *testing.T) {
+	w, a, shops := warmWorld(t, 3, nil, "b")
+	shops["b"].fails = func(int) bool { return true }
+	id := a.transfers(t, 1, "b")
+	w.pass(time.Second)
+	require.Equal(t, []request.Outcome{{ID: id, Err: request.ErrNoAnswer}}, a.ends)
+	require.Equal(t, []int{0, 1, 2}, a.leads(3))
+	require.Equal(t, map[offer.Why]int{offer.Failed: 1}, shops["b"].ended)
+	w.pass(20 * time.Second)
+	require.Equal(t, 1, shops["b"].begun, "it is not offered again")
+}
+
+func TestTransferThatTakesTooLongIsCalledOff(t *testing.T) {
+	w, a, shops := warmWorld(t, 3, nil, "b")
+	shops["b"].takes = time.Minute
+	a.transfers(t, 1, "b")
+	w.pass(2900 * time.Millisecond)
+	require.Empty(t, a.ends)
+	w.pass(300 * time.Millisecond)
+	require.Len(t, a.ends, 1)
+	require.Equal(t, map[offer.Why]int{offer.Late: 1}, shops["b"].ended)
+	require.Equal(t, []int{0, 1, 2}, a.leads(3))
+}
+
+func TestClosingProcessGivesItsRolesWarm(t *testing.T) {
+	w, a, shops := warmWorld(t, 12, nil, "b", "c")
+	a.want(Desired{Roles: 12, Closing: true, Contend: true})
+	w.pass(4 * time.Second)
+	require.True(t, a.dead, "it has finished")
+	b, c := shops["b"], shops["c"]
+	require.Len(t, append(b.warm, c.warm...), 12)
+	require.Empty(t, append(b.cold, c.cold...))
+	require.Equal(t, 2, max(b.most, c.most), "two at once")
+	require.Len(t, append(w.actor("b").leads(12), w.actor("c").leads(12)...), 12)
+}
+
+func TestClosingProcessDoesNotWaitForEver(t *testing.T) {
+	w, a, shops := warmWorld(t, 4, func(s *Settings) { s.Prepares.For = time.Minute }, "b")
+	shops["b"].takes = time.Hour
+	a.want(Desired{Roles: 4, Closing: true, Contend: true})
+	w.pass(4900 * time.Millisecond)
+	require.Len(t, a.leads(4), 4, "half of DrainTimeout is for preparation")
+	w.pass(time.Second)
+	require.Len(t, w.actor("b").leads(4), 4)
+	require.Len(t, shops["b"].cold, 2, "two were being prepared")
+	require.Empty(t, shops["b"].open)
+}
+
+func TestAnotherMemberTakesWhatOneFails(t *testing.T) {
+	w, a, shops := warmWorld(t, 8, nil, "b", "c")
+	shops["b"].fails = func(int) bool { return true }
+	a.want(Desired{Roles: 8, Closing: true, Contend: true})
+	w.pass(5 * time.Second)
+	require.True(t, a.dead, "it has finished")
+	require.Len(t, shops["c"].warm, 8)
+	require.Empty(t, w.actor("b").leads(8))
+}
+
+func TestStepDownThatIsOverCallsOff(t *testing.T) {
+	w, a, shops := warmWorld(t, 4, nil, "b")
+	a.want(Desired{Roles: 4, Contend: true, Away: w.instant().Mono.Add(100 * time.Millisecond)})
+	w.pass(5 * time.Second)
+	require.Len(t, a.leads(4), 4)
+	require.Empty(t, shops["b"].ready)
+	require.Empty(t, shops["b"].open)
+	require.Equal(t, map[offer.Why]int{offer.CalledOff: 2}, shops["b"].ended)
+}
+
+// A holder of a version that offers nothing pings, and gives its roles to a member that is not prepared. So
+// does a holder to a member that announces no preparation.
+func TestOlderVersionsHandOverCold(t *testing.T) {
+	w, a, shops := warmWorld(t, 3, nil, "b")
+	a.older = true
+	w.pass(10 * time.Second) // in which b says Hello
+	a.transfers(t, 1, "b")
+	w.pass(time.Second)
+	require.Equal(t, []int{1}, w.actor("b").leads(3))
+	require.Zero(t, shops["b"].begun)
+	w.actor("b").transfers(t, 1, "a")
+	w.pass(time.Second)
+	require.Equal(t, []int{0, 1, 2}, a.leads(3))
+}
+
+func TestPreparationEndsWithThePreparer(t *testing.T) {
+	w, a, shops := warmWorld(t, 3, nil, "b")
+	shops["b"].takes = time.Second
+	a.transfers(t, 1, "b")
+	w.pass(100 * time.Millisecond)
+	require.Len(t, shops["b"].open, 1)
+	w.actor("b").want(Desired{Roles: 3, Closing: true, Contend: true})
+	require.Empty(t, shops["b"].open)
+	require.Equal(t, map[offer.Why]int{offer.Unwilling: 1}, shops["b"].ended)
+	w.pass(time.Second)
+	require.Equal(t, []int{0, 1, 2}, a.leads(3))
+}
+
+func TestBalanceMovesWhatIsPreparedAtOnce(t *testing.T) {
+	w, a, shops := warmWorld(t, 12, func(s *Settings) { s.Rebalance = true }, "b")
+	a.set.Rebalance = true
+	for range 300 {
+		w.pass(100 * time.Millisecond)
+		require.LessOrEqual(t, len(a.handingOver("b")), 2, "as many as it prepares at once")
+	}
+	require.Len(t, a.leads(12), 6)
+	require.Len(t, shops["b"].warm, 6)
+	require.Equal(t, 2, shops["b"].most)
+	require.False(t, a.mover.Rests("b", w.instant().Mono))
+}
+
+// A role that a member fails to prepare does not stop others.
+func TestBalanceGoesOnBesideARoleThatFails(t *testing.T) {
+	w, a, shops := warmWorld(t, 12, func(s *Settings) { s.Rebalance = true }, "b")
+	a.set.Rebalance = true
+	shops["b"].fails = func(role int) bool { return role%4 == 0 }
+	w.pass(2 * balance.MinTenure)
+	require.Len(t, w.actor("b").leads(12), 6)
+	for _, role := range w.actor("b").leads(12) {
+		require.NotZero(t, role%4)
+	}
+}
+
+// handingOver returns the roles that are being handed to a process.
+func (a *actor) handingOver(to string) (roles []int32) {
+	for _, h := range a.shards[0].handovers.InProgress() {
+		if h.Successor() == to {
+			roles = append(roles, h.Sorted(true)...)
+		}
+	}
+	return roles
+}
