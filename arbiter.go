@@ -82,6 +82,7 @@ func (s *settings) elector(app application) *elector.Settings {
 	if app != nil {
 		set.Alive, set.Deaf = app.alive, app.deaf
 	}
+	s.preparing(set)
 	if s.Preference != nil {
 		set.Preference = func(m elector.Member, role int) int {
 			return s.Preference(Member{Name: m.Name, ID: m.Process, Priority: m.Priority, Advertise: m.Advertise, Zone: m.Zone}, role)

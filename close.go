@@ -41,7 +41,7 @@ var closingCall = "Close"
 // HeartbeatInterval if that is longer; with Assigned nomination 3 s and two group heartbeats, 4 s
 // by default), plus 12 s if the broker cannot be reached, or 16 s if this process is still reading
 // far behind the log's end. Close waits for a task, a function of Lead, a barrier on another
-// goroutine, Config.Healthy, Config.Requests, Config.Preference, Config.LoginToken, the clients and the handler of
+// goroutine, Config.Healthy, Config.Requests, Config.Preference, Config.Prepare, Config.LoginToken, the clients and the handler of
 // Config.Logger for no longer than DrainTimeout, that wait (in non-exclusive mode the time above) and
 // 16 s; then the error says which has not returned. Close has no limit for a barrier that it runs itself. It must not be
 // called from a barrier, a task or a function of Lead: it would wait for itself up to that limit.
@@ -81,7 +81,7 @@ func (n *Neli) Close() error {
 	select {
 	case <-n.idle:
 	case <-timer.C:
-		return fmt.Errorf("neli: Close: Config.Preference, Config.Requests, Config.LoginToken or Config.Healthy has not returned within %v", bound)
+		return fmt.Errorf("neli: Close: Config.Preference, Config.Prepare, Config.Requests, Config.LoginToken or Config.Healthy has not returned within %v", bound)
 	}
 	if !n.set.lines.Flush(timer.C) {
 		return fmt.Errorf("neli: Close: the handler of Config.Logger has not returned within %v", bound)

@@ -95,6 +95,26 @@ type Config struct {
 	// can take over. Close waits for a call in progress. Default: always healthy.
 	Healthy func() error
 
+	// Prepare gets this process ready to lead a role: it opens files, restores state, warms a cache. A leader
+	// that hands a role over, for balance, by Transfer, or as it closes, steps down or is unhealthy, then
+	// leads on until Prepare has returned nil here. An error, a panic or the end of its goroutine means that this
+	// process does not get ready: the leader keeps the role if it can, or else gives it to another member. A role is
+	// also led unprepared: where its leader died or does not know Prepare, in a new group, and where half of the
+	// leader's DrainTimeout is over. So lead without having prepared, too, only later.
+	//
+	// ctx lasts beyond Prepare's return, for as long as what it has prepared is to be kept. context.Cause is
+	// ErrLed once this process leads the role, and ErrNotLed otherwise. Each call is on a goroutine of its
+	// own, MaxPrepares at once; a call that goes on after the end of ctx keeps its place until it returns.
+	// Close waits for all. Default: none; roles are taken unprepared.
+	Prepare func(ctx context.Context, role int) error
+
+	// MaxPrepares is how many roles Prepare is called for at once. From 1 to 1,000. Default: 16.
+	MaxPrepares int
+
+	// PrepareTimeout limits one call of Prepare, which has failed then. Leaders that can keep the role wait
+	// for that long, and others for half of their DrainTimeout. From 100 ms to ten minutes. Default: 30 s.
+	PrepareTimeout time.Duration
+
 	// The mode and the roles.
 
 	// Mode is Exclusive or NonExclusive. All members of a group must use the same one. Default:
@@ -141,7 +161,8 @@ type Config struct {
 	MaxPulseInterval time.Duration
 
 	// DrainTimeout limits how long the application may take to finish after LeaderRevoked while
-	// its successor waits. At most 24 h. Default: 10 s.
+	// its successor waits. If this process cannot keep its roles, and successors have Prepare, up to half of it
+	// is for them to prepare. At most 24 h. Default: 10 s.
 	DrainTimeout time.Duration
 
 	// MaxClockDrift is ρ: the largest rate error, as a fraction, of the hardware clock of any

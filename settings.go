@@ -89,6 +89,7 @@ func (c Config) check() (*settings, *faults) {
 	topicField := s.resolveNames(f)
 	s.checkModes(f)
 	s.checkRanges(f)
+	s.checkPrepare(f)
 	s.kafka = checkProperties(s.KafkaConfig, s.LeaderGroupID, f)
 	s.checkLogin(f)
 	s.secrets = redact.Of(s.kafka)
