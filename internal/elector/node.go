@@ -310,6 +310,9 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 	calls, roles := n.mover.Shares()
 	out := Stats{Counters: n.counts, Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Members: n.members.Present(),
 		Held: c.Of[observe.Held], Vacant: c.Of[observe.Vacant], Unknown: c.Of[observe.Unknown], RequestsAccepted: accepted, RequestsRefused: refused, Rebalances: calls, RolesRebalanced: roles}
+	if n.preparer != nil {
+		out.Prepares, _, out.PreparesStuck = n.preparer.Counts()
+	}
 	for _, s := range n.shards {
 		out.Add(&s.vacancyStats, n.set.HeartbeatInterval, s.main.link.WithheldFor(now), s.own.Evidence(now))
 	}

@@ -37,6 +37,7 @@ type proc struct {
 	app     app      // state of its application
 	heed    heed     // its state with respect to requests
 	reading *reading // what it has read
+	bench   bench    // what it prepares
 
 	mu                    sync.Mutex // guards the fields below
 	roles                 int        // R
@@ -82,6 +83,7 @@ func (w *world) start(name string) *proc {
 		KafkaConfig: neli.KafkaConfigMap{"partition.assignment.strategy": w.assignor}}
 	cfg.Logger = w.logger(p.id, w.opts)
 	w.inclined(p, &cfg)
+	w.prepares(p, seed, &cfg)
 	w.heeding(p, &cfg)
 	w.mu.Lock()
 	w.called[p.self] = p.id
@@ -180,6 +182,9 @@ func (w *world) leave(p *proc) {
 		w.posts.left(p.self)
 		if left := p.app.left(); left != "" {
 			w.violated("%s closed and was never told of the end of %s", p.id, left)
+		}
+		if roles := p.bench.keeps(); len(roles) > 0 {
+			w.violated("%s closed and was never told that it need not prepare %v", p.id, roles)
 		}
 	})
 }

@@ -413,6 +413,7 @@ func everything(t *testing.T, seen *Seen) {
 		"watched for roles that go to and fro", "watched until everybody has a share",
 		"request: accepted", "request: refused by the application", "request: forged",
 		"asked: stepped down", "asked: transferred", "asked: refused", "asked: in vain",
+		"prepare: hangs", "prepare: ignores its context", "prepare: fails", "prepare: led", "prepare: not led",
 		"asked in quiet times: transferred", "asked in quiet times: refused",
 	} {
 		if seen.Of(what) == 0 {
