@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/elector"
-	"github.com/goneli/neli/internal/elector/offer"
+	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/lease"
 )
 
@@ -24,18 +24,18 @@ const (
 )
 
 // ends are the texts of ErrNotLed.
-var ends = map[offer.Why]string{
-	offer.Failed:      "Prepare returned an error",
-	offer.Late:        "Prepare has taken PrepareTimeout",
-	offer.CalledOff:   "its leader keeps it, or gives it to another member",
-	offer.Elsewhere:   "another member leads it",
-	offer.Unconfirmed: "its leader has not offered it for 2T",
-	offer.Unwilling:   "this process closes, has stepped down or is unhealthy",
-	offer.Unwanted:    "it is not below Roles, or its log has begun anew",
+var ends = map[prepare.Why]string{
+	prepare.Failed:      "Prepare returned an error",
+	prepare.Late:        "Prepare has taken PrepareTimeout",
+	prepare.CalledOff:   "its leader keeps it, or gives it to another member",
+	prepare.Elsewhere:   "another member leads it",
+	prepare.Unconfirmed: "its leader has not offered it for 2T",
+	prepare.Unwilling:   "this process closes, has stepped down or is unhealthy",
+	prepare.Unwanted:    "it is not below Roles, or its log has begun anew",
 }
 
-func prepareEnds(why offer.Why) error {
-	if why == offer.Led {
+func prepareEnds(why prepare.Why) error {
+	if why == prepare.Led {
 		return ErrLed
 	}
 	return fmt.Errorf("%w: %s", ErrNotLed, ends[why])

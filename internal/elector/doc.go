@@ -88,12 +88,16 @@ changes its own fields only:
 	roster    who is there, and who may be given roles
 	vacancy   which roles are vacant, and when this process claims them
 	handover  how the orderly end of a term goes on
+	offer     which roles others are to prepare before they get them
+	prepare   what this process prepares of what others offer, and the calls of the application's Prepare
+	warm      how a handover goes on while its successor prepares the roles
 	balance   what is handed over though it could be kept, and what became of it
 	announce  when to say Hello, when to write a Snapshot
 	nominate  what a nominator said, and when to make room
 	request   what processes ask of each other
 	link      own records in flight on one log, and round trips
 	observe   who is known to hold what, for Holder, Watch and Standings
+	pace      when a Node has last looked at some things
 	report    which trouble with records is logged
 	prefer    calls the application's Preference
 	stats     counters, and for how long roles had no leader

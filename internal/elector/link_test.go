@@ -7,6 +7,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/link"
+	"github.com/goneli/neli/internal/elector/pace"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/vacancy"
@@ -43,12 +44,14 @@ func TestWoken(t *testing.T) {
 	} {
 		a := announce.Announcer{}
 		a.SayNow(at(c.hello))
-		if tm := (timing{due: now.Mono.Add(-c.late)}); tm.late(now) {
+		var tm pace.Timing
+		tm.Next(now.Mono.Add(-c.late))
+		if tm.Late(now) {
 			a.PutOff(now.Mono.Add(2 * time.Second))
 		}
 		require.Equal(t, at(c.want).Mono, a.Due(), "late by %v", c.late)
 	}
-	require.False(t, (&timing{}).late(now), "the first step is never late")
+	require.False(t, (&pace.Timing{}).Late(now), "the first step is never late")
 }
 
 // Reading the history of many roles may take longer than T/4. A process that says Hello first must

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/prefer"
 	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/elector/roster"
@@ -56,8 +56,8 @@ func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now fu
 		wakeup: make(chan struct{}, 1), done: make(chan struct{}), asked: make(chan struct{}, 1), waiting: map[int]chan error{},
 		bell: watch.NewBell(), opinions: prefer.Calls{Prefer: set.Preference, Logger: logger}}
 	if set.Prepare != nil {
-		e.prepares = prepare.New(set.Prepare, set.PrepareEnds, func(b offer.Begin, ok bool) {
-			e.do(func(n *Node, now clock.Instant) { n.Prepared(b, ok, now) })
+		e.prepares = prepare.New(set.Prepare, set.PrepareEnds, func(b prepare.Begin, ok bool) {
+			e.do(func(n *Node, now clock.Instant) { n.warm.Returned(b, ok) })
 		}, logger)
 	}
 	return e
@@ -287,7 +287,7 @@ func (e *Elector) carryOut(r Ready) {
 		e.prepares.End(end)
 	}
 	for _, b := range r.Begin {
-		e.prepares.Begin(b.Begin, b.Role)
+		e.prepares.Begin(b, byrole.Numbering{Index: b.Shard, Of: len(e.node.shards)}.Role(b.Local))
 	}
 }
 

@@ -13,14 +13,16 @@ import (
 	"github.com/goneli/neli/internal/elector/link"
 	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/elector/observe"
-	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/outside"
+	"github.com/goneli/neli/internal/elector/pace"
+	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/elector/report"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/stats"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/vacancy"
+	"github.com/goneli/neli/internal/elector/warm"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/quorum"
 	"github.com/goneli/neli/internal/term"
@@ -45,9 +47,8 @@ type Node struct {
 	reports    report.Reports
 	shown      shown
 	origins    leases.Origins
-	offers     *offer.Offers   // to members that prepare roles
-	preparer   *offer.Preparer // of what is offered to this process; nil: it prepares nothing
-	timing     timing
+	warm       warm.Exchange
+	timing     pace.Timing
 	ready      Ready
 	eager      bool    // this process has passed over nothing vacant since it became willing
 	told       told.In // of the present step, used again for each, as is what it says
@@ -56,18 +57,14 @@ type Node struct {
 
 // New returns a Node that keeps its terms in the given table.
 func New(set *Settings, terms *term.Table) *Node {
-	n := &Node{planning: planning{set: set, members: roster.NewMembers()}, terms: terms, trip: link.NewRoundTrip(set.T),
-		startup: vacancy.NewStartup(set.T), attendance: nominate.NewAttendance(set.Absence), offers: offer.NewOffers(set.SuccessorWait, set.T)}
-	if set.Prepares != nil {
-		n.preparer = offer.NewPreparer(*set.Prepares, set.T)
-	}
-	return n
+	return &Node{planning: planning{set: set, members: roster.NewMembers()}, terms: terms, trip: link.NewRoundTrip(set.T),
+		startup: vacancy.NewStartup(set.T), attendance: nominate.NewAttendance(set.Absence), warm: warm.NewExchange(set.Prepares, set.SuccessorWait, set.T)}
 }
 
 // Open tells the Node how many logs there are, and their common id.
 func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	n.codec = lease.Codec{Group: n.set.Group, Log: id}
-	n.timing.open(now)
+	n.timing.Open(now)
 	n.origins = make(leases.Origins, partitions)
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(n.set.Process))
@@ -162,7 +159,7 @@ func (n *Node) Tick(now clock.Instant) {
 	}
 	n.sayWaiting(now)
 	n.members.Expire(now, n.planner.Forget)
-	if n.timing.late(now) {
+	if n.timing.Late(now) {
 		n.announcer.PutOff(now.Mono.Add(n.set.RejoinWait))
 	}
 	if n.desired.Closing {
@@ -184,7 +181,6 @@ func (n *Node) Tick(now clock.Instant) {
 	for _, s := range n.shards {
 		n.step(s, now)
 	}
-	n.prepare(now)
 	n.announce(now)
 	n.requests.Pursue(func(role int) (g lease.Grantee, held, known bool) {
 		s, local := n.shards.local(role)
@@ -203,7 +199,6 @@ func (n *Node) step(s *shard, now clock.Instant) {
 		n.reconsiderAllVacant(now)
 	}
 	n.do(now, s.step)
-	n.offer(now)
 }
 
 func (n *Node) reconsiderAllVacant(now clock.Instant) {
@@ -226,15 +221,15 @@ type Ready struct {
 	Append    []Append
 	Notes     []Note
 	Outcomes  []request.Outcome
-	Verify    bool          // check whether the log is still the same
-	Back      []int         // logs to read again from farther back
-	Join      bool          // take part in the nominator's group
-	Changed   bool          // Holder, Watch, Members or Busy may answer differently
-	Requested bool          // there is a request for the application
-	Begin     []offer.Task  // roles to prepare
-	End       []offer.End   // contexts of these to end, first of all
-	Finished  bool          // closing is complete
-	WakeIn    time.Duration // Tick is due after this time, if nothing happens before
+	Verify    bool            // check whether the log is still the same
+	Back      []int           // logs to read again from farther back
+	Join      bool            // take part in the nominator's group
+	Changed   bool            // Holder, Watch, Members or Busy may answer differently
+	Requested bool            // there is a request for the application
+	Begin     []prepare.Begin // roles to prepare
+	End       []prepare.End   // contexts of these to end, first of all
+	Finished  bool            // closing is complete
+	WakeIn    time.Duration   // Tick is due after this time, if nothing happens before
 }
 
 func (r *Ready) tell(notes []Note)                { r.Notes = append(r.Notes, notes...) }
@@ -245,13 +240,13 @@ func (r *Ready) note(level slog.Level, text string, args ...any) {
 func (r *Ready) append(a Append)   { r.Append = append(r.Append, a) }
 func (r *Ready) goBack(logs []int) { r.Back = append(r.Back, logs...) }
 func (r *Ready) verify()           { r.Verify = true }
-func (r *Ready) end(e []offer.End) { r.End = append(r.End, e...) }
 
 // Ready returns what there is to do, and begins a new list.
 func (n *Node) Ready(now clock.Instant) Ready {
 	n.correspond(now)
 	r := n.ready
 	n.ready = Ready{}
+	r.End, r.Begin = n.warm.Take()
 	r.Changed = n.changed(now)
 	r.Join = n.joins(now)
 	r.WakeIn = n.wakeIn(now)
@@ -268,9 +263,9 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	if !n.set.Observer && !n.announcer.Over() {
 		next = min(next, n.announceDue(now).Sub(now.Mono))
 	}
-	next = min(next, n.requests.Due().Sub(now.Mono), n.offers.Due().Sub(now.Mono))
-	if n.preparer != nil {
-		next = min(next, n.preparer.Due(outside.Able(n.set, n.desired, now)).Sub(now.Mono))
+	next = min(next, n.requests.Due().Sub(now.Mono))
+	if !n.warm.IsIdle() {
+		next = min(next, n.warm.Due(n.will(now).Able).Sub(now.Mono))
 	}
 	if n.desired.Away > now.Mono {
 		next = min(next, n.desired.Away.Sub(now.Mono))
@@ -280,7 +275,7 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 		next = min(next, s.dueAt.Sub(now.Mono))
 	}
 	next = max(next, 100*time.Microsecond)
-	n.timing.next(now.Mono.Add(next))
+	n.timing.Next(now.Mono.Add(next))
 	return next
 }
 
@@ -310,9 +305,7 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 	calls, roles := n.mover.Shares()
 	out := Stats{Counters: n.counts, Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Members: n.members.Present(),
 		Held: c.Of[observe.Held], Vacant: c.Of[observe.Vacant], Unknown: c.Of[observe.Unknown], RequestsAccepted: accepted, RequestsRefused: refused, Rebalances: calls, RolesRebalanced: roles}
-	if n.preparer != nil {
-		out.Prepares, _, out.PreparesStuck = n.preparer.Counts()
-	}
+	out.Prepares, out.PreparesStuck = n.warm.Counts()
 	for _, s := range n.shards {
 		out.Add(&s.vacancyStats, n.set.HeartbeatInterval, s.main.link.WithheldFor(now), s.own.Evidence(now))
 	}
@@ -327,7 +320,7 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 
 // in returns what a shard is told now.
 func (n *Node) in(now clock.Instant) *told.In {
-	n.told = told.In{Out: &n.out, Now: now, Set: n.set, Desired: n.desired, Members: &n.members, Crowd: &n.announcer, Plans: &n.planning, Offers: n.offers,
+	n.told = told.In{Out: &n.out, Now: now, Set: n.set, Desired: n.desired, Members: &n.members, Crowd: &n.announcer, Plans: &n.planning, Offers: n.warm.Offers,
 		Trip: n.trip, Startup: &n.startup, Home: n.announcer.HomeLog()}
 	return &n.told
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/balance"
-	"github.com/goneli/neli/internal/elector/offer"
+	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/lease"
 )
@@ -24,7 +24,7 @@ type workshop struct {
 	busy  int
 	most  int // the largest number of calls at once
 	begun int
-	ended map[offer.Why]int
+	ended map[prepare.Why]int
 }
 
 func (k *workshop) does(a *actor, r Ready) {
@@ -33,9 +33,9 @@ func (k *workshop) does(a *actor, r Ready) {
 		delete(k.open, e.Call)
 		k.ended[e.Why]++
 		switch {
-		case e.Why == offer.Led && k.ready[role]:
+		case e.Why == prepare.Led && k.ready[role]:
 			k.warm = append(k.warm, role)
-		case e.Why == offer.Led:
+		case e.Why == prepare.Led:
 			k.cold = append(k.cold, role)
 		}
 		delete(k.ready, role)
@@ -69,7 +69,7 @@ func warmWorld(t *testing.T, roles int, change func(*Settings), names ...string)
 	a = w.start("a", roles, stays)
 	w.pass(8 * time.Second)
 	for _, name := range names {
-		shops[name] = &workshop{takes: 300 * time.Millisecond, open: map[uint64]bool{}, ready: map[int]bool{}, ended: map[offer.Why]int{}}
+		shops[name] = &workshop{takes: 300 * time.Millisecond, open: map[uint64]bool{}, ready: map[int]bool{}, ended: map[prepare.Why]int{}}
 		w.start(name, roles, func(s *Settings) {
 			stays(s)
 			s.Prepares = &lease.Prepares{Most: 2, For: 3 * time.Second}
@@ -116,7 +116,7 @@ func TestTransferToAMemberThatFails(t *testing.T) {
 	w.pass(time.Second)
 	require.Equal(t, []request.Outcome{{ID: id, Err: request.ErrNoAnswer}}, a.ends)
 	require.Equal(t, []int{0, 1, 2}, a.leads(3))
-	require.Equal(t, map[offer.Why]int{offer.Failed: 1}, shops["b"].ended)
+	require.Equal(t, map[prepare.Why]int{prepare.Failed: 1}, shops["b"].ended)
 	w.pass(20 * time.Second)
 	require.Equal(t, 1, shops["b"].begun, "it is not offered again")
 }
@@ -129,7 +129,7 @@ func TestTransferThatTakesTooLongIsCalledOff(t *testing.T) {
 	require.Empty(t, a.ends)
 	w.pass(300 * time.Millisecond)
 	require.Len(t, a.ends, 1)
-	require.Equal(t, map[offer.Why]int{offer.Late: 1}, shops["b"].ended)
+	require.Equal(t, map[prepare.Why]int{prepare.Late: 1}, shops["b"].ended)
 	require.Equal(t, []int{0, 1, 2}, a.leads(3))
 }
 
@@ -174,7 +174,7 @@ func TestStepDownThatIsOverCallsOff(t *testing.T) {
 	require.Len(t, a.leads(4), 4)
 	require.Empty(t, shops["b"].ready)
 	require.Empty(t, shops["b"].open)
-	require.Equal(t, map[offer.Why]int{offer.CalledOff: 2}, shops["b"].ended)
+	require.Equal(t, map[prepare.Why]int{prepare.CalledOff: 2}, shops["b"].ended)
 }
 
 // A holder of a version that offers nothing pings, and gives its roles to a member that is not prepared. So
@@ -200,7 +200,7 @@ func TestPreparationEndsWithThePreparer(t *testing.T) {
 	require.Len(t, shops["b"].open, 1)
 	w.actor("b").want(Desired{Roles: 3, Closing: true, Contend: true})
 	require.Empty(t, shops["b"].open)
-	require.Equal(t, map[offer.Why]int{offer.Unwilling: 1}, shops["b"].ended)
+	require.Equal(t, map[prepare.Why]int{prepare.Unwilling: 1}, shops["b"].ended)
 	w.pass(time.Second)
 	require.Equal(t, []int{0, 1, 2}, a.leads(3))
 }

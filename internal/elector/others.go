@@ -126,7 +126,7 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 	n.ready.Requested = n.ready.Requested || n.requests.Waits()
 }
 
-// correspond sends the letters of requests and reports their outcomes. It cannot answer a request
+// correspond sends the letters of requests and reports their outcomes, and sends offers and their answers. It cannot answer a request
 // from a log that was read again since; its sender will repeat it.
 func (n *Node) correspond(now clock.Instant) {
 	letters, ended := n.requests.Take()
@@ -142,6 +142,20 @@ func (n *Node) correspond(now clock.Instant) {
 			r.Hello = n.announcement(n.wants(now))
 		}
 		n.do(now, func(in *told.In) { c.append(in, r) })
+	}
+	if n.warm.IsIdle() {
+		return
+	}
+	for _, l := range n.warm.Letters(n.will(now), n.holding, now) {
+		n.do(now, func(in *told.In) {
+			c := n.channels[l.Log]
+			if l.Kind == lease.Ping {
+				c = n.shards[l.Shard].logs.talks(in)
+			}
+			r := c.word(l.Kind, now)
+			r.To, r.Ping, r.Offer, r.Prepared = l.To, l.Record.Ping, l.Offer, l.Prepared
+			c.append(in, r)
+		})
 	}
 }
 
@@ -184,38 +198,6 @@ func (n *Node) joins(now clock.Instant) bool {
 	return leads || !n.set.IsDeaf(now)
 }
 
-// timing is when a Node has last looked at some things.
-type timing struct {
-	asked  clock.Instant // when the log was last verified
-	due    clock.Mono    // when Tick is due
-	opened clock.Mono    // when the logs were opened
-	waits  bool          // it was checked whether this process waits for leases of others
-}
-
-// late reports whether a step is late. A process that was suspended may not know yet that its
-// session is over and others have its partitions: for a while it must not announce what it wants.
-func (t *timing) late(now clock.Instant) bool {
-	return t.due != 0 && now.Mono.Sub(t.due) > time.Second
-}
-
-// open notes that the logs were opened.
-func (t *timing) open(now clock.Instant) { t.opened = now.Mono }
-
-// next notes when Tick is due.
-func (t *timing) next(at clock.Mono) { t.due = at }
-
-// asks reports whether the log is to be verified, since nothing has come back for a while, and notes that it is.
-func (t *timing) asks(silent, wait time.Duration, now clock.Instant) bool {
-	if silent < wait || now.Mono.Sub(t.asked.Mono) < wait {
-		return false
-	}
-	t.asked = now
-	return true
-}
-
-// looked notes that it was checked for which leases this process waits.
-func (t *timing) looked() { t.waits = true }
-
 // verify asks, at most once in T′, whether the log is still the same, if own records are expected
 // and none has come back for that long.
 func (n *Node) verify(now clock.Instant) {
@@ -233,7 +215,7 @@ func (n *Node) verify(now clock.Instant) {
 		n.trip.Idle(now)
 		return
 	}
-	if n.timing.asks(n.trip.SilentFor(now), clock.Wait(n.set.T, n.set.Rho), now) {
+	if n.timing.Asks(n.trip.SilentFor(now), clock.Wait(n.set.T, n.set.Rho), now) {
 		n.ready.verify()
 	}
 }
@@ -286,7 +268,7 @@ func (n *Node) Busy(now clock.Instant) bool {
 // leases that it may not know of, or that others lead all roles so far.
 func (n *Node) sayWaiting(now clock.Instant) {
 	t := &n.timing
-	if t.waits || n.set.Observer || now.Mono.Sub(t.opened) < min(clock.SayWaiting(n.set.T), lookEvery/2) {
+	if t.HasLooked() || n.set.Observer || t.OpenFor(now) < min(clock.SayWaiting(n.set.T), lookEvery/2) {
 		return
 	}
 	longest, why := time.Duration(0), ""
@@ -305,7 +287,7 @@ func (n *Node) sayWaiting(now clock.Instant) {
 			}
 		}
 	}
-	t.looked()
+	t.Looked()
 	switch others := n.members.Present(); {
 	case longest > 0:
 		n.ready.note(slog.LevelInfo, "waiting for the leases of others", "at_most", longest.Round(100*time.Millisecond), "why", why)

@@ -111,6 +111,24 @@ func (p *planning) expected(plan *placement.Plan, in *told.In) []int32 {
 	return out
 }
 
+// will is what this process wants to do with others' roles.
+func (p *planning) will(now clock.Instant) warm.Will {
+	return warm.Will{Willing: p.desired.Willing(now), Able: outside.Able(p.set, p.desired, now)}
+}
+
+// holding is what this process knows of who holds a role.
+func (p *planning) holding(at offer.Place) warm.Holding {
+	s := p.shards[at.Shard]
+	g, held := s.leases.Holder(at.Local)
+	h := warm.Holding{Us: held && g.Session.Process == p.set.Process, Handover: s.handovers.Of(at.Local)}
+	h.Own, h.Unwanted = s.own.At(at.Local) != nil, s.Role(at.Local) >= p.desired.Roles
+	h.Mine = s.claims.Favours(at.Local, p.set.Process) || s.claims.IsListed(at.Local) || s.logs.claiming()
+	if held {
+		h.Process = g.Session.Process
+	}
+	return h
+}
+
 // wants is what a Hello says that this process may claim; nil means everything.
 func (p *planning) wants(now clock.Instant) []int {
 	wants := []int{}
@@ -217,7 +235,7 @@ func (n *Node) rebalance(now clock.Instant) {
 	}
 	if n.planner.Undecided() {
 		if first, leads := n.shards.first(); leads {
-			n.planner.Decide(first && now.Mono.Sub(n.timing.opened) < roster.SteadyAfter, now)
+			n.planner.Decide(first && n.timing.OpenFor(now) < roster.SteadyAfter, now)
 		}
 	}
 	in := n.in(now)
@@ -242,7 +260,7 @@ func (n *Node) rebalance(now clock.Instant) {
 		if is, prepares := n.members.Prepares(to); prepares {
 			roles = warm.Batch(roles, is, func(role int) bool {
 				s, local := n.shards.local(role)
-				return n.offers.Rests(to, offer.Place{Shard: s.Index, Local: local}, now)
+				return n.warm.Offers.Rests(to, offer.Place{Shard: s.Index, Local: local}, now)
 			})
 		}
 		n.move(to, roles, now)
@@ -295,7 +313,7 @@ func (n *Node) resolveMoves(now clock.Instant) {
 		// A log that is read again tells of earlier terms first.
 		held = held && s.logs.CaughtUp() && !s.traits.Earlier(s.main.index, s.main.index, g.Token, v.Token)
 		is, prepares := n.members.Prepares(v.To)
-		return balance.Fate{Longer: is.For, Spared: prepares && n.members.Takes(v.To) && !n.offers.Silent(v.To, v.Partition, now), Held: held, Ours: held && s.traits.Ours(g, n.set.Process, v.Token), By: g.Session.Process,
+		return balance.Fate{Longer: is.For, Spared: prepares && n.members.Takes(v.To) && !n.warm.Offers.Silent(v.To, v.Partition, now), Held: held, Ours: held && s.traits.Ours(g, n.set.Process, v.Token), By: g.Session.Process,
 			Kept: s.own.At(v.Role) != nil && s.handovers.Of(v.Role) == nil}
 	}, limit, now)
 	n.ready.ended(ended)

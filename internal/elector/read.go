@@ -6,7 +6,6 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
-	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
@@ -97,7 +96,7 @@ func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error
 		n.do(now, func(in *told.In) { c.offerSnapshot(func() time.Duration { return in.Turn(uint64(e.Offset)) }, in) })
 	}
 	if len(ev.Changed) > 0 {
-		n.prepare(now)
+		n.warm.Changed()
 	}
 	n.listen(s, c, e.Offset, r, now)
 	if r.Kind == lease.Beat && !ev.Own {
@@ -168,9 +167,7 @@ func (n *Node) reset(s *shard, c *channel, lost bool, end int64, now clock.Insta
 		s.end(s.own.Roles(), term.LogReset)
 		s.forget()
 	}
-	if n.preparer != nil {
-		n.ready.end(n.preparer.Anew(c.index, s.Index))
-	}
+	n.warm.Anew(c.index, s.Index)
 	c.restart(end, now)
 	s.begun = true
 	s.vacancyStats.Recount(s.Count(n.desired.Roles), now)
@@ -218,16 +215,14 @@ func (n *Node) listen(s *shard, c *channel, o int64, r *lease.Record, now clock.
 		case r.To != n.set.Process || !live: // it was sent before this process started, to a former one
 		case r.Request != nil:
 			n.requested(c.index, o, r, now)
-		case n.offered(s, c, o, r, now):
+		case n.warm.Offered(s.Index, c.index, o, r, n.will(now), s.leases.Holder, now):
 		default:
 			n.do(now, func(in *told.In) { s.pong(c, o, r, in) })
 		}
 	case lease.Pong:
 		if r.To == n.set.Process && !n.requests.Replied(c.index, r, now) {
 			s.handovers.Ponged(c.index, r.Ping, r.Session.Process, now)
-			if r.Prepared != nil {
-				n.offers.Answered(offer.From{Process: r.Session.Process, Shard: s.Index}, r.Prepared, now)
-			}
+			n.warm.Answered(s.Index, r, now)
 		}
 	case lease.Snapshot:
 		c.announcements.Told(now)

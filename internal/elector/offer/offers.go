@@ -1,6 +1,7 @@
 package offer
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -19,9 +20,36 @@ const (
 	farewells = 2
 )
 
-// window is how many roles a member is offered at a time: enough that it has always something to begin
+// Place is a role of a shard, as that numbers it.
+type Place struct {
+	Shard int
+	Local int32
+}
+
+// From is a process that holds roles of a shard, or that is offered some.
+type From struct {
+	Process string
+	Shard   int
+}
+
+// Compare orders them.
+func (f From) Compare(g From) int {
+	return cmp.Or(cmp.Compare(f.Process, g.Process), cmp.Compare(f.Shard, g.Shard))
+}
+
+// stage is how far a member is with a role, as it says.
+type stage int8
+
+const (
+	queued stage = iota
+	running
+	ready
+	failed
+)
+
+// Window is how many roles a member is offered at a time: enough that it has always something to begin
 // with, and so few that a state stays short.
-func window(p lease.Prepares) int { return 4 * p.Most }
+func Window(p lease.Prepares) int { return 4 * p.Most }
 
 // Offers is what this process offers to others.
 type Offers struct {
@@ -214,7 +242,7 @@ func (os *Offers) Sends(urgent bool, now clock.Instant) (out []Offer) {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Offer) int { return compareFrom(a.To, b.To) })
+	slices.SortFunc(out, func(a, b Offer) int { return a.To.Compare(b.To) })
 	for i := range out {
 		os.n++
 		out[i].Offer.N = os.n
@@ -238,7 +266,7 @@ func (a *addressee) fill() {
 			}
 		}
 	}
-	room := window(a.is) - named
+	room := Window(a.is) - named
 	if room <= 0 || !changed && open >= 2*a.is.Most {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/leases"
-	"github.com/goneli/neli/internal/elector/offer"
+	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
@@ -28,7 +28,7 @@ type Settings struct {
 	Nominated         bool                                      // a Nominator says which processes may claim; else any may
 	Prepares          *lease.Prepares                           // how it prepares roles that others hand to it; nil: it takes them unprepared
 	Prepare           func(ctx context.Context, role int) error // by this, if Prepares is set
-	PrepareEnds       func(offer.Why) error                     // what context.Cause says of the end of Prepare's context
+	PrepareEnds       func(prepare.Why) error                   // what context.Cause says of the end of Prepare's context
 	Advertise         string                                    // for other processes and people, as Zone
 	Zone              string
 	Observer          bool  // it claims and announces nothing

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/elector/offer"
+	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/tally"
 	"github.com/goneli/neli/internal/term"
@@ -73,7 +73,7 @@ type Stats struct {
 	RequestsAccepted            uint64 // by the application
 	Rebalances, RolesRebalanced uint64 // calls, and roles that moved meanwhile
 	RequestsRefused             uint64 // by the application, or without asking it
-	Prepares                    offer.Counts
+	Prepares                    prepare.Counts
 	PreparesStuck               int
 
 	Led                   int // roles below R that the application leads

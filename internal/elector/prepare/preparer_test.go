@@ -1,4 +1,4 @@
-package offer
+package prepare
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/lease"
 )
 
@@ -86,7 +87,7 @@ func TestReleasedRoleIsNotCalledOff(t *testing.T) {
 	p.step(at(0))
 	released := func(int32) bool { return false }
 	require.Empty(t, p.Offered(fromA, 0, 0, &lease.Offer{N: 2}, true, released, at(time.Second)), "it was released to this process")
-	require.Equal(t, []Why{Led}, reasons(p.Held(Place{Local: 3}, "me", true)))
+	require.Equal(t, []Why{Led}, reasons(p.Held(offer.Place{Local: 3}, "me", true)))
 }
 
 func TestLateOfferCountsForNothing(t *testing.T) {
@@ -103,7 +104,7 @@ func TestLateOfferCountsForNothing(t *testing.T) {
 
 func TestOffersOfSeveralHoldersAreSeparate(t *testing.T) {
 	p := newPreparing(9)
-	b, second := From{Process: "b"}, From{Process: "a", Shard: 1}
+	b, second := offer.From{Process: "b"}, offer.From{Process: "a", Shard: 1}
 	p.offered(7, at(0), 3)
 	p.Offered(b, 0, 9, &lease.Offer{N: 1, Roles: []int32{4}}, true, all, at(0))
 	p.Offered(second, 1, 2, &lease.Offer{N: 6, Roles: []int32{3}}, true, all, at(0))
@@ -118,7 +119,7 @@ func TestOffersOfSeveralHoldersAreSeparate(t *testing.T) {
 func TestProcessesThatCannotKeepTheirRolesComeFirst(t *testing.T) {
 	p := newPreparing(2)
 	p.offered(1, at(0), 1, 2, 3)
-	p.Offered(From{Process: "b"}, 0, 0, &lease.Offer{N: 1, Roles: []int32{8, 9}, Urgent: true}, true, all, at(0))
+	p.Offered(offer.From{Process: "b"}, 0, 0, &lease.Offer{N: 1, Roles: []int32{8, 9}, Urgent: true}, true, all, at(0))
 	require.Equal(t, []int32{8, 9}, locals(p.step(at(0)).Begin))
 }
 
@@ -146,7 +147,7 @@ func TestWhatNoOfferConfirmsExpires(t *testing.T) {
 	p.Returned(do.Begin[0], true)
 	require.Empty(t, p.step(at(2*testT-1)).End)
 	require.Equal(t, at(2*testT).Mono, p.Due(true))
-	require.Empty(t, p.Step(true, func(at Place) bool { return at.Local == 3 }, at(2*testT)).End, "it was released to this process")
+	require.Empty(t, p.Step(true, func(at offer.Place) bool { return at.Local == 3 }, at(2*testT)).End, "it was released to this process")
 	require.Greater(t, p.Due(true), at(2*testT).Mono)
 	require.Equal(t, []Why{Unconfirmed}, reasons(p.step(at(3*testT)).End))
 	require.Empty(t, p.by)
@@ -158,12 +159,12 @@ func TestPreparationsEnd(t *testing.T) {
 		end  func(p preparing) []End
 		want []Why
 	}{
-		"another process leads the role":   {func(p preparing) []End { return p.Held(Place{Local: 3}, "b", false) }, []Why{Elsewhere}},
-		"its holder begins a new term":     {func(p preparing) []End { return p.Held(Place{Local: 3}, "a", false) }, nil},
-		"this process leads it":            {func(p preparing) []End { return p.Held(Place{Local: 3}, "me", true) }, []Why{Led}},
-		"a role that is not prepared":      {func(p preparing) []End { return p.Held(Place{Local: 4}, "b", false) }, nil},
+		"another process leads the role":   {func(p preparing) []End { return p.Held(offer.Place{Local: 3}, "b", false) }, []Why{Elsewhere}},
+		"its holder begins a new term":     {func(p preparing) []End { return p.Held(offer.Place{Local: 3}, "a", false) }, nil},
+		"this process leads it":            {func(p preparing) []End { return p.Held(offer.Place{Local: 3}, "me", true) }, []Why{Led}},
+		"a role that is not prepared":      {func(p preparing) []End { return p.Held(offer.Place{Local: 4}, "b", false) }, nil},
 		"this process closes":              {func(p preparing) []End { return p.Quit() }, []Why{Unwilling, Unwilling}},
-		"R is smaller":                     {func(p preparing) []End { return p.Exclude(func(at Place) bool { return at.Local >= 5 }) }, []Why{Unwanted}},
+		"R is smaller":                     {func(p preparing) []End { return p.Exclude(func(at offer.Place) bool { return at.Local >= 5 }) }, []Why{Unwanted}},
 		"the log begins anew":              {func(p preparing) []End { return p.Anew(0, 0) }, []Why{Unwanted, Unwanted}},
 		"another log begins anew":          {func(p preparing) []End { return p.Anew(1, 1) }, nil},
 		"the holder has gone":              {func(p preparing) []End { p.Forget("a"); return nil }, nil},
@@ -212,8 +213,8 @@ func TestCountsOfPreparations(t *testing.T) {
 	begun := p.step(at(0)).Begin
 	p.Returned(begun[0], true)
 	p.Returned(begun[1], false)
-	p.Held(Place{Local: 1}, "me", true)
-	p.Held(Place{Local: 3}, "me", true)
+	p.Held(offer.Place{Local: 1}, "me", true)
+	p.Held(offer.Place{Local: 3}, "me", true)
 	p.Quit()
 	counts, calls, stuck := p.Counts()
 	require.Equal(t, Counts{Begun: 4, Ready: 1, Failed: 1, Led: 1, Ended: 1}, counts, "role 3 is led unprepared, and 4 is let go")

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/goneli/neli/internal/elector/offer"
 )
 
 type rig struct {
@@ -27,7 +25,7 @@ func newRig(prepare func(ctx context.Context, role int) error) *rig {
 	r := &rig{results: map[uint64][]bool{}}
 	done := make(chan struct{}, 1)
 	done <- struct{}{}
-	r.Calls = New(prepare, func(why offer.Why) error { return errors.Join(errWhy, errors.New(string(why))) }, func(b offer.Begin, ok bool) {
+	r.Calls = New(prepare, func(why Why) error { return errors.Join(errWhy, errors.New(string(why))) }, func(b Begin, ok bool) {
 		<-done
 		r.results[b.Call] = append(r.results[b.Call], ok)
 		done <- struct{}{}
@@ -35,9 +33,9 @@ func newRig(prepare func(ctx context.Context, role int) error) *rig {
 	return r
 }
 
-func begin(id uint64) offer.Begin { return offer.Begin{Call: id} }
+func begin(id uint64) Begin { return Begin{Call: id} }
 
-func end(id uint64, why offer.Why) offer.End { return offer.End{Begin: begin(id), Why: why} }
+func end(id uint64, why Why) End { return End{Begin: begin(id), Why: why} }
 
 func TestCallsReportHowPrepareEnds(t *testing.T) {
 	errNo := errors.New("no")
@@ -61,7 +59,7 @@ func TestCallsReportHowPrepareEnds(t *testing.T) {
 				require.Equal(t, map[uint64][]bool{7: {c.ok}}, r.results)
 				require.Contains(t, r.log.String(), c.log)
 				require.Len(t, r.open, 1, "its context has not ended")
-				r.End(end(7, offer.CalledOff))
+				r.End(end(7, CalledOff))
 				require.Empty(t, r.open)
 			})
 		})
@@ -76,7 +74,7 @@ func TestContextEndsAfterTheCall(t *testing.T) {
 		r.Begin(begin(1), 0)
 		r.Wait()
 		require.NoError(t, ctx.Err())
-		r.End(end(1, offer.Led))
+		r.End(end(1, Led))
 		require.ErrorContains(t, context.Cause(ctx), "led")
 		require.Empty(t, r.open)
 	})
@@ -87,7 +85,7 @@ func TestCallThatIgnoresItsContextIsLogged(t *testing.T) {
 		free := make(chan struct{})
 		r := newRig(func(context.Context, int) error { <-free; return errWhy })
 		r.Begin(begin(1), 5)
-		r.End(end(1, offer.Late))
+		r.End(end(1, Late))
 		time.Sleep(slow - 1)
 		synctest.Wait()
 		require.Empty(t, r.log.String())
@@ -107,7 +105,7 @@ func TestCallThatEndsWithItsContextIsNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(func(ctx context.Context, _ int) error { <-ctx.Done(); return context.Cause(ctx) })
 		r.Begin(begin(1), 5)
-		r.End(end(1, offer.CalledOff))
+		r.End(end(1, CalledOff))
 		r.Wait()
 		time.Sleep(2 * slow)
 		synctest.Wait()
@@ -121,7 +119,7 @@ func TestEndMayOvertakeItsBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		called := false
 		r := newRig(func(context.Context, int) error { called = true; return nil })
-		r.End(end(1, offer.CalledOff))
+		r.End(end(1, CalledOff))
 		r.Begin(begin(1), 0)
 		r.Wait()
 		require.False(t, called)
@@ -151,7 +149,7 @@ func TestStopEndsAllContexts(t *testing.T) {
 		require.Len(t, causes, 1)
 		require.ErrorContains(t, causes[0], "unwilling")
 		r.Begin(begin(3), 0)
-		r.End(end(3, offer.Unwilling))
+		r.End(end(3, Unwilling))
 		r.Wait()
 		require.Equal(t, map[uint64][]bool{1: {true}, 2: {false}, 3: {false}}, r.results)
 		require.Empty(t, r.open)

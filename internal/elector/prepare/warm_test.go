@@ -1,4 +1,4 @@
-package offer
+package prepare
 
 import (
 	"math/rand/v2"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/lease"
 )
 
@@ -21,7 +22,7 @@ const (
 // entry is a record of the log that holder a and members b and c share.
 type entry struct {
 	from, to string
-	offer    *lease.Offer
+	offers   *lease.Offer
 	state    *lease.Prepared
 	release  int32 // −1: it is none
 	claim    bool  // of that role
@@ -32,8 +33,8 @@ type flight struct {
 	at time.Duration
 }
 
-// call is a Prepare in progress.
-type call struct {
+// attempt is a Prepare in progress.
+type attempt struct {
 	Begin
 	ends time.Duration
 	ok   bool
@@ -44,7 +45,7 @@ type member struct {
 	*Preparer
 	name  string
 	reads int
-	calls []call
+	calls []attempt
 	holds map[int32]bool  // roles that a holds, by what it has read
 	open  map[uint64]bool // contexts that have not ended
 	mine  map[int32]bool
@@ -65,7 +66,7 @@ type world struct {
 	log     []entry
 	flying  []flight
 	leads   map[int32]bool // by what a has read
-	offers  *Offers
+	offers  *offer.Offers
 	reads   int
 	gives   map[int32]*given
 	members []*member
@@ -74,7 +75,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 1)), leads: map[int32]bool{}, offers: newOffers(), gives: map[int32]*given{}}
+	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 1)), leads: map[int32]bool{}, offers: offer.NewOffers(time.Second, testT), gives: map[int32]*given{}}
 	for _, name := range []string{"b", "c"} {
 		w.members = append(w.members, &member{Preparer: NewPreparer(prepares(mostCalls), testT), name: name, holds: map[int32]bool{}, open: map[uint64]bool{},
 			mine: map[int32]bool{}})
@@ -116,7 +117,7 @@ func (w *world) step() {
 	}
 	w.hand()
 	for _, o := range w.offers.Sends(len(w.gives) > someRoles/2, w.at()) {
-		w.send(entry{from: "a", to: o.To.Process, offer: &o.Offer, release: -1})
+		w.send(entry{from: "a", to: o.To.Process, offers: &o.Offer, release: -1})
 	}
 	for _, m := range w.members {
 		w.memberSteps(m)
@@ -126,9 +127,9 @@ func (w *world) step() {
 func (w *world) holderReads(e entry) {
 	switch {
 	case e.state != nil && e.to == "a":
-		w.offers.Answered(From{Process: e.from}, e.state, w.at())
+		w.offers.Answered(offer.From{Process: e.from}, e.state, w.at())
 	case e.release >= 0 && !e.claim:
-		w.offers.Given(e.to, Place{Local: e.release})
+		w.offers.Given(e.to, offer.Place{Local: e.release})
 		delete(w.gives, e.release)
 		w.leads[e.release] = false
 	}
@@ -137,7 +138,7 @@ func (w *world) holderReads(e entry) {
 // hand begins and ends hand-overs.
 func (w *world) hand() {
 	for local := range int32(someRoles) {
-		g, place := w.gives[local], Place{Local: local}
+		g, place := w.gives[local], offer.Place{Local: local}
 		switch {
 		case !w.leads[local] || g != nil && g.drains < 0: // it was released
 		case g == nil:
@@ -147,7 +148,7 @@ func (w *world) hand() {
 				w.offers.Name(g.to, prepares(mostCalls), place)
 			}
 		case g.drains == 0:
-			h := Handing{Standing: w.offers.Standing(g.to, place, g.since, w.at()), Keeps: true, Takes: true}
+			h := offer.Handing{Standing: w.offers.Standing(g.to, place, g.since, w.at()), Keeps: true, Takes: true}
 			switch c := h.Conditions(); {
 			case c.Ready:
 				w.offers.Asked(g.to, place)
@@ -168,18 +169,18 @@ func (w *world) memberSteps(m *member) {
 	for ; m.reads < len(w.log) && (w.calm || w.r.IntN(30) > 0); m.reads++ {
 		w.memberReads(m, m.reads, w.log[m.reads])
 	}
-	m.calls = slices.DeleteFunc(m.calls, func(c call) bool {
+	m.calls = slices.DeleteFunc(m.calls, func(c attempt) bool {
 		if w.now < c.ends && (m.open[c.Call] || w.now < c.deaf) {
 			return false
 		}
 		w.end(m, m.Returned(c.Begin, c.ok && m.open[c.Call]))
 		return true
 	})
-	do := m.Step(true, func(at Place) bool { return m.mine[at.Local] }, w.at())
+	do := m.Step(true, func(at offer.Place) bool { return m.mine[at.Local] }, w.at())
 	w.end(m, do.End)
 	for _, b := range do.Begin {
 		m.open[b.Call] = true
-		c := call{Begin: b, ends: w.now + time.Duration(w.r.ExpFloat64()*float64(300*time.Millisecond)), ok: w.r.IntN(10) > 0}
+		c := attempt{Begin: b, ends: w.now + time.Duration(w.r.ExpFloat64()*float64(300*time.Millisecond)), ok: w.r.IntN(10) > 0}
 		switch w.r.IntN(20) {
 		case 0:
 			c.ends = w.now + time.Hour // it returns when its context ends
@@ -207,19 +208,19 @@ func (w *world) end(m *member, ended []End) {
 
 func (w *world) memberReads(m *member, offset int, e entry) {
 	switch {
-	case e.offer != nil && e.to == m.name:
-		w.end(m, m.Offered(From{Process: e.from}, 0, int64(offset), e.offer, true, func(local int32) bool { return m.holds[local] }, w.at()))
+	case e.offers != nil && e.to == m.name:
+		w.end(m, m.Offered(offer.From{Process: e.from}, 0, int64(offset), e.offers, true, func(local int32) bool { return m.holds[local] }, w.at()))
 	case e.claim:
 		if e.from == m.name {
 			delete(m.mine, e.release)
 		}
-		w.end(m, m.Held(Place{Local: e.release}, e.from, e.from == m.name))
+		w.end(m, m.Held(offer.Place{Local: e.release}, e.from, e.from == m.name))
 	case e.release >= 0:
 		m.holds[e.release] = false
 		if e.to != m.name {
 			return
 		}
-		prepared := m.by[Place{Local: e.release}]
+		prepared := m.by[offer.Place{Local: e.release}]
 		require.True(w.t, prepared != nil && prepared.stage == ready, "a role that was said to be ready arrives cold")
 		w.warm++
 		m.mine[e.release] = true
@@ -241,7 +242,7 @@ func TestWarmRolesArriveWarm(t *testing.T) {
 			w.step()
 		}
 		require.Empty(t, w.gives, "a hand-over does not end")
-		require.Empty(t, w.offers.to, "something is still offered")
+		require.True(t, w.offers.IsIdle(), "something is still offered")
 		for _, m := range w.members {
 			require.Empty(t, m.open, "something is prepared for nobody")
 			require.Empty(t, m.by, "something is prepared for nobody")

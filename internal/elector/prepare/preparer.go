@@ -1,4 +1,4 @@
-package offer
+package prepare
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/lease"
 )
 
@@ -15,18 +16,6 @@ const (
 	// maxHolders limits what a topic full of rubbish can make a process remember.
 	maxHolders = 10_000
 )
-
-// Place is a role of a shard, as that numbers it.
-type Place struct {
-	Shard int
-	Local int32
-}
-
-// From is a process that holds roles of a shard.
-type From struct {
-	Process string
-	Shard   int
-}
 
 // Why is why a preparation is over.
 type Why string
@@ -47,8 +36,8 @@ const (
 type Preparer struct {
 	set     lease.Prepares
 	t       time.Duration
-	by      map[Place]*preparation
-	holders map[From]*holder
+	by      map[offer.Place]*preparation
+	holders map[offer.From]*holder
 	calls   int    // Prepares that have not returned
 	begun   uint64 // the number of the newest call
 	states  uint64 // and of the newest state
@@ -71,7 +60,7 @@ const (
 )
 
 type preparation struct {
-	Place
+	offer.Place
 	from    string // the holder whose newest offer names it
 	urgent  bool
 	stage   stage
@@ -91,7 +80,7 @@ type holder struct {
 
 // Begin is a call of Prepare to begin, and End one whose context is to end, whether it has returned or not.
 type Begin struct {
-	Place
+	offer.Place
 	Call uint64
 }
 
@@ -100,15 +89,9 @@ type End struct {
 	Why Why
 }
 
-// Task is a call to begin, with the number by which the application knows the role.
-type Task struct {
-	Begin
-	Role int
-}
-
 // Say is a state to be said, in the Pong to the Ping at an offset of a log.
 type Say struct {
-	To     From
+	To     offer.From
 	Log    int
 	Offset int64
 	State  lease.Prepared
@@ -123,7 +106,7 @@ type Do struct {
 
 // NewPreparer returns a Preparer that prepares nothing. t is the lease.
 func NewPreparer(set lease.Prepares, t time.Duration) *Preparer {
-	return &Preparer{set: set, t: t, by: map[Place]*preparation{}, holders: map[From]*holder{}}
+	return &Preparer{set: set, t: t, by: map[offer.Place]*preparation{}, holders: map[offer.From]*holder{}}
 }
 
 // Counts returns the counters. calls is how many Prepares have not returned; stuck of these should have,
@@ -141,7 +124,7 @@ func (p *Preparer) Counts() (c Counts, calls, stuck int) {
 // Offered takes an offer that was read at an offset of a log, and returns what ends by it. holds reports
 // whether its sender holds a role. What it no longer names is called off if the sender still holds it: else
 // it may be this process's next. A role that failed is not tried again while offers name it.
-func (p *Preparer) Offered(from From, log int, offset int64, o *lease.Offer, willing bool, holds func(local int32) bool, now clock.Instant) (ended []End) {
+func (p *Preparer) Offered(from offer.From, log int, offset int64, o *lease.Offer, willing bool, holds func(local int32) bool, now clock.Instant) (ended []End) {
 	h := p.holders[from]
 	if h == nil {
 		if len(p.holders) >= maxHolders {
@@ -158,10 +141,10 @@ func (p *Preparer) Offered(from From, log int, offset int64, o *lease.Offer, wil
 		return nil
 	}
 	in := map[int32]bool{}
-	for _, local := range o.Roles[:min(len(o.Roles), window(p.set))] {
+	for _, local := range o.Roles[:min(len(o.Roles), offer.Window(p.set))] {
 		if holds(local) {
 			in[local] = true
-			p.wanted(Place{from.Shard, local}, from.Process, o.Urgent, now)
+			p.wanted(offer.Place{Shard: from.Shard, Local: local}, from.Process, o.Urgent, now)
 		}
 	}
 	return p.end(CalledOff, func(w *preparation) bool {
@@ -170,7 +153,7 @@ func (p *Preparer) Offered(from From, log int, offset int64, o *lease.Offer, wil
 }
 
 // wanted notes that a holder's newest offer names a role.
-func (p *Preparer) wanted(at Place, from string, urgent bool, now clock.Instant) {
+func (p *Preparer) wanted(at offer.Place, from string, urgent bool, now clock.Instant) {
 	w := p.by[at]
 	if w == nil {
 		w = &preparation{Place: at}
@@ -181,7 +164,7 @@ func (p *Preparer) wanted(at Place, from string, urgent bool, now clock.Instant)
 
 // Held notes that a process holds a role now, and returns what ends by that. A Release ends nothing: the
 // role may be this process's next.
-func (p *Preparer) Held(at Place, process string, own bool) (ended []End) {
+func (p *Preparer) Held(at offer.Place, process string, own bool) (ended []End) {
 	w := p.by[at]
 	if w == nil || !own && w.from == process {
 		return nil
@@ -202,8 +185,8 @@ type Holding struct {
 }
 
 // Review ends what other processes, or this one, hold by now, and what is unwanted.
-func (p *Preparer) Review(of func(Place) Holding) (ended []End) {
-	ended = p.Exclude(func(at Place) bool { return of(at).Unwanted })
+func (p *Preparer) Review(of func(offer.Place) Holding) (ended []End) {
+	ended = p.Exclude(func(at offer.Place) bool { return of(at).Unwanted })
 	for _, w := range p.sorted(func(*preparation) bool { return true }) {
 		if h := of(w.Place); h.Own || h.Process != "" {
 			ended = append(ended, p.Held(w.Place, h.Process, h.Own)...)
@@ -224,7 +207,7 @@ func (p *Preparer) Quit() (ended []End) {
 }
 
 // Exclude ends the preparation of roles that this process does not want.
-func (p *Preparer) Exclude(unwanted func(Place) bool) (ended []End) {
+func (p *Preparer) Exclude(unwanted func(offer.Place) bool) (ended []End) {
 	return p.end(Unwanted, func(w *preparation) bool { return unwanted(w.Place) })
 }
 
@@ -235,7 +218,7 @@ func (p *Preparer) Anew(log, shard int) (ended []End) {
 			h.log = -1 // there is no Ping at that offset any more
 		}
 	}
-	return p.Exclude(func(at Place) bool { return at.Shard == shard })
+	return p.Exclude(func(at offer.Place) bool { return at.Shard == shard })
 }
 
 // Forget forgets the numbers of a process that never comes back.
@@ -272,14 +255,14 @@ func (p *Preparer) fail(w *preparation, why Why) []End {
 }
 
 func (p *Preparer) owe(w *preparation) {
-	if h := p.holders[From{w.from, w.Shard}]; h != nil && h.log >= 0 {
+	if h := p.holders[offer.From{Process: w.from, Shard: w.Shard}]; h != nil && h.log >= 0 {
 		h.owes = true
 	}
 }
 
 // Step does what is due. mine reports whether a role was released in favour of this process, or is being
 // claimed by it: that does not expire.
-func (p *Preparer) Step(willing bool, mine func(Place) bool, now clock.Instant) (do Do) {
+func (p *Preparer) Step(willing bool, mine func(offer.Place) bool, now clock.Instant) (do Do) {
 	do.End = p.end(Unconfirmed, func(w *preparation) bool {
 		if now.Mono < w.expires {
 			return false
@@ -337,7 +320,7 @@ func (p *Preparer) say(now clock.Instant) (out []Say) {
 		h.owes, h.said = false, now.Mono
 		out = append(out, Say{To: from, Log: h.log, Offset: h.offset, State: lease.Prepared{Of: h.newest}})
 	}
-	slices.SortFunc(out, func(a, b Say) int { return compareFrom(a.To, b.To) })
+	slices.SortFunc(out, func(a, b Say) int { return a.To.Compare(b.To) })
 	for i := range out {
 		s := &out[i]
 		p.states++
@@ -411,8 +394,4 @@ func (p *Preparer) sorted(which func(*preparation) bool) (out []*preparation) {
 		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Local, b.Local))
 	})
 	return out
-}
-
-func compareFrom(a, b From) int {
-	return cmp.Or(cmp.Compare(a.Process, b.Process), cmp.Compare(a.Shard, b.Shard))
 }

@@ -1,4 +1,3 @@
-// Package prepare calls the application's Prepare, each time on a goroutine of its own.
 package prepare
 
 import (
@@ -9,8 +8,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
-
-	"github.com/goneli/neli/internal/elector/offer"
 )
 
 // slow is how long a call may go on after the end of its context until that is logged.
@@ -19,14 +16,14 @@ const slow = 5 * time.Second
 // Calls are the calls of the application's Prepare. Its methods may be called concurrently.
 type Calls struct {
 	prepare  func(ctx context.Context, role int) error
-	cause    func(offer.Why) error
-	returned func(call offer.Begin, ok bool)
+	cause    func(Why) error
+	returned func(call Begin, ok bool)
 	logger   *slog.Logger
 
 	calls sync.WaitGroup
 	mu    sync.Mutex // guards the fields below; never held during calls of other code
 	open  map[uint64]*call
-	early map[uint64]offer.Why // of calls whose context was to end before they were to begin
+	early map[uint64]Why // of calls whose context was to end before they were to begin
 	over  bool
 }
 
@@ -41,13 +38,13 @@ type call struct {
 
 // New returns Calls of prepare. cause returns what context.Cause is to say of an end. returned is called
 // once for each call, on its goroutine or that of Begin.
-func New(prepare func(ctx context.Context, role int) error, cause func(offer.Why) error, returned func(call offer.Begin, ok bool), logger *slog.Logger) *Calls {
-	return &Calls{prepare: prepare, cause: cause, returned: returned, logger: logger, open: map[uint64]*call{}, early: map[uint64]offer.Why{}}
+func New(prepare func(ctx context.Context, role int) error, cause func(Why) error, returned func(call Begin, ok bool), logger *slog.Logger) *Calls {
+	return &Calls{prepare: prepare, cause: cause, returned: returned, logger: logger, open: map[uint64]*call{}, early: map[uint64]Why{}}
 }
 
 // Begin begins a call. Its context ends by End, not when it returns: until then what it has prepared is
 // expected to stay so.
-func (c *Calls) Begin(b offer.Begin, role int) {
+func (c *Calls) Begin(b Begin, role int) {
 	is := &call{role: role}
 	var ctx context.Context
 	ctx, is.cancel = context.WithCancelCause(context.Background())
@@ -55,7 +52,7 @@ func (c *Calls) Begin(b offer.Begin, role int) {
 	why, early := c.early[b.Call]
 	delete(c.early, b.Call)
 	if c.over && !early {
-		why, early = offer.Unwilling, true
+		why, early = Unwilling, true
 	}
 	if !early {
 		c.open[b.Call] = is
@@ -72,7 +69,7 @@ func (c *Calls) Begin(b offer.Begin, role int) {
 var errGoexit = errors.New("it ended its goroutine")
 
 // run calls Prepare. If that panics or ends its goroutine, as t.FailNow does, it has failed.
-func (c *Calls) run(ctx context.Context, b offer.Begin, role int) {
+func (c *Calls) run(ctx context.Context, b Begin, role int) {
 	err := errGoexit
 	defer func() {
 		if r := recover(); r != nil {
@@ -101,7 +98,7 @@ func (c *Calls) noteReturned(id uint64) {
 }
 
 // End ends the context of a call.
-func (c *Calls) End(e offer.End) {
+func (c *Calls) End(e End) {
 	c.mu.Lock()
 	is := c.open[e.Call]
 	if is == nil {
@@ -144,7 +141,7 @@ func (c *Calls) Stop() {
 	}
 	c.mu.Unlock()
 	for _, is := range open {
-		is.cancel(c.cause(offer.Unwilling))
+		is.cancel(c.cause(Unwilling))
 	}
 }
 
