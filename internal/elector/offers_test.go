@@ -41,17 +41,18 @@ func (k *workshop) does(a *actor, r Ready) {
 		delete(k.ready, role)
 	}
 	for _, b := range r.Begin {
+		role := a.shards[b.Shard].Role(b.Local)
 		k.open[b.Call] = true
 		k.begun++
 		k.busy++
 		k.most = max(k.most, k.busy)
 		a.w.after(k.takes, func() {
 			k.busy--
-			ok := k.open[b.Call] && (k.fails == nil || !k.fails(b.Role))
+			ok := k.open[b.Call] && (k.fails == nil || !k.fails(role))
 			if ok {
-				k.ready[b.Role] = true
+				k.ready[role] = true
 			}
-			a.do(func(now clock.Instant) { a.Prepared(b.Begin, ok, now) })
+			a.do(func(clock.Instant) { a.warm.Returned(b, ok) })
 		})
 	}
 }
@@ -105,7 +106,7 @@ func TestTransferArrivesWarm(t *testing.T) {
 	require.Equal(t, []request.Outcome{{ID: id}}, a.ends)
 	w.pass(20 * time.Second)
 	require.Empty(t, shops["b"].open)
-	require.Empty(t, a.offers.Named("b", 0))
+	require.Empty(t, a.warm.Offers.Named("b", 0))
 	require.Equal(t, 1, shops["b"].begun)
 }
 

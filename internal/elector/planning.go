@@ -248,7 +248,8 @@ func (n *Node) rebalance(now clock.Instant) {
 		todo = m.Moves(plan)(me, n.expected(plan, in), func(role int) bool {
 			s, local := n.shards.local(role)
 			h := s.own.At(local)
-			return role < n.desired.Roles && h != nil && s.handovers.Of(local) == nil && h.Movable(now) && n.terms.Told(role)
+			return role < n.desired.Roles && h != nil && s.handovers.Of(local) == nil && h.Movable(now) && n.terms.Told(role) &&
+				!n.warm.Offers.RestsAnywhere(offer.Place{Shard: s.Index, Local: local}, now)
 		}, balance.MaxBatch)
 	}
 	n.ready.ended(m.Shared(len(todo) == 0))
@@ -258,10 +259,7 @@ func (n *Node) rebalance(now clock.Instant) {
 			roles = roles[:1]
 		}
 		if is, prepares := n.members.Prepares(to); prepares {
-			roles = warm.Batch(roles, is, func(role int) bool {
-				s, local := n.shards.local(role)
-				return n.warm.Offers.Rests(to, offer.Place{Shard: s.Index, Local: local}, now)
-			})
+			roles = roles[:min(len(roles), is.Most)]
 		}
 		n.move(to, roles, now)
 	}

@@ -58,6 +58,7 @@ type Offers struct {
 	n    uint64 // of the newest offer; it never begins anew, else members would take all for late ones
 	to   map[string]*addressee
 	fail map[failure]clock.Mono // until when a member rests from a role
+	idle map[Place]clock.Mono   // until when any does
 }
 
 type failure struct {
@@ -94,7 +95,7 @@ type hand struct {
 
 // NewOffers returns Offers of a process with a lease of t that waits for an answer for some time.
 func NewOffers(wait, t time.Duration) *Offers {
-	return &Offers{wait: wait, t: t, to: map[string]*addressee{}, fail: map[failure]clock.Mono{}}
+	return &Offers{wait: wait, t: t, to: map[string]*addressee{}, fail: map[failure]clock.Mono{}, idle: map[Place]clock.Mono{}}
 }
 
 // IsIdle reports whether nothing is offered, nor was lately.
@@ -157,8 +158,16 @@ func (os *Offers) Failed(process string, at Place, now clock.Instant) {
 			delete(os.fail, f)
 		}
 	}
-	os.fail[failure{process, at}] = now.Mono.Add(rest)
+	for place, until := range os.idle {
+		if now.Mono >= until {
+			delete(os.idle, place)
+		}
+	}
+	os.fail[failure{process, at}], os.idle[at] = now.Mono.Add(rest), now.Mono.Add(rest)
 }
+
+// RestsAnywhere reports whether a member rests from a role.
+func (os *Offers) RestsAnywhere(at Place, now clock.Instant) bool { return now.Mono < os.idle[at] }
 
 func (os *Offers) Rests(process string, at Place, now clock.Instant) bool {
 	return now.Mono < os.fail[failure{process, at}]

@@ -175,6 +175,9 @@ func TestMembersRestFromRolesThatTheyFailed(t *testing.T) {
 	require.False(t, os.Rests("b", Place{Local: 3}, at(rest)))
 	require.False(t, os.Rests("b", Place{Local: 4}, at(0)), "one role that fails does not stop others")
 	require.False(t, os.Rests("d", Place{Local: 3}, at(0)), "nor other members")
+	require.True(t, os.RestsAnywhere(Place{Local: 3}, at(rest)))
+	require.False(t, os.RestsAnywhere(Place{Local: 3}, at(rest+time.Second)))
+	require.False(t, os.RestsAnywhere(Place{Local: 4}, at(0)))
 	os.Failed("d", Place{Local: 3}, at(rest))
 	require.Len(t, os.fail, 2, "what is over is forgotten")
 }

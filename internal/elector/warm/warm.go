@@ -7,7 +7,6 @@ import (
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/told"
-	"github.com/goneli/neli/internal/lease"
 )
 
 // Shard is what a shard hands over.
@@ -30,17 +29,6 @@ type Part struct {
 func Prepares(h *handover.Handover, in *told.In) bool {
 	_, warm := in.Members.Prepares(h.Successor())
 	return (warm || h.IsPrepared()) && !h.IsAsked() && !in.Set.Nominated
-}
-
-// Batch returns those of some roles that a member is handed for the sake of balance: as many as it prepares at
-// once, and none that it has failed lately.
-func Batch(roles []int, is lease.Prepares, rests func(role int) bool) (some []int) {
-	for _, role := range roles {
-		if len(some) < is.Most && !rests(role) {
-			some = append(some, role)
-		}
-	}
-	return some
 }
 
 // Offered reports whether a role is still offered to a member, and if not, whether that is no news to it:
