@@ -253,7 +253,7 @@ func (n *Node) rebalance(now clock.Instant) {
 		}, balance.MaxBatch)
 	}
 	n.ready.ended(m.Shared(len(todo) == 0))
-	for _, v := range m.Weigh(todo, func() bool { return n.shards.anyTenured(now) }, now) {
+	for _, v := range m.Weigh(todo, func() bool { return n.shards.anyTenured(now) || n.warm.Offers.AnyRests(now) }, now) {
 		to, roles := plan.Candidate(v.To).ID, v.Roles
 		if m.Doubts(to) {
 			roles = roles[:1]

@@ -169,6 +169,16 @@ func (os *Offers) Failed(process string, at Place, now clock.Instant) {
 // RestsAnywhere reports whether a member rests from a role.
 func (os *Offers) RestsAnywhere(at Place, now clock.Instant) bool { return now.Mono < os.idle[at] }
 
+// AnyRests reports whether a member rests from any role.
+func (os *Offers) AnyRests(now clock.Instant) bool {
+	for _, until := range os.idle {
+		if now.Mono < until {
+			return true
+		}
+	}
+	return false
+}
+
 func (os *Offers) Rests(process string, at Place, now clock.Instant) bool {
 	return now.Mono < os.fail[failure{process, at}]
 }

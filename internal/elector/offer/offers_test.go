@@ -178,6 +178,8 @@ func TestMembersRestFromRolesThatTheyFailed(t *testing.T) {
 	require.True(t, os.RestsAnywhere(Place{Local: 3}, at(rest)))
 	require.False(t, os.RestsAnywhere(Place{Local: 3}, at(rest+time.Second)))
 	require.False(t, os.RestsAnywhere(Place{Local: 4}, at(0)))
+	require.True(t, os.AnyRests(at(rest)))
+	require.False(t, os.AnyRests(at(rest+time.Second)))
 	os.Failed("d", Place{Local: 3}, at(rest))
 	require.Len(t, os.fail, 2, "what is over is forgotten")
 }
