@@ -258,10 +258,11 @@ func (n *Node) rebalance(now clock.Instant) {
 		if m.Doubts(to) {
 			roles = roles[:1]
 		}
-		if is, prepares := n.members.Prepares(to); prepares {
+		is, prepares := n.members.Prepares(to)
+		if prepares = prepares && !n.planner.IsYoung(now); prepares {
 			roles = roles[:min(len(roles), is.Most)]
 		}
-		n.move(to, roles, now)
+		n.move(to, roles, prepares, now)
 	}
 }
 
@@ -282,8 +283,9 @@ func (parts shards) first() (first, leads bool) {
 	return first, leads
 }
 
-// move hands roles over to a process, one handover for each partition.
-func (n *Node) move(to string, roles []int, now clock.Instant) {
+// move hands roles over to a process, one handover for each partition. In a young group nothing is prepared
+// anywhere, and to prepare all of it would take long.
+func (n *Node) move(to string, roles []int, prepares bool, now clock.Instant) {
 	byPartition := map[*shard][]int32{}
 	for _, role := range roles {
 		s, local := n.shards.local(role)
@@ -291,14 +293,15 @@ func (n *Node) move(to string, roles []int, now clock.Instant) {
 	}
 	for s, some := range byPartition {
 		slices.Sort(some)
-		together := len(some)
-		if _, prepares := n.members.Prepares(to); prepares {
-			together = 1
+		hand, together := handover.NewHandover(term.Rebalanced, now, to, true), 1
+		if !prepares {
+			hand.Unprepared()
+			together = len(some)
 		}
 		for part := range slices.Chunk(some, together) {
 			n.mover.Await(balance.Move{Partition: s.Index, Role: part[0], Count: len(part), Token: s.own.At(part[0]).Token, To: to, Began: now.Mono})
 		}
-		n.do(now, func(in *told.In) { s.begin(in, handover.NewHandover(term.Rebalanced, now, to, true), some...) })
+		n.do(now, func(in *told.In) { s.begin(in, hand, some...) })
 	}
 }
 

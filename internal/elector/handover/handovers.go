@@ -201,6 +201,7 @@ type Handover struct {
 	named  bool             // whether the successor was decided
 	pinned bool             // the successor is to keep them
 
+	cold      bool       // the successor is to take the roles unprepared
 	warm      bool       // it is prepared for by its successor, or was by a former one
 	unoffered []int32    // roles that were not offered to the successor yet
 	readyAt   clock.Mono // when it was first seen that some roles are prepared that were not asked for; 0: none are
@@ -239,6 +240,10 @@ func (h *Handover) Prepare(log int) (roles []int32) {
 	roles, h.unoffered = h.unoffered, nil
 	return roles
 }
+
+// Unprepared makes the successor take the roles unprepared, and IsUnprepared reports whether it does.
+func (h *Handover) Unprepared()        { h.cold = true }
+func (h *Handover) IsUnprepared() bool { return h.cold }
 
 // IsPrepared reports whether the successor was offered roles.
 func (h *Handover) IsPrepared() bool { return h.prepared }

@@ -37,6 +37,11 @@ func (pl *Planner) Decide(first bool, now clock.Instant) {
 	pl.young = young{decided: now.Mono, first: first, given: map[string]presence{}}
 }
 
+// IsYoung reports whether this process was the first to lead anything, not long ago.
+func (pl *Planner) IsYoung(now clock.Instant) bool {
+	return pl.young.first && now.Mono.Sub(pl.young.decided) < SteadyAfter
+}
+
 // settled reports whether the group is young, and no member is newer than youngAfter.
 func (y *young) settled(ms *Members, now clock.Instant) bool {
 	if !y.first || now.Mono.Sub(y.decided) >= SteadyAfter {

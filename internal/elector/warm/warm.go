@@ -28,7 +28,7 @@ type Part struct {
 // Prepares reports whether a handover waits for a successor that prepares the roles.
 func Prepares(h *handover.Handover, in *told.In) bool {
 	_, warm := in.Members.Prepares(h.Successor())
-	return (warm || h.IsPrepared()) && !h.IsAsked() && !in.Set.Nominated
+	return (warm || h.IsPrepared()) && !h.IsUnprepared() && !h.IsAsked() && !in.Set.Nominated
 }
 
 // Offered reports whether a role is still offered to a member, and if not, whether that is no news to it:
