@@ -158,6 +158,16 @@ func TestClosingProcessDoesNotWaitForEver(t *testing.T) {
 	require.Empty(t, shops["b"].open)
 }
 
+func TestPreparationAndDrainShareTheTime(t *testing.T) {
+	w, a, shops := warmWorld(t, 4, func(s *Settings) { s.Prepares.For = time.Minute }, "b")
+	shops["b"].takes, a.work = time.Hour, time.Hour
+	a.want(Desired{Roles: 4, Closing: true, Contend: true})
+	w.pass(9900 * time.Millisecond)
+	require.Empty(t, w.actor("b").leads(4), "the application has half of DrainTimeout to finish")
+	w.pass(200 * time.Millisecond)
+	require.Len(t, w.actor("b").leads(4), 4, "DrainTimeout is for both")
+}
+
 func TestAnotherMemberTakesWhatOneFails(t *testing.T) {
 	w, a, shops := warmWorld(t, 8, nil, "b", "c")
 	shops["b"].fails = func(int) bool { return true }
