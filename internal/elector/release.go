@@ -110,8 +110,8 @@ func (s *shard) advance(in *told.In) {
 	if len(s.handovers.InProgress()) == 0 {
 		return
 	}
-	for _, h := range slices.Clone(s.handovers.InProgress()) {
-		s.advanceOne(h, in)
+	for i := 0; i < len(s.handovers.InProgress()); i++ { // some may begin meanwhile
+		s.advanceOne(s.handovers.InProgress()[i], in)
 	}
 	s.handovers.Tidy()
 }

@@ -121,6 +121,8 @@ func (hs *Handovers) Split(local int32, to string) (begun *Handover) {
 func (hs *Handovers) Rename(local int32, to string, now clock.Instant) (begun *Handover) {
 	if begun = hs.Split(local, to); begun != nil {
 		begun.chosen, begun.warm = now, true
+	} else if h := hs.by.At(local); h.prepared {
+		h.looks = now.Mono // it is to be offered this role, too
 	}
 	return begun
 }

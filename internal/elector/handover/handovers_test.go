@@ -87,6 +87,51 @@ func TestHandoversAreSplitBySuccessor(t *testing.T) {
 	require.NotNil(t, hs.Split(5, "b"), "what began later does, too")
 }
 
+func TestHandoversGoOnInParts(t *testing.T) {
+	var hs Handovers
+	h := NewHandover(term.Transferred, at(0), "b", true)
+	h.Pin()
+	hs.Begin(h, 1, 2, 3)
+	require.Equal(t, []int32{1, 2, 3}, h.Prepare(4))
+	require.Empty(t, h.Prepare(4), "they were offered")
+	hs.Pinged(4, 7, "b", at(0))
+	hs.Ponged(4, 7, "b", at(time.Second))
+	require.Same(t, h, hs.Part(h, []int32{1, 2, 3}), "these are all")
+	part := hs.Part(h, []int32{1, 3})
+	require.Equal(t, []int32{1, 3}, part.list())
+	require.Equal(t, []int32{2}, h.list())
+	require.Same(t, part, hs.Of(3))
+	require.Equal(t, []any{term.Transferred, "b", true, true, time.Second}, []any{part.why, part.to, part.pinned, part.prepared, part.took})
+	part.AskBy(at(time.Minute), false)
+	require.False(t, h.asked)
+
+	require.Equal(t, at(5*time.Second).Mono, h.Gather(0, time.Second, at(4*time.Second)))
+	require.Equal(t, at(5*time.Second).Mono, h.Gather(0, time.Second, at(9*time.Second)), "since the first")
+	require.Equal(t, at(4*time.Second).Mono, h.Gather(1, time.Second, at(4*time.Second)), "all are ready")
+}
+
+func TestHandoversAreRenamed(t *testing.T) {
+	var hs Handovers
+	h := NewHandover(term.Closing, at(0), "b", true)
+	hs.Begin(h, 1, 2, 3)
+	h.Prepare(0)
+	toC := hs.Rename(1, "c", at(4*time.Second))
+	require.Equal(t, []any{"c", at(0), at(4 * time.Second), false}, []any{toC.to, toC.since, toC.chosen, toC.prepared})
+	require.False(t, toC.Waited(time.Second, 0, at(5*time.Second-1)), "it is waited for anew")
+	require.Equal(t, at(5*time.Second).Mono, toC.due(time.Second))
+	require.Equal(t, []int32{1}, toC.Prepare(0))
+	toC.LooksAt(at(time.Minute).Mono)
+	require.Nil(t, hs.Rename(2, "c", at(6*time.Second)))
+	require.Equal(t, at(6*time.Second).Mono, toC.due(time.Second), "it is to be offered that, too")
+	require.Equal(t, []int32{2}, toC.Prepare(0))
+
+	require.Equal(t, at(10*time.Second), toC.Deadline(10*time.Second, at(7*time.Second)), "both have this time together")
+	require.Equal(t, at(17*time.Second), NewHandover(term.Closing, at(0), "b", true).Deadline(10*time.Second, at(7*time.Second)))
+	moved := NewHandover(term.Rebalanced, at(0), "b", true)
+	moved.Prepare(0)
+	require.Equal(t, at(17*time.Second), moved.Deadline(10*time.Second, at(7*time.Second)), "nobody waits")
+}
+
 func TestHandoversUniteWhatIsForNobody(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(first, second *Handover)

@@ -56,6 +56,7 @@ func (c *Calls) Begin(b Begin, role int) {
 	}
 	if !early {
 		c.open[b.Call] = is
+		c.calls.Add(1) // under the lock: none begins after Stop, while Wait waits
 	}
 	c.mu.Unlock()
 	if early { // what a step decided is carried out without a lock, so that steps may overtake each other
@@ -63,7 +64,10 @@ func (c *Calls) Begin(b Begin, role int) {
 		c.returned(b, false)
 		return
 	}
-	c.calls.Go(func() { c.run(ctx, b, role) })
+	go func() {
+		defer c.calls.Done()
+		c.run(ctx, b, role)
+	}()
 }
 
 var errGoexit = errors.New("it ended its goroutine")
