@@ -143,11 +143,14 @@ func (os *Offers) remove(process string, at Place, say bool) {
 	}
 }
 
-// Asked notes that the application was asked to finish a role: its successor is decided.
+// Asked notes that the application was asked to finish a role: its successor is decided. One that was not
+// named yet need not be prepared any more.
 func (os *Offers) Asked(process string, at Place) {
 	if h := os.hand(process, at); h != nil {
 		h.asked = true
+		return
 	}
+	os.remove(process, at, false)
 }
 
 // Failed notes that a member failed a role, and Rests reports whether the role is not to be offered to it
@@ -239,6 +242,14 @@ func (os *Offers) Named(process string, shard int) (roles []int32) {
 	}
 	slices.Sort(roles)
 	return roles
+}
+
+// Waiting is the Standing of roles that wait to be named to a member.
+func (os *Offers) Waiting(process string, shard int, now clock.Instant) (s Standing) {
+	if l := os.list(process, shard); l != nil {
+		s.Answered, s.Silent = l.state != 0, l.silent(os.wait, now)
+	}
+	return s
 }
 
 // Silent reports whether a member has not answered an offer in time.

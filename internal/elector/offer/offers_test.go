@@ -81,6 +81,7 @@ func TestRolesAreOfferedUntilTheirReleaseIsReadBack(t *testing.T) {
 	os.Asked("b", Place{Local: 3})
 	require.Equal(t, []int32{3, 4}, sent(t, os, at(testT/4)).Roles)
 	os.Given("b", Place{Local: 3})
+	require.Equal(t, []int32{4}, os.Named("b", 0))
 	require.Nil(t, sent(t, os, at(testT/2-1)), "the member reads the Release")
 	require.Equal(t, []int32{4}, sent(t, os, at(testT/2)).Roles)
 }
@@ -101,6 +102,33 @@ func TestOffersHaveAWindow(t *testing.T) {
 	require.Nil(t, sent(t, os, at(time.Second+gather)), "it was not named")
 	os.CallOff("b", Place{Local: 2})
 	require.Equal(t, []int32{4, 5, 6, 7}, sent(t, os, at(time.Second+gather)).Roles)
+}
+
+func TestWhatIsAskedForBeforeItIsNamedIsNotOffered(t *testing.T) {
+	os := newOffers()
+	os.name(1, 1, 2, 3, 4, 5)
+	sent(t, os, at(0))
+	require.Equal(t, Standing{}, os.Waiting("b", 0, at(0)))
+	os.state(1, 1, at(0), nil, []int32{1}, nil)
+	require.Equal(t, Standing{Answered: true}, os.Waiting("b", 0, at(0)))
+	os.Asked("b", Place{Local: 1})
+	os.Asked("b", Place{Local: 5})
+	require.Equal(t, []int32{2, 3, 4}, os.Named("b", 0), "role 1 is decided")
+	os.Given("b", Place{Local: 1})
+	require.Equal(t, []int32{2, 3, 4}, sent(t, os, at(testT/4)).Roles)
+}
+
+func TestReviewRemovesWhatIsNotOfferedAnyMore(t *testing.T) {
+	os := newOffers()
+	os.name(9, 1, 2, 3)
+	sent(t, os, at(0))
+	os.Review(func(to From, local int32) (offered, given bool) {
+		require.Equal(t, fromB, to)
+		return local != 1, true
+	})
+	require.Nil(t, sent(t, os, at(time.Second)), "the member knows that it was given role 1")
+	os.Review(func(_ From, local int32) (offered, given bool) { return local == 3, false })
+	require.Equal(t, []int32{3}, sent(t, os, at(time.Second)).Roles)
 }
 
 func TestWindowIsThatOfAMember(t *testing.T) {

@@ -87,8 +87,7 @@ func (s Shard) Parts(h *handover.Handover, in *told.In) (parts []Part) {
 		}
 	}
 	h.LooksAt(looks)
-	others := offer.Standing{Silent: in.Offers.Silent(to, s.Index, in.Now)} // those that wait to be named
-	return append(parts, s.part(h, others, []int32{h.Top()}, in))
+	return append(parts, s.part(h, in.Offers.Waiting(to, s.Index, in.Now), []int32{h.Top()}, in))
 }
 
 func (s Shard) place(local int32) offer.Place { return offer.Place{Shard: s.Index, Local: local} }
