@@ -182,6 +182,21 @@ func TestPreparationsEnd(t *testing.T) {
 	}
 }
 
+func TestReviewEndsWhatIsNotOfferedByItsHolder(t *testing.T) {
+	p := newPreparing(9)
+	p.offered(1, at(0), 1, 2, 3, 4, 5, 6)
+	require.Len(t, p.step(at(0)).Begin, 6)
+	ended := p.Review(func(at offer.Place) Holding {
+		return map[int32]Holding{1: {Process: "a"}, 2: {Process: "me", Own: true}, 3: {Own: true}, 4: {Process: "b"}, 5: {Process: "a", Unwanted: true}, 6: {Mine: true}}[at.Local]
+	})
+	got := map[int32]Why{}
+	for _, e := range ended {
+		got[e.Local] = e.Why
+	}
+	require.Equal(t, map[int32]Why{2: Led, 3: Led, 4: Elsewhere, 5: Unwanted}, got)
+	require.Len(t, p.by, 2)
+}
+
 func TestUnwillingProcessNeitherPreparesNorAnswers(t *testing.T) {
 	p := newPreparing(2)
 	p.Offered(fromA, 0, 0, &lease.Offer{N: 1, Roles: []int32{3}}, false, all, at(0))
