@@ -147,7 +147,7 @@ func (p *proc) releases(partition int, r *record) {
 			switch {
 			case lapsed:
 				p.w.opts.Seen.Count("released while the work went on: lapsed")
-			case t.due > 0 && now >= t.due-clock.Mono(time.Microsecond), (a.inside || now == a.returned) && now.Sub(a.since) >= simDrain-time.Microsecond:
+			case t.due > 0 && now >= t.due-clock.Mono(time.Microsecond), (a.inside || now == a.returned) && now.Sub(a.since) >= p.w.preparing.drain()-time.Microsecond:
 				p.w.opts.Seen.Count("released while the work went on: overdue")
 			default:
 				p.w.violated("%s releases role %d token %d while its work goes on, within the deadline; its evidence is %v old, by T %v", p.id, role,
