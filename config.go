@@ -161,8 +161,9 @@ type Config struct {
 	MaxPulseInterval time.Duration
 
 	// DrainTimeout limits how long the application may take to finish after LeaderRevoked while
-	// its successor waits. If this process cannot keep its roles, and successors have Prepare, up to half of it
-	// is for them to prepare. At most 24 h. Default: 10 s.
+	// its successor waits. If this process cannot keep its roles (Close, StepDown, Healthy), and successors have
+	// Prepare, it is the time for both: after half of it a role is given up unprepared, so that the application
+	// has the other half at least, and at its end the role is released. At most 24 h. Default: 10 s.
 	DrainTimeout time.Duration
 
 	// MaxClockDrift is ρ: the largest rate error, as a fraction, of the hardware clock of any

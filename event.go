@@ -115,7 +115,8 @@ type LeaderAcquired struct{ Change }
 //
 // Exclusive mode: finish the work in hand. The lease is renewed, and no successor is elected,
 // until the barrier returns or Deadline has passed. The process's other roles are not affected, even
-// if the barrier goes on beyond that. Deadline has a monotonic reading, so
+// if the barrier goes on beyond that. Deadline is DrainTimeout away, or as little as half of it if
+// successors had time to prepare before (Config.Prepare). It has a monotonic reading, so
 // time.Until is right even if the wall clock is set. Work that goes on beyond Deadline may overlap
 // with the successor's; fencing tokens guard against that.
 //

@@ -28,8 +28,6 @@ func TestNewRefusesWhatTheTableOfModesSays(t *testing.T) {
 		"MaxRoles":         func(c *Config) { c.MaxRoles = 1 },
 		"Preference":       func(c *Config) { c.Preference = func(Member, int) int { return 0 } },
 		"Prepare":          func(c *Config) { c.Prepare = func(context.Context, int) error { return nil } },
-		"MaxPrepares":      func(c *Config) { c.MaxPrepares = 2 },
-		"PrepareTimeout":   func(c *Config) { c.PrepareTimeout = time.Second },
 		"DisableRebalance": func(c *Config) { c.DisableRebalance = true },
 		"Healthy":          func(c *Config) { c.Healthy = func() error { return nil } },
 		"DrainTimeout":     func(c *Config) { c.DrainTimeout = time.Second },

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/lease"
 )
@@ -39,6 +40,38 @@ func prepareEnds(why prepare.Why) error {
 		return ErrLed
 	}
 	return fmt.Errorf("%w: %s", ErrNotLed, ends[why])
+}
+
+// Preparation says what this process has prepared of others' roles, and how it gave its own up.
+type Preparation struct {
+	// Prepared counts the calls of Config.Prepare that returned nil in time, and Failed those that did not.
+	// Led counts the roles that this process led when they were prepared, and LetGo those whose
+	// contexts ended otherwise.
+	Prepared uint64 `json:"prepared"`
+	Failed   uint64 `json:"failed"`
+	Led      uint64 `json:"led"`
+	LetGo    uint64 `json:"let_go"`
+	// Running is how many calls have not returned, the first of them for Longest. Stuck is how many of them go on
+	// although their contexts have ended. If that stays at MaxPrepares, nothing is prepared any more.
+	Running int           `json:"running"`
+	Stuck   int           `json:"stuck"`
+	Longest time.Duration `json:"longest"`
+
+	// GivenWarm counts the roles that this process gave up when their successors had prepared them.
+	// Others it gave up unprepared: GivenLate since half of DrainTimeout was over, GivenFailed since
+	// no member prepared them, GivenYoung in a new group, and GivenUnable to members without Prepare, if this
+	// process has it. CalledOff counts the roles that it kept, mostly since a member was not ready in time.
+	GivenWarm   uint64 `json:"given_warm"`
+	GivenLate   uint64 `json:"given_late"`
+	GivenFailed uint64 `json:"given_failed"`
+	GivenYoung  uint64 `json:"given_young"`
+	GivenUnable uint64 `json:"given_unable"`
+	CalledOff   uint64 `json:"called_off"`
+}
+
+func preparationOf(p prepare.Counts, g offer.Given) Preparation {
+	return Preparation{Prepared: p.Ready, Failed: p.Failed, Led: p.Led, LetGo: p.Ended, Running: p.Running, Stuck: p.Stuck, Longest: p.Longest,
+		GivenWarm: g.Warm, GivenLate: g.Late, GivenFailed: g.Failed, GivenYoung: g.Young, GivenUnable: g.Unable, CalledOff: g.CalledOff}
 }
 
 // preparing sets what the elector needs of Config.Prepare.

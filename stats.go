@@ -69,14 +69,8 @@ type Stats struct {
 	Rebalances      uint64 `json:"rebalances"`
 	RolesRebalanced uint64 `json:"roles_rebalanced"`
 
-	// Prepared counts the calls of Config.Prepare that returned nil in time, and PreparesFailed those that
-	// did not. PreparedLed counts the roles that this process led when they were prepared.
-	Prepared       uint64 `json:"prepared"`
-	PreparesFailed uint64 `json:"prepares_failed"`
-	PreparedLed    uint64 `json:"prepared_led"`
-	// PreparesStuck is how many calls of Config.Prepare go on although their contexts have ended. If it
-	// stays at MaxPrepares, nothing is prepared any more.
-	PreparesStuck int `json:"prepares_stuck"`
+	// Preparation is about roles that are prepared before they are led; see Config.Prepare.
+	Preparation Preparation `json:"preparation"`
 
 	// TermsStarted counts the terms that this process has won, one for each role; TermsEnded
 	// counts those that have ended, by Reason. Both include terms of which the application was not
@@ -195,7 +189,7 @@ func exclusiveStats(s elector.Stats) Stats {
 		Records: s.Records, Foreign: s.Foreign, Newer: s.Newer, Malformed: s.Malformed,
 		LogResets: s.LogResets, Contradictions: s.Contradictions, Appended: s.Appended, AppendFailed: s.AppendFailed,
 		RequestsAccepted: s.RequestsAccepted, RequestsRefused: s.RequestsRefused, Rebalances: s.Rebalances, RolesRebalanced: s.RolesRebalanced,
-		Prepared: s.Prepares.Ready, PreparesFailed: s.Prepares.Failed, PreparedLed: s.Prepares.Led, PreparesStuck: s.PreparesStuck,
+		Preparation:  preparationOf(s.Prepares, s.Given),
 		TermsStarted: s.Terms.Started, TermsEnded: byReason(s.Terms),
 		RoundTrips: timingOf(s.RoundTrips), Drains: timingOf(s.Drains), Steps: timingOf(s.Steps), Vacancies: timingOf(s.Vacancies), Leaderless: s.Leaderless,
 		Roles: s.Held + s.Vacant + s.Unknown, Led: s.Led, Held: s.Held, Vacant: s.Vacant,

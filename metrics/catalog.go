@@ -142,18 +142,32 @@ var catalog = []metric{
 	{name: "neli_rebalanced_roles_total", kind: counter, exclusive: true,
 		help:   "Roles that it handed over during these calls.",
 		values: one(func(s *sample) float64 { return float64(s.RolesRebalanced) })},
-	{name: "neli_prepared_total", kind: counter, exclusive: true,
-		help:   "Roles that Config.Prepare has prepared.",
-		values: one(func(s *sample) float64 { return float64(s.Prepared) })},
-	{name: "neli_prepares_failed_total", kind: counter, exclusive: true,
-		help:   "Calls of Config.Prepare that failed or took too long.",
-		values: one(func(s *sample) float64 { return float64(s.PreparesFailed) })},
-	{name: "neli_prepared_led_total", kind: counter, exclusive: true,
-		help:   "Roles that this process led when they were prepared.",
-		values: one(func(s *sample) float64 { return float64(s.PreparedLed) })},
-	{name: "neli_prepares_stuck", kind: gauge, exclusive: true,
-		help:   "Calls of Config.Prepare that go on although their contexts have ended.",
-		values: one(func(s *sample) float64 { return float64(s.PreparesStuck) })},
+	{name: "neli_preparations_total", kind: counter, labels: []string{"result"}, exclusive: true,
+		help: "Calls of Config.Prepare: prepared, failed; prepared roles: led, let_go.",
+		values: func(s *sample, emit func(float64, ...string)) {
+			p := s.Preparation
+			for result, n := range map[string]uint64{"prepared": p.Prepared, "failed": p.Failed, "led": p.Led, "let_go": p.LetGo} {
+				emit(float64(n), result)
+			}
+		}},
+	{name: "neli_preparations", kind: gauge, labels: []string{"state"}, exclusive: true,
+		help: "Calls in progress: running; stuck (their contexts have ended).",
+		values: func(s *sample, emit func(float64, ...string)) {
+			emit(float64(s.Preparation.Running), "running")
+			emit(float64(s.Preparation.Stuck), "stuck")
+		}},
+	{name: "neli_preparation_seconds", kind: gauge, exclusive: true,
+		help:   "How long the longest call in progress has taken.",
+		values: one(func(s *sample) float64 { return s.Preparation.Longest.Seconds() })},
+	{name: "neli_given_roles_total", kind: counter, labels: []string{"how"}, exclusive: true,
+		help: "Roles given up warm (prepared), late, failed, young, unable; or called_off.",
+		values: func(s *sample, emit func(float64, ...string)) {
+			p := s.Preparation
+			for how, n := range map[string]uint64{"warm": p.GivenWarm, "late": p.GivenLate, "failed": p.GivenFailed, "young": p.GivenYoung,
+				"unable": p.GivenUnable, "called_off": p.CalledOff} {
+				emit(float64(n), how)
+			}
+		}},
 	{name: "neli_log_resets_total", kind: counter, exclusive: true,
 		help:   "Times that this process lost its place in a partition's log and read it again.",
 		values: one(func(s *sample) float64 { return float64(s.LogResets) })},

@@ -15,24 +15,24 @@ import (
 // shows maps each field of Stats to the series that it changes, with their values when the field is 7
 // or 7 s.
 var shows = map[string]map[string]float64{
-	"Records":          {"neli_records_read_total valid": 7},
-	"Foreign":          {"neli_records_read_total foreign": 7, "neli_records_read_total valid": 93},
-	"Newer":            {"neli_records_read_total newer": 7, "neli_records_read_total valid": 93},
-	"Malformed":        {"neli_records_read_total malformed": 7, "neli_records_read_total valid": 93},
-	"LogResets":        {"neli_log_resets_total": 7},
-	"Contradictions":   {"neli_contradictions_total": 7},
-	"ReadersReplaced":  {"neli_readers_replaced_total": 7},
-	"Appended":         {"neli_records_appended_total": 7},
-	"AppendFailed":     {"neli_append_failures_total": 7},
-	"Throttled":        {"neli_throttled_seconds_total": 7},
-	"LoginFailures":    {"neli_login_failures_total": 7},
-	"RefusedSettings":  {"neli_refused_topic_settings segment.ms": 1},
-	"Rebalances":       {"neli_rebalances_total": 7},
-	"RolesRebalanced":  {"neli_rebalanced_roles_total": 7},
-	"Prepared":         {"neli_prepared_total": 7},
-	"PreparesFailed":   {"neli_prepares_failed_total": 7},
-	"PreparedLed":      {"neli_prepared_led_total": 7},
-	"PreparesStuck":    {"neli_prepares_stuck": 7},
+	"Records":         {"neli_records_read_total valid": 7},
+	"Foreign":         {"neli_records_read_total foreign": 7, "neli_records_read_total valid": 93},
+	"Newer":           {"neli_records_read_total newer": 7, "neli_records_read_total valid": 93},
+	"Malformed":       {"neli_records_read_total malformed": 7, "neli_records_read_total valid": 93},
+	"LogResets":       {"neli_log_resets_total": 7},
+	"Contradictions":  {"neli_contradictions_total": 7},
+	"ReadersReplaced": {"neli_readers_replaced_total": 7},
+	"Appended":        {"neli_records_appended_total": 7},
+	"AppendFailed":    {"neli_append_failures_total": 7},
+	"Throttled":       {"neli_throttled_seconds_total": 7},
+	"LoginFailures":   {"neli_login_failures_total": 7},
+	"RefusedSettings": {"neli_refused_topic_settings segment.ms": 1},
+	"Rebalances":      {"neli_rebalances_total": 7},
+	"RolesRebalanced": {"neli_rebalanced_roles_total": 7},
+	"Preparation": {"neli_preparations_total prepared": 7, "neli_preparations_total failed": 7, "neli_preparations_total led": 7, "neli_preparations_total let_go": 7,
+		"neli_preparations running": 7, "neli_preparations stuck": 7, "neli_preparation_seconds": 7,
+		"neli_given_roles_total warm": 7, "neli_given_roles_total late": 7, "neli_given_roles_total failed": 7, "neli_given_roles_total young": 7,
+		"neli_given_roles_total unable": 7, "neli_given_roles_total called_off": 7},
 	"RequestsAccepted": {"neli_requests_total accepted": 7},
 	"RequestsRefused":  {"neli_requests_total refused": 7},
 	"TermsStarted":     {"neli_terms_started_total": 7},
@@ -113,6 +113,10 @@ func seven(field reflect.Value) {
 		*of = map[string]string{"segment.ms": "7"}
 	case *neli.Timing:
 		of.Count = 7
+	case *neli.Preparation:
+		for i := range field.NumField() {
+			seven(field.Field(i))
+		}
 	case *uint64:
 		*of = 7
 	case *int:

@@ -142,7 +142,7 @@ func (cs *channels) CaughtUp() bool {
 // the next one where own records come back. If there is none, it is the one where it has said
 // Hello least recently: each has its turn, since only a record can show that a log works again.
 func (cs channels) reachable(home int) *channel {
-	rest := cs[home]
+	rest := cs[home%len(cs)] // of a partition there is one
 	for i := range cs {
 		c := cs[(home+i)%len(cs)]
 		if !c.addressable() {
@@ -156,14 +156,6 @@ func (cs channels) reachable(home int) *channel {
 		}
 	}
 	return rest
-}
-
-// talks is the log in which a member is asked that is to claim: the only one or, of several, one that works.
-func (cs channels) talks(in *told.In) *channel {
-	if len(cs) == 1 {
-		return cs[0]
-	}
-	return cs.reachable(in.Home)
 }
 
 // claiming reports whether Claims are in flight.

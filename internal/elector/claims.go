@@ -183,8 +183,8 @@ func (s *shard) vacate(roles []int32, in *told.In) {
 	s.place(roles, in)
 }
 
-// place decides when this process will claim roles: at once those released in its favour, later
-// those released in favour of another process. The rest is assigned.
+// place decides when this process will claim roles: at once those released in its favour, and those that it has
+// prepared, later those released in favour of another process. The rest is assigned.
 func (s *shard) place(roles []int32, in *told.In) {
 	ours, theirs, open := s.claims.BySuccessor(roles, s.set.Process, in.Members.MayTake)
 	if len(ours) > 0 {
@@ -200,6 +200,8 @@ func (s *shard) place(roles []int32, in *told.In) {
 			s.claims.AddFor(vacancy.ToAssign, in.Now.Mono.Add(max(least, wait)+s.reading), waits[wait])
 		}
 	}
+	ready, open := in.Warmth.Sort(s.Index, open)
+	s.claims.Add(in.Now.Mono, ready)
 	if len(open) > 0 {
 		s.assign(open, in)
 	}

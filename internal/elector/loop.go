@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/prefer"
 	"github.com/goneli/neli/internal/elector/prepare"
@@ -47,7 +46,7 @@ type Elector struct {
 	bell     *watch.Bell // rings when Holder, Members or Standings may have changed
 	album    watch.Album
 	opinions prefer.Calls
-	prepares *prepare.Calls // nil: there is no Prepare
+	prepares *prepare.Calls
 }
 
 // NewElector returns an Elector that Run starts. now reads all clocks.
@@ -55,11 +54,9 @@ func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now fu
 	e := &Elector{log: log, nom: nom, now: now, logger: logger, terms: terms, node: New(set, terms),
 		wakeup: make(chan struct{}, 1), done: make(chan struct{}), asked: make(chan struct{}, 1), waiting: map[int]chan error{},
 		bell: watch.NewBell(), opinions: prefer.Calls{Prefer: set.Preference, Logger: logger}}
-	if set.Prepare != nil {
-		e.prepares = prepare.New(set.Prepare, set.PrepareEnds, func(b prepare.Begin, ok bool) {
-			e.do(func(n *Node, now clock.Instant) { n.warm.Returned(b, ok) })
-		}, logger)
-	}
+	e.prepares = prepare.New(set.Prepare, set.PrepareEnds, func(b prepare.Begin, ok bool) {
+		e.do(func(n *Node, _ clock.Instant) { n.warm.Returned(b, ok) })
+	}, logger)
 	return e
 }
 
@@ -104,9 +101,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	if err = work.Wait(); errors.Is(err, errFinished) {
 		err = nil
 	}
-	if e.prepares != nil {
-		e.prepares.Stop()
-	}
+	e.prepares.Stop()
 	why := term.Fatal
 	if err == nil {
 		why = term.Closing
@@ -179,9 +174,7 @@ func (e *Elector) tick(ctx context.Context) error {
 // Wait returns when no call of the application's code is left. Call it after Run.
 func (e *Elector) Wait() {
 	e.opinions.Wait()
-	if e.prepares != nil {
-		e.prepares.Wait()
-	}
+	e.prepares.Wait()
 }
 
 // consult has the application's Preference called, without the lock, for members for which it was not
@@ -283,12 +276,7 @@ func (e *Elector) carryOut(r Ready) {
 	for _, a := range r.Append {
 		e.append(a)
 	}
-	for _, end := range r.End {
-		e.prepares.End(end)
-	}
-	for _, b := range r.Begin {
-		e.prepares.Begin(b, byrole.Numbering{Index: b.Shard, Of: len(e.node.shards)}.Role(b.Local))
-	}
+	e.prepares.Do(r.Prepare)
 }
 
 // unknown reports whether the fold of log p is unknown.

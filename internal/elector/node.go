@@ -221,15 +221,14 @@ type Ready struct {
 	Append    []Append
 	Notes     []Note
 	Outcomes  []request.Outcome
-	Verify    bool            // check whether the log is still the same
-	Back      []int           // logs to read again from farther back
-	Join      bool            // take part in the nominator's group
-	Changed   bool            // Holder, Watch, Members or Busy may answer differently
-	Requested bool            // there is a request for the application
-	Begin     []prepare.Begin // roles to prepare
-	End       []prepare.End   // contexts of these to end, first of all
-	Finished  bool            // closing is complete
-	WakeIn    time.Duration   // Tick is due after this time, if nothing happens before
+	Verify    bool          // check whether the log is still the same
+	Back      []int         // logs to read again from farther back
+	Join      bool          // take part in the nominator's group
+	Changed   bool          // Holder, Watch, Members or Busy may answer differently
+	Requested bool          // there is a request for the application
+	Prepare   prepare.Do    // what is to be prepared, and what not any more
+	Finished  bool          // closing is complete
+	WakeIn    time.Duration // Tick is due after this time, if nothing happens before
 }
 
 func (r *Ready) tell(notes []Note)                { r.Notes = append(r.Notes, notes...) }
@@ -246,7 +245,7 @@ func (n *Node) Ready(now clock.Instant) Ready {
 	n.correspond(now)
 	r := n.ready
 	n.ready = Ready{}
-	r.End, r.Begin = n.warm.Take()
+	r.Prepare = n.warm.Take(len(n.shards))
 	r.Changed = n.changed(now)
 	r.Join = n.joins(now)
 	r.WakeIn = n.wakeIn(now)
@@ -264,9 +263,7 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 		next = min(next, n.announceDue(now).Sub(now.Mono))
 	}
 	next = min(next, n.requests.Due().Sub(now.Mono))
-	if !n.warm.IsIdle() {
-		next = min(next, n.warm.Due(n.will(now).Able).Sub(now.Mono))
-	}
+	next = min(next, n.warm.Due(warm.WillOf(n.set, n.desired, now)).Sub(now.Mono))
 	if n.desired.Away > now.Mono {
 		next = min(next, n.desired.Away.Sub(now.Mono))
 	}
@@ -305,7 +302,7 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 	calls, roles := n.mover.Shares()
 	out := Stats{Counters: n.counts, Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Members: n.members.Present(),
 		Held: c.Of[observe.Held], Vacant: c.Of[observe.Vacant], Unknown: c.Of[observe.Unknown], RequestsAccepted: accepted, RequestsRefused: refused, Rebalances: calls, RolesRebalanced: roles}
-	out.Prepares, out.PreparesStuck = n.warm.Counts()
+	out.Prepares, out.Given = n.warm.Counts(now)
 	for _, s := range n.shards {
 		out.Add(&s.vacancyStats, n.set.HeartbeatInterval, s.main.link.WithheldFor(now), s.own.Evidence(now))
 	}
@@ -320,7 +317,7 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 
 // in returns what a shard is told now.
 func (n *Node) in(now clock.Instant) *told.In {
-	n.told = told.In{Out: &n.out, Now: now, Set: n.set, Desired: n.desired, Members: &n.members, Crowd: &n.announcer, Plans: &n.planning, Offers: n.warm.Offers,
+	n.told = told.In{Out: &n.out, Now: now, Set: n.set, Desired: n.desired, Members: &n.members, Crowd: &n.announcer, Plans: &n.planning, Offers: n.warm.Offers, Warmth: &n.warm,
 		Trip: n.trip, Startup: &n.startup, Home: n.announcer.HomeLog()}
 	return &n.told
 }

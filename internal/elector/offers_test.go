@@ -1,6 +1,8 @@
 package elector
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,7 +30,7 @@ type workshop struct {
 }
 
 func (k *workshop) does(a *actor, r Ready) {
-	for _, e := range r.End {
+	for _, e := range r.Prepare.End {
 		role := a.shards[e.Shard].Role(e.Local)
 		delete(k.open, e.Call)
 		k.ended[e.Why]++
@@ -40,7 +42,7 @@ func (k *workshop) does(a *actor, r Ready) {
 		}
 		delete(k.ready, role)
 	}
-	for _, b := range r.Begin {
+	for _, b := range r.Prepare.Begin {
 		role := a.shards[b.Shard].Role(b.Local)
 		k.open[b.Call] = true
 		k.begun++
@@ -60,19 +62,28 @@ func (k *workshop) does(a *actor, r Ready) {
 // warmWorld is a world in which a leads all roles, and others prepare them, at most two at once.
 func warmWorld(t *testing.T, roles int, change func(*Settings), names ...string) (w *world, a *actor, shops map[string]*workshop) {
 	t.Helper()
-	w = newWorld(1)
+	return warmed(t, newWorld(1), roles, change, names...)
+}
+
+func warmed(t *testing.T, in *world, roles int, change func(*Settings), names ...string) (w *world, a *actor, shops map[string]*workshop) {
+	t.Helper()
+	w = in
 	shops = map[string]*workshop{}
 	w.stepped = func(a *actor, r Ready) {
 		if k := shops[a.set.Name]; k != nil {
 			k.does(a, r)
 		}
 	}
-	a = w.start("a", roles, stays)
+	a = w.start("a", roles, func(s *Settings) {
+		stays(s)
+		s.Majority = w.small
+	})
 	w.pass(8 * time.Second)
 	for _, name := range names {
 		shops[name] = &workshop{takes: 300 * time.Millisecond, open: map[uint64]bool{}, ready: map[int]bool{}, ended: map[prepare.Why]int{}}
 		w.start(name, roles, func(s *Settings) {
 			stays(s)
+			s.Majority = w.small
 			s.Prepares = &lease.Prepares{Most: 2, For: 3 * time.Second}
 			if change != nil {
 				change(s)
@@ -137,6 +148,8 @@ func TestTransferThatTakesTooLongIsCalledOff(t *testing.T) {
 func TestClosingProcessGivesItsRolesWarm(t *testing.T) {
 	w, a, shops := warmWorld(t, 12, nil, "b", "c")
 	a.want(Desired{Roles: 12, Closing: true, Contend: true})
+	w.pass(500 * time.Millisecond)
+	require.NotEmpty(t, w.actor("b").leads(12), "what is ready does not wait")
 	w.pass(4 * time.Second)
 	require.True(t, a.dead, "it has finished")
 	b, c := shops["b"], shops["c"]
@@ -144,6 +157,45 @@ func TestClosingProcessGivesItsRolesWarm(t *testing.T) {
 	require.Empty(t, append(b.cold, c.cold...))
 	require.Equal(t, 2, max(b.most, c.most), "two at once")
 	require.Len(t, append(w.actor("b").leads(12), w.actor("c").leads(12)...), 12)
+}
+
+func TestRolesArriveWarmOverSeveralLogs(t *testing.T) {
+	for name, small := range map[string]bool{"partitions": false, "small logs": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(3)
+			w.small = small
+			w, a, shops := warmed(t, w, 12, nil, "b", "c")
+			a.transfers(t, 7, "c")
+			w.pass(time.Second)
+			require.Equal(t, []int{7}, shops["c"].warm)
+			a.want(Desired{Roles: 12, Closing: true, Contend: true})
+			w.pass(4 * time.Second)
+			require.True(t, a.dead, "it has finished")
+			b, c := shops["b"], shops["c"]
+			require.Len(t, append(b.warm, c.warm...), 12)
+			require.Empty(t, append(b.cold, c.cold...))
+			require.Equal(t, 2, max(b.most, c.most), "two at once, of all logs together")
+			w.pass(20 * time.Second)
+			require.Empty(t, append(slices.Collect(maps.Keys(b.open)), slices.Collect(maps.Keys(c.open))...))
+		})
+	}
+}
+
+// Its holder dies while it still works on roles that a member has prepared.
+func TestMemberClaimsWhatItHasPrepared(t *testing.T) {
+	w, a, shops := warmWorld(t, 8, nil, "b", "c", "d", "e")
+	a.work = time.Hour
+	for role := range 8 {
+		a.transfers(t, role, "b")
+	}
+	w.pass(2 * time.Second)
+	require.Len(t, shops["b"].ready, 8)
+	a.dead = true
+	w.pass(8 * time.Second)
+	claims := w.sent(0, "b", lease.Claim)
+	require.Len(t, claims[len(claims)-1].Roles, 8, "and not only its share")
+	require.NotEmpty(t, shops["b"].warm)
+	require.Empty(t, shops["b"].ready)
 }
 
 func TestClosingProcessDoesNotWaitForEver(t *testing.T) {
@@ -234,7 +286,10 @@ func TestBalanceGoesOnBesideARoleThatFails(t *testing.T) {
 	w, a, shops := warmWorld(t, 12, func(s *Settings) { s.Rebalance = true }, "b")
 	a.set.Rebalance = true
 	shops["b"].fails = func(role int) bool { return role%4 == 0 }
-	w.pass(2 * balance.MinTenure)
+	for range 2 * balance.MinTenure / time.Second {
+		w.pass(time.Second)
+		require.False(t, a.mover.Rests("b", w.instant().Mono), "it gets others")
+	}
 	require.Len(t, w.actor("b").leads(12), 6)
 	for _, role := range w.actor("b").leads(12) {
 		require.NotZero(t, role%4)

@@ -15,6 +15,7 @@ import (
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/vacancy"
+	"github.com/goneli/neli/internal/elector/warm"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
@@ -126,36 +127,23 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 	n.ready.Requested = n.ready.Requested || n.requests.Waits()
 }
 
-// correspond sends the letters of requests and reports their outcomes, and sends offers and their answers. It cannot answer a request
-// from a log that was read again since; its sender will repeat it.
+// correspond sends the letters of requests and reports their outcomes, and sends offers and states. It cannot
+// answer a Ping in a log that was read again since; its sender will repeat it.
 func (n *Node) correspond(now clock.Instant) {
 	letters, ended := n.requests.Take()
 	n.ready.ended(ended)
-	for _, l := range letters {
+	prepared := n.warm.Letters(warm.WillOf(n.set, n.desired, now), n.desired.Roles, func(i int) warm.Shard { return n.shards[i].offering(n.in(now)) }, now)
+	for _, l := range append(letters, prepared...) {
 		c := n.channels[l.Log]
 		if !c.begun || l.Kind == lease.Pong && c.log.Offset() < l.Ping {
 			continue
 		}
 		r := c.word(l.Kind, now)
-		r.To, r.Ping, r.Request, r.Answer = l.To, l.Ping, l.Request, l.Answer
+		r.To, r.Ping, r.Request, r.Answer, r.Offer, r.Prepared = l.To, l.Ping, l.Request, l.Answer, l.Offer, l.Prepared
 		if l.Kind == lease.Pong {
 			r.Hello = n.announcement(n.wants(now))
 		}
 		n.do(now, func(in *told.In) { c.append(in, r) })
-	}
-	if n.warm.IsIdle() {
-		return
-	}
-	for _, l := range n.warm.Letters(n.will(now), n.holding, now) {
-		n.do(now, func(in *told.In) {
-			c := n.channels[l.Log]
-			if l.Kind == lease.Ping {
-				c = n.shards[l.Shard].logs.talks(in)
-			}
-			r := c.word(l.Kind, now)
-			r.To, r.Ping, r.Offer, r.Prepared = l.To, l.Record.Ping, l.Offer, l.Prepared
-			c.append(in, r)
-		})
 	}
 }
 

@@ -111,24 +111,6 @@ func (p *planning) expected(plan *placement.Plan, in *told.In) []int32 {
 	return out
 }
 
-// will is what this process wants to do with others' roles.
-func (p *planning) will(now clock.Instant) warm.Will {
-	return warm.Will{Willing: p.desired.Willing(now), Able: outside.Able(p.set, p.desired, now)}
-}
-
-// holding is what this process knows of who holds a role.
-func (p *planning) holding(at offer.Place) warm.Holding {
-	s := p.shards[at.Shard]
-	g, held := s.leases.Holder(at.Local)
-	h := warm.Holding{Us: held && g.Session.Process == p.set.Process, Handover: s.handovers.Of(at.Local)}
-	h.Own, h.Unwanted = s.own.At(at.Local) != nil, s.Role(at.Local) >= p.desired.Roles
-	h.Mine = s.claims.Favours(at.Local, p.set.Process) || s.claims.IsListed(at.Local) || s.logs.claiming()
-	if held {
-		h.Process = g.Session.Process
-	}
-	return h
-}
-
 // wants is what a Hello says that this process may claim; nil means everything.
 func (p *planning) wants(now clock.Instant) []int {
 	wants := []int{}
@@ -258,11 +240,7 @@ func (n *Node) rebalance(now clock.Instant) {
 		if m.Doubts(to) {
 			roles = roles[:1]
 		}
-		is, prepares := n.members.Prepares(to)
-		if prepares = prepares && !n.planner.IsYoung(now); prepares {
-			roles = roles[:min(len(roles), is.Most)]
-		}
-		n.move(to, roles, prepares, now)
+		n.move(to, roles, now)
 	}
 }
 
@@ -283,9 +261,9 @@ func (parts shards) first() (first, leads bool) {
 	return first, leads
 }
 
-// move hands roles over to a process, one handover for each partition. In a young group nothing is prepared
-// anywhere, and to prepare all of it would take long.
-func (n *Node) move(to string, roles []int, prepares bool, now clock.Instant) {
+// move hands roles over to a process, one handover for each partition.
+func (n *Node) move(to string, roles []int, now clock.Instant) {
+	roles, prepared := warm.ForBalance(to, roles, &n.members, n.planner.IsYoung(now))
 	byPartition := map[*shard][]int32{}
 	for _, role := range roles {
 		s, local := n.shards.local(role)
@@ -293,12 +271,8 @@ func (n *Node) move(to string, roles []int, prepares bool, now clock.Instant) {
 	}
 	for s, some := range byPartition {
 		slices.Sort(some)
-		hand, together := handover.NewHandover(term.Rebalanced, now, to, true), 1
-		if !prepares {
-			hand.Unprepared()
-			together = len(some)
-		}
-		for part := range slices.Chunk(some, together) {
+		hand, parts := warm.Hand(to, some, prepared, now)
+		for part := range parts {
 			n.mover.Await(balance.Move{Partition: s.Index, Role: part[0], Count: len(part), Token: s.own.At(part[0]).Token, To: to, Began: now.Mono})
 		}
 		n.do(now, func(in *told.In) { s.begin(in, hand, some...) })
@@ -313,8 +287,8 @@ func (n *Node) resolveMoves(now clock.Instant) {
 		g, held := s.leases.Holder(v.Role)
 		// A log that is read again tells of earlier terms first.
 		held = held && s.logs.CaughtUp() && !s.traits.Earlier(s.main.index, s.main.index, g.Token, v.Token)
-		is, prepares := n.members.Prepares(v.To)
-		return balance.Fate{Longer: is.For, Spared: prepares && n.members.Takes(v.To) && !n.warm.Offers.Silent(v.To, v.Partition, now), Held: held, Ours: held && s.traits.Ours(g, n.set.Process, v.Token), By: g.Session.Process,
+		longer, spared := n.warm.Spares(v.To, v.Partition, &n.members, now)
+		return balance.Fate{Longer: longer, Spared: spared, Held: held, Ours: held && s.traits.Ours(g, n.set.Process, v.Token), By: g.Session.Process,
 			Kept: s.own.At(v.Role) != nil && s.handovers.Of(v.Role) == nil}
 	}, limit, now)
 	n.ready.ended(ended)

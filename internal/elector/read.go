@@ -7,6 +7,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/told"
+	"github.com/goneli/neli/internal/elector/warm"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
@@ -95,9 +96,7 @@ func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error
 	if ev.Origin { // there will be no fresh Claim from which others learn the fold
 		n.do(now, func(in *told.In) { c.offerSnapshot(func() time.Duration { return in.Turn(uint64(e.Offset)) }, in) })
 	}
-	if len(ev.Changed) > 0 {
-		n.warm.Changed()
-	}
+	n.warm.Changed(ev.Changed)
 	n.listen(s, c, e.Offset, r, now)
 	if r.Kind == lease.Beat && !ev.Own {
 		n.do(now, func(in *told.In) { s.beat(in, n.set.HeartbeatInterval/4) }) // in unison: one wake-up for all
@@ -215,7 +214,7 @@ func (n *Node) listen(s *shard, c *channel, o int64, r *lease.Record, now clock.
 		case r.To != n.set.Process || !live: // it was sent before this process started, to a former one
 		case r.Request != nil:
 			n.requested(c.index, o, r, now)
-		case n.warm.Offered(s.Index, c.index, o, r, n.will(now), s.leases.Holder, now):
+		case n.warm.Offered(s.Index, c.index, o, r, warm.WillOf(n.set, n.desired, now), s.leases.Holder, now):
 		default:
 			n.do(now, func(in *told.In) { s.pong(c, o, r, in) })
 		}

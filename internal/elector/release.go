@@ -129,9 +129,10 @@ func (s *shard) advanceOne(h *handover.Handover, in *told.In) {
 	}
 }
 
-// offering is what is needed to offer roles of the shard.
+// offering is what is needed to offer roles of the shard, and to prepare some.
 func (s *shard) offering(in *told.In) warm.Shard {
-	return warm.Shard{Numbering: s.Numbering, Handovers: &s.handovers, Keeps: s.keeps(in), Log: s.logs.talks(in).index}
+	return warm.Shard{Numbering: s.Numbering, Handovers: &s.handovers, Fold: s.leases, Own: &s.own, Claims: &s.claims, Claiming: s.logs.claiming,
+		Keeps: s.keeps(in), Log: s.logs.reachable(in.Home).index}
 }
 
 // next takes the next step of a handover, or of a part of it.
@@ -271,7 +272,7 @@ func (s *shard) ping(h *handover.Handover, in *told.In) {
 	if !h.NeedsPing() {
 		return
 	}
-	c := s.logs.talks(in)
+	c := s.logs.reachable(in.Home)
 	h.Pinging(c.index)
 	r := c.word(lease.Ping, in.Now)
 	r.To = h.Successor()

@@ -250,6 +250,9 @@ func (h *Handover) IsUnprepared() bool { return h.cold }
 // IsPrepared reports whether the successor was offered roles.
 func (h *Handover) IsPrepared() bool { return h.prepared }
 
+// WasPrepared reports whether this successor, or a former one, was offered roles.
+func (h *Handover) WasPrepared() bool { return h.warm }
+
 // Gather returns when roles that are prepared go on: at once if all are, else a round trip after the first of
 // them, so that those which get ready together move together.
 func (h *Handover) Gather(roles int, roundTrip time.Duration, now clock.Instant) clock.Mono {

@@ -53,12 +53,23 @@ func Window(p lease.Prepares) int { return 4 * p.Most }
 
 // Offers is what this process offers to others.
 type Offers struct {
-	wait time.Duration // for an answer
-	t    time.Duration
-	n    uint64 // of the newest offer; it never begins anew, else members would take all for late ones
-	to   map[string]*addressee
-	fail map[failure]clock.Mono // until when a member rests from a role
-	idle map[Place]clock.Mono   // until when any does
+	wait   time.Duration // for an answer
+	t      time.Duration
+	n      uint64 // of the newest offer; it never begins anew, else members would take all for late ones
+	to     map[string]*addressee
+	fail   map[failure]clock.Mono // until when a member rests from a role
+	idle   map[Place]clock.Mono   // until when any does
+	Counts Given
+}
+
+// Given counts roles that this process gave up, by how their successors got them, and those that it kept.
+type Given struct {
+	Warm      uint64 // prepared
+	Late      uint64 // not, since the time for that was over
+	Failed    uint64 // since no member there prepared it
+	Young     uint64 // since nothing is prepared anywhere yet
+	Unable    uint64 // since its successor prepares nothing, unlike this process
+	CalledOff uint64 // kept, since its successor was not ready in time, or it was wanted again
 }
 
 type failure struct {
@@ -383,9 +394,6 @@ func (os *Offers) Due() clock.Mono {
 	}
 	return next
 }
-
-// Forget forgets a member that has gone.
-func (os *Offers) Forget(process string) { delete(os.to, process) }
 
 func (os *Offers) list(process string, shard int) *list {
 	if a := os.to[process]; a != nil {

@@ -190,9 +190,6 @@ func TestStandingsChangeWithTime(t *testing.T) {
 
 	os.state(2, 1, at(2*longest), nil, []int32{1}, nil)
 	require.Equal(t, Standing{Answered: true, Ready: true}, os.standing(1, at(9*longest)))
-	os.Forget("b")
-	require.Equal(t, Standing{}, os.standing(1, at(0)))
-	require.Equal(t, clock.Mono(clock.Never), os.Changes("b", place, at(0)))
 }
 
 func TestMembersRestFromRolesThatTheyFailed(t *testing.T) {

@@ -36,10 +36,20 @@ type call struct {
 	late     *time.Timer // set when its context ends before it returns
 }
 
-// New returns Calls of prepare. cause returns what context.Cause is to say of an end. returned is called
+// New returns Calls of prepare; if that is nil, none is ever to begin. cause returns what context.Cause is to say of an end. returned is called
 // once for each call, on its goroutine or that of Begin.
 func New(prepare func(ctx context.Context, role int) error, cause func(Why) error, returned func(call Begin, ok bool), logger *slog.Logger) *Calls {
 	return &Calls{prepare: prepare, cause: cause, returned: returned, logger: logger, open: map[uint64]*call{}, early: map[uint64]Why{}}
+}
+
+// Do carries out what a Preparer wants, without its letters.
+func (c *Calls) Do(do Do) {
+	for _, end := range do.End {
+		c.End(end)
+	}
+	for _, b := range do.Begin {
+		c.Begin(b, b.Role)
+	}
 }
 
 // Begin begins a call. Its context ends by End, not when it returns: until then what it has prepared is
@@ -126,7 +136,7 @@ func (c *Calls) end(id uint64, is *call) {
 	}
 	if is.late == nil {
 		is.late = time.AfterFunc(slow, func() {
-			c.logger.Warn("Config.Prepare has not returned although its context has ended: fewer roles are prepared at once", "role", is.role, "after", slow)
+			c.logger.Warn("Config.Prepare has not returned although its context has ended", "role", is.role, "after", slow)
 		})
 	}
 }

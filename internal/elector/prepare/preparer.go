@@ -2,6 +2,7 @@ package prepare
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -38,16 +39,20 @@ type Preparer struct {
 	t       time.Duration
 	by      map[offer.Place]*preparation
 	holders map[offer.From]*holder
-	calls   int    // Prepares that have not returned
-	begun   uint64 // the number of the newest call
-	states  uint64 // and of the newest state
+	calls   map[uint64]clock.Mono // Prepares that have not returned, and when they began
+	begun   uint64                // the number of the newest call
+	states  uint64                // and of the newest state
 	counts  Counts
 }
 
-// Counts are counters of preparations.
+// Counts are counters of preparations, and their present state.
 type Counts struct {
 	Begun, Ready, Failed, Led uint64 // Led: of those that were ready
 	Ended                     uint64 // for another reason
+
+	Running int           // calls that have not returned
+	Stuck   int           // of these, calls whose contexts have ended: each keeps another one from beginning
+	Longest time.Duration // how long the first of the running ones has lasted
 }
 
 type stage int8
@@ -74,6 +79,7 @@ type holder struct {
 	newest uint64     // the highest number read
 	log    int        // in this log; −1: that has begun anew
 	offset int64      // at this offset
+	heard  clock.Mono // when it was read
 	owes   bool       // there is a state to be said
 	said   clock.Mono // when one was last said
 }
@@ -82,6 +88,7 @@ type holder struct {
 type Begin struct {
 	offer.Place
 	Call uint64
+	Role int // in Do, as the application numbers it
 }
 
 type End struct {
@@ -106,19 +113,22 @@ type Do struct {
 
 // NewPreparer returns a Preparer that prepares nothing. t is the lease.
 func NewPreparer(set lease.Prepares, t time.Duration) *Preparer {
-	return &Preparer{set: set, t: t, by: map[offer.Place]*preparation{}, holders: map[offer.From]*holder{}}
+	return &Preparer{set: set, t: t, by: map[offer.Place]*preparation{}, holders: map[offer.From]*holder{}, calls: map[uint64]clock.Mono{}}
 }
 
-// Counts returns the counters. calls is how many Prepares have not returned; stuck of these should have,
-// as their contexts have ended, and each keeps another one from beginning.
-func (p *Preparer) Counts() (c Counts, calls, stuck int) {
-	stuck = p.calls
+// Counts returns the counters, and the state at a time.
+func (p *Preparer) Counts(now clock.Instant) Counts {
+	c := p.counts
+	c.Running, c.Stuck = len(p.calls), len(p.calls)
 	for _, w := range p.by {
 		if w.stage == running {
-			stuck--
+			c.Stuck--
 		}
 	}
-	return p.counts, p.calls, stuck
+	for _, began := range p.calls {
+		c.Longest = max(c.Longest, now.Mono.Sub(began))
+	}
+	return c
 }
 
 // Offered takes an offer that was read at an offset of a log, and returns what ends by it. holds reports
@@ -136,7 +146,7 @@ func (p *Preparer) Offered(from offer.From, log int, offset int64, o *lease.Offe
 	if o.N < h.newest {
 		return nil
 	}
-	h.newest, h.log, h.offset, h.owes = o.N, log, offset, willing
+	h.newest, h.log, h.offset, h.heard, h.owes = o.N, log, offset, now.Mono, willing
 	if !willing {
 		return nil
 	}
@@ -180,7 +190,6 @@ func (p *Preparer) Held(at offer.Place, process string, own bool) (ended []End) 
 type Holding struct {
 	Process  string // the holder; "": none
 	Own      bool   // it is this process
-	Mine     bool   // the role was released in favour of this process, or is being claimed by it
 	Unwanted bool   // the role is R or greater
 }
 
@@ -195,8 +204,11 @@ func (p *Preparer) Review(of func(offer.Place) Holding) (ended []End) {
 	return ended
 }
 
-// IsIdle reports whether nothing is prepared, running or owed.
-func (p *Preparer) IsIdle() bool { return len(p.by)+len(p.holders)+p.calls == 0 }
+// IsIdle reports whether nothing is prepared, running or owed, and no offer was read lately.
+func (p *Preparer) IsIdle() bool { return len(p.by)+len(p.holders)+len(p.calls) == 0 }
+
+// IsReady reports whether a role is prepared.
+func (p *Preparer) IsReady(at offer.Place) bool { return p.by[at] != nil && p.by[at].stage == ready }
 
 // Quit ends all, since this process would lead nothing.
 func (p *Preparer) Quit() (ended []End) {
@@ -221,18 +233,9 @@ func (p *Preparer) Anew(log, shard int) (ended []End) {
 	return p.Exclude(func(at offer.Place) bool { return at.Shard == shard })
 }
 
-// Forget forgets the numbers of a process that never comes back.
-func (p *Preparer) Forget(process string) {
-	for from := range p.holders {
-		if from.Process == process {
-			delete(p.holders, from)
-		}
-	}
-}
-
 // Returned notes that a call of Prepare has returned. If its context has ended, only its slot is free.
 func (p *Preparer) Returned(b Begin, ok bool) (ended []End) {
-	p.calls--
+	delete(p.calls, b.Call)
 	w := p.by[b.Place]
 	if w == nil || w.call != b.Call {
 		return nil
@@ -248,7 +251,7 @@ func (p *Preparer) Returned(b Begin, ok bool) (ended []End) {
 
 // fail ends the context of a preparation that has failed. It stays, so that no offer begins it anew.
 func (p *Preparer) fail(w *preparation, why Why) []End {
-	e := End{Begin{w.Place, w.call}, why}
+	e := End{Begin{Place: w.Place, Call: w.call}, why}
 	w.stage, w.call = failed, 0
 	p.counts.Failed++
 	return []End{e}
@@ -277,15 +280,16 @@ func (p *Preparer) Step(willing bool, mine func(offer.Place) bool, now clock.Ins
 		do.End = append(do.End, p.fail(w, Late)...)
 		p.owe(w)
 	}
+	maps.DeleteFunc(p.holders, func(_ offer.From, h *holder) bool { return now.Mono >= h.heard.Add(4*p.t) })
 	if !willing {
 		return do
 	}
 	for _, w := range p.next() {
 		p.begun++
-		p.calls++
 		p.counts.Begun++
 		w.stage, w.call, w.late = running, p.begun, now.Mono.Add(p.set.For)
-		do.Begin = append(do.Begin, Begin{w.Place, w.call})
+		p.calls[w.call] = now.Mono
+		do.Begin = append(do.Begin, Begin{Place: w.Place, Call: w.call})
 		p.owe(w)
 	}
 	do.Say = p.say(now)
@@ -294,7 +298,7 @@ func (p *Preparer) Step(willing bool, mine func(offer.Place) bool, now clock.Ins
 
 // next returns the roles to begin with: those of processes that cannot keep them first.
 func (p *Preparer) next() []*preparation {
-	free := p.set.Most - p.calls
+	free := p.set.Most - len(p.calls)
 	if free <= 0 {
 		return nil
 	}
@@ -354,7 +358,7 @@ func (p *Preparer) Due(willing bool) clock.Mono {
 		case ready, failed:
 		}
 	}
-	if willing && waits && p.calls < p.set.Most {
+	if willing && waits && len(p.calls) < p.set.Most {
 		return 0
 	}
 	for _, h := range p.holders {
@@ -372,7 +376,7 @@ func (p *Preparer) end(why Why, which func(*preparation) bool) (ended []End) {
 		if w.call == 0 {
 			continue
 		}
-		ended = append(ended, End{Begin{w.Place, w.call}, why})
+		ended = append(ended, End{Begin{Place: w.Place, Call: w.call}, why})
 		switch {
 		case why != Led:
 			p.counts.Ended++

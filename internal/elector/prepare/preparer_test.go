@@ -29,9 +29,7 @@ func TestOfferedRolesArePreparedAndSaid(t *testing.T) {
 	require.Empty(t, do.Begin, "a repeated offer begins nothing anew")
 	require.Equal(t, []lease.Prepared{{Of: 2, Running: []int32{7}, Ready: []int32{3}, Failed: []int32{5}}}, states(do.Say))
 
-	counts, calls, stuck := p.Counts()
-	require.Equal(t, Counts{Begun: 3, Ready: 1, Failed: 1}, counts)
-	require.Equal(t, []int{1, 0}, []int{calls, stuck})
+	require.Equal(t, Counts{Begun: 3, Ready: 1, Failed: 1, Running: 1, Longest: time.Second - sayEvery}, p.Counts(at(time.Second)))
 }
 
 func TestStatesAreNotSaidTooOften(t *testing.T) {
@@ -71,8 +69,8 @@ func TestWhatIsNoLongerOfferedIsCalledOff(t *testing.T) {
 
 	p.offered(4, at(time.Second), 3)
 	require.Empty(t, p.step(at(time.Second)).Begin, "the former call has not returned, and there is one slot")
-	_, calls, stuck := p.Counts()
-	require.Equal(t, []int{1, 1}, []int{calls, stuck})
+	counts := p.Counts(at(time.Second))
+	require.Equal(t, []int{1, 1}, []int{counts.Running, counts.Stuck})
 	require.Empty(t, p.Returned(begun[0], true))
 	again := p.step(at(time.Second)).Begin
 	require.Equal(t, []int32{3}, locals(again), "what the former call has prepared is gone")
@@ -167,7 +165,6 @@ func TestPreparationsEnd(t *testing.T) {
 		"R is smaller":                     {func(p preparing) []End { return p.Exclude(func(at offer.Place) bool { return at.Local >= 5 }) }, []Why{Unwanted}},
 		"the log begins anew":              {func(p preparing) []End { return p.Anew(0, 0) }, []Why{Unwanted, Unwanted}},
 		"another log begins anew":          {func(p preparing) []End { return p.Anew(1, 1) }, nil},
-		"the holder has gone":              {func(p preparing) []End { p.Forget("a"); return nil }, nil},
 		"an offer comes while it may not":  {func(p preparing) []End { return p.Offered(fromA, 0, 0, &lease.Offer{N: 2}, false, all, at(0)) }, nil},
 		"what is offered has changed":      {func(p preparing) []End { return p.offered(2, at(0), 5) }, []Why{CalledOff}},
 		"the holder says the same of both": {func(p preparing) []End { return p.offered(2, at(0), 3, 5) }, nil},
@@ -187,7 +184,7 @@ func TestReviewEndsWhatIsNotOfferedByItsHolder(t *testing.T) {
 	p.offered(1, at(0), 1, 2, 3, 4, 5, 6)
 	require.Len(t, p.step(at(0)).Begin, 6)
 	ended := p.Review(func(at offer.Place) Holding {
-		return map[int32]Holding{1: {Process: "a"}, 2: {Process: "me", Own: true}, 3: {Own: true}, 4: {Process: "b"}, 5: {Process: "a", Unwanted: true}, 6: {Mine: true}}[at.Local]
+		return map[int32]Holding{1: {Process: "a"}, 2: {Process: "me", Own: true}, 3: {Own: true}, 4: {Process: "b"}, 5: {Process: "a", Unwanted: true}}[at.Local]
 	})
 	got := map[int32]Why{}
 	for _, e := range ended {
@@ -212,6 +209,15 @@ func TestUnwillingProcessNeitherPreparesNorAnswers(t *testing.T) {
 	require.Equal(t, clock.Mono(clock.Never), p.Due(false))
 }
 
+func TestNumbersOfHoldersThatAreGoneAreForgotten(t *testing.T) {
+	p := newPreparing(2)
+	p.offered(1, at(0))
+	p.step(at(4*testT - 1))
+	require.False(t, p.IsIdle())
+	p.step(at(4 * testT))
+	require.True(t, p.IsIdle())
+}
+
 // A Pong names the offset of a Ping, which does not exist in a log that has begun anew.
 func TestNoAnswerToAnOfferOfAFormerLog(t *testing.T) {
 	p := newPreparing(2)
@@ -231,7 +237,6 @@ func TestCountsOfPreparations(t *testing.T) {
 	p.Held(offer.Place{Local: 1}, "me", true)
 	p.Held(offer.Place{Local: 3}, "me", true)
 	p.Quit()
-	counts, calls, stuck := p.Counts()
-	require.Equal(t, Counts{Begun: 4, Ready: 1, Failed: 1, Led: 1, Ended: 1}, counts, "role 3 is led unprepared, and 4 is let go")
-	require.Equal(t, []int{2, 2}, []int{calls, stuck})
+	require.Equal(t, Counts{Begun: 4, Ready: 1, Failed: 1, Led: 1, Ended: 1, Running: 2, Stuck: 2, Longest: time.Second}, p.Counts(at(time.Second)),
+		"role 3 is led unprepared, and 4 is let go")
 }

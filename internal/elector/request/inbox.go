@@ -187,7 +187,7 @@ func (rs *Requests) decide(q *received, s lease.Stage, text string) {
 // reply writes the state of a request to the log, if it has one.
 func (rs *Requests) reply(q *received) {
 	if q.answer != nil {
-		rs.out = append(rs.out, letter{Log: q.log, Kind: lease.Pong, To: q.By, Ping: q.at, Answer: q.answer})
+		rs.out = append(rs.out, Letter{Log: q.log, Kind: lease.Pong, To: q.By, Ping: q.at, Answer: q.answer})
 	}
 }
 

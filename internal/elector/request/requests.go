@@ -22,7 +22,7 @@ type Requests struct {
 	asks  []*asking
 	calls []*calling
 	last  int // the newest number
-	out   []letter
+	out   []Letter
 	ended []Outcome
 }
 
@@ -33,13 +33,16 @@ type Outcome struct {
 }
 
 // letter is a Ping or a Pong to be appended to a log.
-type letter struct {
+type Letter struct {
 	Log     int
 	Kind    lease.Kind
 	To      string
 	Ping    int64 // of a Pong: the offset of the Ping that it answers
 	Request *lease.Request
 	Answer  *lease.Answer
+
+	Offer    *lease.Offer
+	Prepared *lease.Prepared
 }
 
 // route chooses the log for the next letter about a role, or about none (anyRole); tries is the
@@ -137,7 +140,7 @@ func (rs *Requests) Number() int {
 }
 
 // Take returns the letters to send and the outcomes to report, and begins new lists.
-func (rs *Requests) Take() (out []letter, ended []Outcome) {
+func (rs *Requests) Take() (out []Letter, ended []Outcome) {
 	out, ended = rs.out, rs.ended
 	rs.out, rs.ended = nil, nil
 	return out, ended
@@ -158,7 +161,7 @@ func (rs *Requests) Ask(r Request, holder string, to route, now clock.Instant) (
 func (rs *Requests) sendAsk(a *asking, to route, now clock.Instant) {
 	a.log, a.offset, a.sent = to(a.Role, a.tries), -1, now.Mono
 	a.tries++
-	rs.out = append(rs.out, letter{Log: a.log, Kind: lease.Ping, To: a.holder,
+	rs.out = append(rs.out, Letter{Log: a.log, Kind: lease.Ping, To: a.holder,
 		Request: &lease.Request{ID: a.id, Role: a.Role, Verb: a.Verb, To: a.To}})
 }
 
@@ -176,7 +179,7 @@ func (rs *Requests) Call(to route, now clock.Instant) (id int, err error) {
 func (rs *Requests) sendCall(c *calling, to route, now clock.Instant) {
 	c.log, c.sent = to(AnyRole, c.tries), now.Mono
 	c.tries++
-	rs.out = append(rs.out, letter{Log: c.log, Kind: lease.Ping, To: lease.Everyone})
+	rs.out = append(rs.out, Letter{Log: c.log, Kind: lease.Ping, To: lease.Everyone})
 }
 
 // Back handles an own request or call that was read back at an offset. That ends a call, since the

@@ -38,7 +38,7 @@ func TestARequestIsSentInOneLogAfterTheOther(t *testing.T) {
 	for i := range 4 {
 		out, ended := rs.Take()
 		require.Empty(t, ended)
-		require.Equal(t, []letter{{Log: i % 3, Kind: lease.Ping, To: "b",
+		require.Equal(t, []Letter{{Log: i % 3, Kind: lease.Ping, To: "b",
 			Request: &lease.Request{ID: uint64(id), Role: 4, Verb: lease.StepDown}}}, out)
 		due := rs.Due()
 		require.Equal(t, at(time.Duration(i+1)*askEvery).Mono, due)
@@ -219,12 +219,12 @@ func TestARequestIsPutAndAnswered(t *testing.T) {
 	require.False(t, ok, "it is put once")
 	require.True(t, rs.Accept(r, 3))
 	out, _ := rs.Take()
-	require.Equal(t, []letter{{Log: 2, Kind: lease.Pong, To: "o", Ping: 20, Answer: &lease.Answer{ID: 9, Stage: lease.Accepted}}}, out)
+	require.Equal(t, []Letter{{Log: 2, Kind: lease.Pong, To: "o", Ping: 20, Answer: &lease.Answer{ID: 9, Stage: lease.Accepted}}}, out)
 	rs.Answer(r, lease.Done, "")
 	rs.Requested(1, 30, ping, is, at(2*time.Second)) // the answer was lost
 	out, _ = rs.Take()
 	require.Len(t, out, 2)
-	require.Equal(t, letter{Log: 1, Kind: lease.Pong, To: "o", Ping: 30, Answer: &lease.Answer{ID: 9, Stage: lease.Done}}, out[1])
+	require.Equal(t, Letter{Log: 1, Kind: lease.Pong, To: "o", Ping: 30, Answer: &lease.Answer{ID: 9, Stage: lease.Done}}, out[1])
 	require.False(t, rs.Accept(r, 4), "it was about an earlier term")
 	require.Equal(t, lease.Failed, rs.inbox.find("o", 9).answer.Stage)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/tally"
@@ -74,7 +75,7 @@ type Stats struct {
 	Rebalances, RolesRebalanced uint64 // calls, and roles that moved meanwhile
 	RequestsRefused             uint64 // by the application, or without asking it
 	Prepares                    prepare.Counts
-	PreparesStuck               int
+	Given                       offer.Given
 
 	Led                   int // roles below R that the application leads
 	Held, Vacant, Unknown int // roles below R, by Status; R in all

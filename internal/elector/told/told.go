@@ -28,6 +28,7 @@ type In struct {
 	Crowd   Crowd
 	Plans   Plans
 	Offers  *offer.Offers // what is offered to members that prepare roles
+	Warmth  Warmth
 	Trip    link.RoundTrip
 	Startup *vacancy.Startup // the wait of the process's first claims
 	Home    int              // the log in which the process announces itself
@@ -44,6 +45,12 @@ type Roll interface {
 	WantedBy(partition int, at clock.Instant) bool
 	HeardSince(process string, at clock.Instant) bool
 	Turn(process string, key uint64, closing bool, t, roundTrip time.Duration, now clock.Instant) time.Duration
+}
+
+// Warmth says what this process has prepared.
+type Warmth interface {
+	// Sort sorts roles of a shard by whether they are prepared.
+	Sort(shard int, roles []int32) (ready, others []int32)
 }
 
 // Crowd says until when a closing process waits for others that close.

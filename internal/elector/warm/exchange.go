@@ -3,10 +3,13 @@ package warm
 import (
 	"time"
 
+	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/offer"
+	"github.com/goneli/neli/internal/elector/outside"
 	"github.com/goneli/neli/internal/elector/prepare"
+	"github.com/goneli/neli/internal/elector/request"
+	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/lease"
 )
 
@@ -15,8 +18,9 @@ type Exchange struct {
 	Offers   *offer.Offers
 	preparer *prepare.Preparer // nil: it prepares nothing
 	anew     bool              // something has changed since the preparer looked
-	end      []prepare.End
-	begin    []prepare.Begin
+	moved    bool              // and roles have other holders
+	roles    int               // R then
+	do       prepare.Do
 }
 
 // NewExchange returns an Exchange of a process with a lease of t that prepares so, or not at all.
@@ -28,29 +32,20 @@ func NewExchange(is *lease.Prepares, wait, t time.Duration) Exchange {
 	return x
 }
 
-// Holding is what a process knows of who holds a role.
-type Holding struct {
-	prepare.Holding
-	Us       bool // by what was read, this process
-	Handover *handover.Handover
-}
-
 // Will is what a process wants.
-type Will struct{ Willing, Able bool }
-
-// Letter is a Ping or a Pong to be sent, a Pong in a log.
-type Letter struct {
-	lease.Record
-	Shard, Log int
+type Will struct {
+	Willing bool // it would lead roles
+	Able    bool // at once
+	Process string
 }
 
-// IsIdle reports whether nothing is offered or prepared, nor was lately.
-func (x *Exchange) IsIdle() bool {
-	return x.Offers.IsIdle() && (x.preparer == nil || x.preparer.IsIdle())
+// WillOf returns it.
+func WillOf(set *outside.Settings, d outside.Desired, now clock.Instant) Will {
+	return Will{Willing: d.Willing(now), Able: outside.Able(set, d, now), Process: set.Process}
 }
 
-// Changed notes that roles have other holders.
-func (x *Exchange) Changed() { x.anew = true }
+// Changed notes which roles have other holders.
+func (x *Exchange) Changed(roles []int32) { x.moved = x.moved || len(roles) > 0 }
 
 // Offered takes the offer that a Ping at an offset of a log may have, and reports whether that answers it.
 // holder returns who holds a role of the shard.
@@ -60,7 +55,7 @@ func (x *Exchange) Offered(shard, log int, offset int64, r *lease.Record, is Wil
 	}
 	from := r.Session.Process
 	x.anew = true
-	x.end = append(x.end, x.preparer.Offered(offer.From{Process: from, Shard: shard}, log, offset, r.Offer, is.Willing, func(local int32) bool {
+	x.do.End = append(x.do.End, x.preparer.Offered(offer.From{Process: from, Shard: shard}, log, offset, r.Offer, is.Willing, func(local int32) bool {
 		g, held := holder(local)
 		return held && g.Session.Process == from
 	}, now)...)
@@ -77,76 +72,106 @@ func (x *Exchange) Answered(shard int, r *lease.Record, now clock.Instant) {
 // Returned notes that a call of the application's Prepare has returned.
 func (x *Exchange) Returned(b prepare.Begin, ok bool) {
 	x.anew = true
-	x.end = append(x.end, x.preparer.Returned(b, ok)...)
+	x.do.End = append(x.do.End, x.preparer.Returned(b, ok)...)
 }
 
 // Anew notes that a log has begun anew.
 func (x *Exchange) Anew(log, shard int) {
 	if x.preparer != nil {
-		x.end = append(x.end, x.preparer.Anew(log, shard)...)
+		x.do.End = append(x.do.End, x.preparer.Anew(log, shard)...)
 	}
 }
 
-// Letters returns what is to be sent now.
-func (x *Exchange) Letters(is Will, of func(offer.Place) Holding, now clock.Instant) (out []Letter) {
-	return append(x.offer(is, of, now), x.prepare(is, of, now)...)
+// Letters returns what is to be sent now, of a process that wants the roles below a number. of returns a shard.
+func (x *Exchange) Letters(is Will, roles int, of func(int) Shard, now clock.Instant) []request.Letter {
+	return append(x.offer(is, of, now), x.prepare(is, roles, of, now)...)
 }
 
-func (x *Exchange) offer(is Will, of func(offer.Place) Holding, now clock.Instant) (out []Letter) {
+func (x *Exchange) offer(is Will, of func(int) Shard, now clock.Instant) (out []request.Letter) {
 	if x.Offers.IsIdle() {
 		return nil
 	}
 	x.Offers.Review(func(to offer.From, local int32) (offered, given bool) {
-		h := of(offer.Place{Shard: to.Shard, Local: local})
-		return Offered(h.Handover, to.Process, h.Own, h.Us)
+		return of(to.Shard).offers(local, to.Process, is.Process)
 	})
 	for _, o := range x.Offers.Sends(!is.Willing, now) {
-		out = append(out, Letter{lease.Record{Kind: lease.Ping, To: o.To.Process, Offer: &o.Offer}, o.To.Shard, 0})
+		out = append(out, request.Letter{Log: of(o.To.Shard).Log, Kind: lease.Ping, To: o.To.Process, Offer: &o.Offer})
 	}
 	return out
 }
 
-func (x *Exchange) prepare(is Will, of func(offer.Place) Holding, now clock.Instant) (out []Letter) {
+func (x *Exchange) prepare(is Will, roles int, of func(int) Shard, now clock.Instant) (out []request.Letter) {
 	p := x.preparer
 	if p == nil || p.IsIdle() {
 		return nil
 	}
 	if !is.Willing {
-		x.end = append(x.end, p.Quit()...)
+		x.do.End = append(x.do.End, p.Quit()...)
+	}
+	if x.moved || roles != x.roles {
+		x.anew, x.moved, x.roles = true, false, roles
+		x.do.End = append(x.do.End, p.Review(func(at offer.Place) prepare.Holding { return of(at.Shard).holding(at.Local, roles) })...)
 	}
 	if !x.anew && now.Mono < p.Due(is.Able) {
 		return nil
 	}
 	x.anew = false
-	x.end = append(x.end, p.Review(func(at offer.Place) prepare.Holding { return of(at).Holding })...)
-	do := p.Step(is.Able, func(at offer.Place) bool { return of(at).Mine }, now)
-	x.end, x.begin = append(x.end, do.End...), append(x.begin, do.Begin...)
+	do := p.Step(is.Able, func(at offer.Place) bool { return of(at.Shard).mine(at.Local, is.Process) }, now)
+	x.do.End, x.do.Begin = append(x.do.End, do.End...), append(x.do.Begin, do.Begin...)
 	for _, s := range do.Say {
-		out = append(out, Letter{lease.Record{Kind: lease.Pong, To: s.To.Process, Ping: s.Offset, Prepared: &s.State}, s.To.Shard, s.Log})
+		out = append(out, request.Letter{Log: s.Log, Kind: lease.Pong, To: s.To.Process, Ping: s.Offset, Prepared: &s.State})
 	}
 	return out
 }
 
-// Take returns, once, whose contexts are to end, and which calls are to begin.
-func (x *Exchange) Take() (end []prepare.End, begin []prepare.Begin) {
-	end, begin = x.end, x.begin
-	x.end, x.begin = nil, nil
-	return end, begin
+// Sort sorts roles of a shard by whether they are prepared here. Their holder has died before it released them, so the
+// others, which are not ready for them, would claim them by rank.
+func (x *Exchange) Sort(shard int, roles []int32) (ready, others []int32) {
+	if x.preparer == nil || x.preparer.IsIdle() {
+		return nil, roles
+	}
+	for _, local := range roles {
+		if x.preparer.IsReady(offer.Place{Shard: shard, Local: local}) {
+			ready = append(ready, local)
+		} else {
+			others = append(others, local)
+		}
+	}
+	return ready, others
+}
+
+// Take returns, once, which calls are to begin and whose contexts are to end. The roles are spread over a
+// number of shards.
+func (x *Exchange) Take(shards int) prepare.Do {
+	do := x.do
+	x.do = prepare.Do{}
+	for i := range do.Begin {
+		b := &do.Begin[i]
+		b.Role = byrole.Numbering{Index: b.Shard, Of: shards}.Role(b.Local)
+	}
+	return do
 }
 
 // Due is when time alone has an effect.
-func (x *Exchange) Due(able bool) clock.Mono {
+func (x *Exchange) Due(is Will) clock.Mono {
 	next := x.Offers.Due()
 	if x.preparer != nil {
-		next = min(next, x.preparer.Due(able))
+		next = min(next, x.preparer.Due(is.Able))
 	}
 	return next
 }
 
-// Counts returns the preparer's counters, and how many calls should have returned.
-func (x *Exchange) Counts() (c prepare.Counts, stuck int) {
+// Counts returns what became of roles that this process prepared, and of those that it gave up.
+func (x *Exchange) Counts(now clock.Instant) (prepares prepare.Counts, given offer.Given) {
 	if x.preparer != nil {
-		c, _, stuck = x.preparer.Counts()
+		prepares = x.preparer.Counts(now)
 	}
-	return c, stuck
+	return prepares, x.Offers.Counts
+}
+
+// Spares returns how much longer than to others a handover to a member may take, since it prepares the role, and
+// whether it is not at fault if one is called off: it is there, and was at work on other roles or failed this one.
+func (x *Exchange) Spares(to string, shard int, members told.Roll, now clock.Instant) (longer time.Duration, spared bool) {
+	is, prepares := members.Prepares(to)
+	return is.For, prepares && members.Takes(to) && !x.Offers.Silent(to, shard, now)
 }

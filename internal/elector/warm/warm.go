@@ -3,18 +3,32 @@
 package warm
 
 import (
+	"iter"
+	"log/slog"
+	"slices"
+
 	"github.com/goneli/neli/internal/byrole"
+	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/handover"
+	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/offer"
+	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/elector/told"
+	"github.com/goneli/neli/internal/elector/vacancy"
+	"github.com/goneli/neli/internal/ranges"
+	"github.com/goneli/neli/internal/term"
 )
 
 // Shard is what a shard hands over.
 type Shard struct {
 	byrole.Numbering
 	Handovers *handover.Handovers
-	Keeps     int32 // this process could keep the roles below
-	Log       int   // where offers are sent
+	Fold      leases.Fold
+	Own       *leases.Own
+	Claims    *vacancy.Claims
+	Claiming  func() bool // whether Claims are in flight
+	Keeps     int32       // this process could keep the roles below
+	Log       int         // where offers are sent
 }
 
 // Part is roles of a handover that go on together, and on what their next step depends.
@@ -31,17 +45,51 @@ func Prepares(h *handover.Handover, in *told.In) bool {
 	return (warm || h.IsPrepared()) && !h.IsUnprepared() && !h.IsAsked() && !in.Set.Nominated
 }
 
-// Offered reports whether a role is still offered to a member, and if not, whether that is no news to it:
-// h is the role's handover, nil if there is none; own says that this process leads it, and held that it holds
-// it as far as it has read.
-func Offered(h *handover.Handover, to string, own, held bool) (offered, given bool) {
-	switch {
-	case !held:
+// ForBalance returns which of some roles are handed to a member for balance, and whether it prepares them: then
+// as many as it prepares at once. In a young group nothing is prepared anywhere, and to prepare all would take long.
+func ForBalance(to string, roles []int, members told.Roll, young bool) (some []int, prepared bool) {
+	is, prepares := members.Prepares(to)
+	if !prepares || young {
+		return roles, false
+	}
+	return roles[:min(len(roles), is.Most)], true
+}
+
+// Hand returns the handover of some roles for balance, and those roles that share its outcome.
+func Hand(to string, roles []int32, prepared bool, now clock.Instant) (h *handover.Handover, parts iter.Seq[[]int32]) {
+	h = handover.NewHandover(term.Rebalanced, now, to, true)
+	if prepared {
+		return h, slices.Chunk(roles, 1)
+	}
+	h.Unprepared()
+	return h, slices.Chunk(roles, len(roles))
+}
+
+// offers reports whether a role is still offered to a member, and if not, whether that is no news to it: its
+// Release was read back.
+func (s Shard) offers(local int32, to, us string) (offered, given bool) {
+	h, own := s.Handovers.Of(local), s.Own.At(local) != nil
+	switch g, held := s.Fold.Holder(local); {
+	case !held || g.Session.Process != us:
 		return false, true
 	case h != nil:
 		return h.Successor() == to, false
 	}
 	return !own, false // its Release was not read back yet
+}
+
+// holding is what this process knows of who holds a role, of which it wants those below a number.
+func (s Shard) holding(local int32, roles int) (h prepare.Holding) {
+	if g, held := s.Fold.Holder(local); held {
+		h.Process = g.Session.Process
+	}
+	h.Own, h.Unwanted = s.Own.At(local) != nil, s.Role(local) >= roles
+	return h
+}
+
+// mine reports whether a role was released in favour of a process, this one, or is being claimed by it.
+func (s Shard) mine(local int32, us string) bool {
+	return s.Claims.Favours(local, us) || s.Claims.IsListed(local) || s.Claiming()
 }
 
 // Parts offers the roles of a handover, and returns parts that may go on.
@@ -148,10 +196,18 @@ func (s Shard) Rename(p Part, in *told.In) (begun []*handover.Handover) {
 
 // Ask notes that the application is asked to finish a part. Those that will arrive at nobody are called off.
 func (s Shard) Ask(p Part, alone bool, in *told.In) {
+	roles := p.Sorted(true)
+	counter, why := s.counter(p, in)
+	if counter != nil {
+		*counter += uint64(len(roles))
+	}
+	if why != "" && len(roles) > 0 {
+		in.Note(slog.LevelInfo, "giving roles up unprepared", "partition", s.Index, "roles", ranges.Of(s.Units(roles), 20), "count", len(roles), "to", p.Successor(), "why", why)
+	}
 	if !p.IsPrepared() {
 		return
 	}
-	for _, local := range p.Sorted(true) {
+	for _, local := range roles {
 		if alone {
 			in.Offers.CallOff(p.Successor(), s.place(local))
 		} else {
@@ -160,12 +216,33 @@ func (s Shard) Ask(p Part, alone bool, in *told.In) {
 	}
 }
 
+// counter counts roles that are given up as those of a part are; nil: that has nothing to do with preparation. why
+// says why they are not prepared, if they should be.
+func (s Shard) counter(p Part, in *told.In) (counter *uint64, why string) {
+	_, prepares := in.Members.Prepares(p.Successor())
+	given := &in.Offers.Counts
+	switch {
+	case p.IsPrepared() && p.On.Ready:
+		return &given.Warm, ""
+	case p.WasPrepared() && (p.On.Refused || p.Successor() == ""):
+		return &given.Failed, "no member has prepared them"
+	case p.WasPrepared():
+		return &given.Late, "half of DrainTimeout is over"
+	case p.IsUnprepared() && prepares:
+		return &given.Young, ""
+	case p.Successor() != "" && !prepares && in.Set.Prepares != nil:
+		return &given.Unable, ""
+	}
+	return nil, ""
+}
+
 // CallOff calls off what a part offers. A role that its successor failed is not offered to it for a while.
 func (s Shard) CallOff(p Part, in *told.In) {
 	if !p.IsPrepared() {
 		return
 	}
 	for local := range p.Each() {
+		in.Offers.Counts.CalledOff++
 		in.Offers.CallOff(p.Successor(), s.place(local))
 		if p.Failed {
 			in.Offers.Failed(p.Successor(), s.place(local), in.Now)
