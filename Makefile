@@ -42,7 +42,7 @@ define LANES
 integration-timed integration-franz chaos-ci
 low:integration-patient low:integration-examples
 low:cli low:mutants-modules low:metrics low:browser low:migration low:lab-test
-idle:race idle:sim idle:mutants-root idle:release-check
+idle:race idle:sim idle:spec idle:mutants-root idle:release-check
 endef
 
 # What needs no cgo is to build wherever Go does.
@@ -149,8 +149,10 @@ sim: ## without the race detector: the models, the simulations of the lease and 
 	CGO_ENABLED=0 $(GO) test -count=1 -run 'TestFewClaimsOnASlowLog|TestFarMembersLeadTheirShares|WithoutMercy$$' ./internal/scenario ./nelitest
 	GOMAXPROCS=1 CGO_ENABLED=0 $(GO) test -p 2 -count=1 -timeout 30m -run 'Test(Shared|Small|Sentinel|SmallSentinel)?Simulation(Repeats)?$$' -v . ./internal/nonexclusive | grep -v '^=== \|^ *--- PASS'
 
-spec: ## TLC searches the TLA+ specification (spec/Rules.tla), with all rules and without each: four minutes; Java 17, and Maven for the first run
+spec: export NELI_MUTANTS := only
+spec: ## TLC searches the TLA+ specification (spec/Rules.tla), with all rules and without each, then judges NELI_SEEDS=20 traces of the code and those of mutants: four minutes of two cores; Java 17, and Maven for the first run
 	./spec/run.sh
+	NELI_TLC=$$(./spec/run.sh --jar) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '^TestTraces' -v ./internal/lease | grep -v '^=== '
 
 soak: ## SOAK=10m: new seeds for as long as asked, of each whole-library simulation; then 10,000 kills beside a sentinel
 	NELI_SOAK=$(SOAK) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run 'Test(Small)?(Sentinel)?Simulation$$' -v . | grep -v '^=== \|^ *--- PASS'
@@ -159,6 +161,7 @@ soak: ## SOAK=10m: new seeds for as long as asked, of each whole-library simulat
 nightly: ## what is too long for CI, with new seeds each night: some hours; chaos needs root
 	NELI_SEEDS=4000 $(MAKE) mutants MUTANTS_LIMIT=4h
 	NELI_MODEL=deep CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -run '^TestModel$$' ./...
+	NIGHTLY=1 NELI_SEEDS=2000 $(MAKE) spec
 	$(MAKE) soak SOAK=30m
 	$(MAKE) fuzz FUZZTIME=2m
 	NELI_ROUNDS=200 $(MAKE) cli

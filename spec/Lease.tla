@@ -13,10 +13,11 @@
 (* (NoneByOrigin).  If a part is left (KeepMost), that is said only of     *)
 (* processes that begin afterwards: a later loss concerns a process that   *)
 (* knows the fold, by whatever rule.                                       *)
+(* Said of all, it is false ("later-loss"): a process that has read up to  *)
+(* its own record, and no further, claims what a leader holds by a record  *)
+(* behind it that is lost.                                                 *)
 (* Of the origin rule these conditions are here: offset 0, epoch 0, the    *)
 (* own record of the present session, all records folded, heard = now.     *)
-(* Not here: the topic's id, several partitions, gaps, and records that    *)
-(* were dropped for lack of room.                                          *)
 (***************************************************************************)
 EXTENDS Rules
 
@@ -151,6 +152,15 @@ Lapse(p) == LET q == ps[p] n == NewN(p) IN
   /\ log' = OutliveLog(p, n) /\ flight' = OutliveFlight(p, n)
   /\ UNCHANGED hist /\ Rest
 
+\* A process that holds nothing may take a fresh session at any time: it has given up a Claim that
+\* does not come back.  If it comes back after all, it is another session's.
+Renew(p) == LET q == ps[p] n == NewN(p) IN
+  /\ p \notin dead /\ ~Holding(q, p) /\ count.begins < MaxBegins
+  /\ Set(p, [q EXCEPT !.n = n, !.life = 0, !.forgotten = {}])
+  /\ count' = [count EXCEPT !.begins = @ + 1]
+  /\ log' = OutliveLog(p, n) /\ flight' = OutliveFlight(p, n)
+  /\ UNCHANGED <<hist, dead, newer, saw, byOrigin>>
+
 \* Where p reads, the log has changed: its client notices that its position is beyond the end, or
 \* that the record before it has another epoch.
 Lost(p) == IF ~Lossy THEN FALSE ELSE IF ps[p].read + 1 > Len(log) THEN TRUE
@@ -216,7 +226,7 @@ Lose == \E k \in 0..KeepMost :
   /\ count.losses < MaxLosses /\ Len(log) > k
   /\ count' = [count EXCEPT !.losses = @ + 1]
   /\ log' = SubSeq(log, 1, k) /\ hist' = SubSeq(hist, 1, k)
-  /\ IF k = 0 THEN UNCHANGED <<ps, byOrigin>>
+  /\ IF k = 0 \/ ~On("later-loss") THEN UNCHANGED <<ps, byOrigin>>
      ELSE byOrigin' = {} /\ ps' = [p \in Procs |-> [ps[p] EXCEPT !.origin = FALSE]]
   /\ UNCHANGED <<flight, dead, newer, saw>>
 
@@ -228,7 +238,7 @@ Tick ==
   /\ UNCHANGED <<hist, dead, saw, byOrigin, count>>
 
 Step == \/ \E p \in Procs : \/ Read(p) \/ Beat(p) \/ Claim(p) \/ Release(p) \/ ReleaseFor(p) \/ Snapshot(p) \/ Hello(p)
-                            \/ Lapse(p) \/ BeginAnew(p) \/ Die(p)
+                            \/ Lapse(p) \/ Renew(p) \/ BeginAnew(p) \/ Die(p)
         \/ Arrive \/ NewerSends \/ NewerReads \/ Lose \/ Tick
 
 Next == /\ Step

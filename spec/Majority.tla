@@ -8,8 +8,13 @@
 (*                                                                         *)
 (* T, rho and N are the same for all, as there.  Left out: the policy (who *)
 (* claims when and gives way to whom), the largest ballot that a log may   *)
-(* report, records of a newer version, more roles than one, and a log that *)
-(* comes back from an image of its memory with its former id.              *)
+(* report, records of a newer version, and more roles than one.            *)
+(*                                                                         *)
+(* Two switches are not of rules of the protocol.  Without "new-id" a log  *)
+(* comes back from an image of its memory with its former id, which the    *)
+(* assumptions exclude.  Without "any-ballot" a Claim that is not fresh    *)
+(* counts only if its ballot exceeds all in the log: a plausible rule in   *)
+(* place of won-lifts, but not a sound one.                                *)
 (***************************************************************************)
 EXTENDS Rules
 
@@ -71,8 +76,8 @@ Begins(P, p) == IF P.term = 0 /\ P.bal > 0 /\ Cardinality(Young(P, Counts(P, p, 
 Before(p) == IF On("check-first") THEN Ends(pm[p], p) ELSE pm[p]
 After(P, p) == Begins(Ends(P, p), p)
 
-\* What is published of a term: what is left of the V that completes a majority, from the youngest
-\* on; 0 if there is none.  IsLeader looks at this alone.
+\* Nth: what is left of the n-th youngest V on the logs S.  Published: what is left of the V that
+\* completes a majority, from the youngest on; 0 if none does.  It is what IsLeader looks at.
 RECURSIVE Nth(_, _, _)
 Nth(P, S, n) == LET x == CHOOSE x \in S : \A y \in S : P.on[x].life >= P.on[y].life IN
   IF n = 1 THEN P.on[x].life ELSE Nth(P, S \ {x}, n - 1)
@@ -204,17 +209,21 @@ Restart(p) ==
                               id |-> [i \in Logs |-> Id(i)], bal |-> 0, seen |-> 0, term |-> 0]]
   /\ UNCHANGED <<logs, flight, now>>
 
-\* A record in flight is appended.  Readers skip it if it names another incarnation.
+\* A record in flight is appended.  Readers skip it if it names another incarnation.  A Claim that
+\* does not count wins nothing, and is evidence.
+Counting(m, l) == IF ~On("any-ballot") /\ m.kind = "Claim" /\ ~m.fresh /\ \E x \in 1..Len(l) : l[x].ballot >= m.ballot
+                  THEN [m EXCEPT !.roles = {}] ELSE m
 Arrive == \E e \in flight :
   /\ logs' = [logs EXCEPT ![e.log][Id(e.log) + 1] =
-                Append(@, IF e.m.id = Id(e.log) \/ ~On("skip-other") THEN e.m ELSE Record("Other", Nobody, None, None))]
+                Append(@, IF e.m.id = Id(e.log) \/ ~On("skip-other") THEN Counting(e.m, @) ELSE Record("Other", Nobody, None, None))]
   /\ flight' = flight \ {e}
   /\ UNCHANGED <<pm, now, count>>
 
 \* A log loses its memory, and comes back with another id.
 Forgets(i) ==
   /\ count.forgets < MaxForgets /\ Now(i) # <<>>
-  /\ logs' = [logs EXCEPT ![i] = Append(@, <<>>)]
+  /\ IF On("new-id") THEN logs' = [logs EXCEPT ![i] = Append(@, <<>>)]
+     ELSE \E k \in 0..(Len(Now(i)) - 1) : logs' = [logs EXCEPT ![i][Id(i) + 1] = SubSeq(@, 1, k)]
   /\ count' = [count EXCEPT !.forgets = @ + 1]
   /\ UNCHANGED <<flight, pm, now>>
 

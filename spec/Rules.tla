@@ -37,6 +37,11 @@
 (*   - doubt and votes ("When folds differ"): here nobody misreads         *)
 (*   - Snapshots in parts, the sizes of records, roles at or above R       *)
 (*   - a process that changes its T: here it is another process            *)
+(*   - several partitions, which are logs of their own; so these parts of  *)
+(*     the origin rule: other partitions, and the topic's id               *)
+(*   - offsets that no reader sees, and records dropped for lack of room,  *)
+(*     both of which only make a process unknown for longer                *)
+(*   - several roles on small logs: a process has one ballot for all       *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
@@ -187,9 +192,15 @@ LongestOf(f) == IF f.newer # None /\ On("longest-newer") THEN Tmax
 (*   known      it knows the fold, which is in fold                        *)
 (*   forgotten  pairs <<role, token>> that it will not lead any more       *)
 (*   back       small logs: the largest ballot of own evidence read back   *)
-(*   from, busy, bound, over, waited, origin   while it is unknown: s of   *)
-(*              begin(s), and as in design.md; origin says that the log is *)
-(*              read from its origin so far                                *)
+(*   wait, waitNewer  see above                                            *)
+(* While it is unknown:                                                    *)
+(*   from       the offset at which it began to read                       *)
+(*   busy       the newest record whose sender may hold something: a fresh *)
+(*              Claim that is adopted must have been sent after reading it *)
+(*   bound      whoever held something before from has no larger T         *)
+(*   over       how long the leases of all senders heard so far may last   *)
+(*   waited     since it began                                             *)
+(*   origin     the log is read from its origin so far                     *)
 (***************************************************************************)
 \* The session of p; it holds something.
 Me(q, p)      == <<p, q.n>>
@@ -327,11 +338,13 @@ Claims(p) == IF On("not-slewed") THEN RateC[p] ELSE RateMax + 1
 \* Nobody waits longer than this, so waited stops there.
 WaitsAtMost == Wait(Tmax)
 
+\* A process is older: by h units of the clock by which it holds, and by c of the one by which it claims.
+AgeBy(q, h, c) == [q EXCEPT !.life = Down(@, h), !.wait = [x \in DOMAIN @ |-> Down(@[x], c)],
+                            !.waitNewer = Down(@, c), !.over = Down(@, c),
+                            !.waited = IF q.known THEN 0 ELSE Min(WaitsAtMost, @ + c)]
+
 \* A process is a tick older.
-Age(q, p) == [q EXCEPT !.life = Down(@, Holds(p)),
-                       !.wait = [x \in DOMAIN @ |-> Down(@[x], Claims(p))],
-                       !.waitNewer = Down(@, Claims(p)), !.over = Down(@, Claims(p)),
-                       !.waited = IF q.known THEN 0 ELSE Min(WaitsAtMost, @ + Claims(p))]
+Age(q, p) == AgeBy(q, Holds(p), Claims(p))
 
 \* A record is a tick older.
 AgeRecord(m) == IF m.life = 0 THEN m ELSE [m EXCEPT !.life = Down(@, IF m.by = Nobody THEN RateMin ELSE Holds(m.by[1]))]

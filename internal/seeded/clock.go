@@ -13,6 +13,7 @@ type Clock struct {
 	At        clock.Instant // the readings when the present rates began; a machine without CLOCK_BOOTTIME has no Boot
 	Raw, Slew float64       // rate errors since then
 	Suspended bool          // Mono and Raw stand still
+	Grain     time.Duration // what readings grow by at a time; 0: a nanosecond
 	Paused    bool          // all of them stand still, as when a hypervisor pauses the machine
 	since     time.Duration // true time when the present rates began
 }
@@ -22,8 +23,8 @@ func NewClock(now time.Duration, at clock.Instant) Clock { return Clock{At: at, 
 
 // Read returns the readings at true time now.
 func (c *Clock) Read(now time.Duration) clock.Instant {
-	raw := float64(now-c.since) * (1 + c.Raw)
-	ordinary := time.Duration(raw * (1 + c.Slew))
+	exact := float64(now-c.since) * (1 + c.Raw)
+	raw, ordinary := time.Duration(exact).Truncate(c.Grain), time.Duration(exact*(1+c.Slew)).Truncate(c.Grain)
 	at := c.At
 	if c.Paused {
 		return at
@@ -33,7 +34,7 @@ func (c *Clock) Read(now time.Duration) clock.Instant {
 		at.Boot = at.Boot.Add(ordinary)
 	}
 	if !c.Suspended {
-		at.Mono, at.Raw = at.Mono.Add(ordinary), at.Raw.Add(time.Duration(raw))
+		at.Mono, at.Raw = at.Mono.Add(ordinary), at.Raw.Add(raw)
 	}
 	return at
 }

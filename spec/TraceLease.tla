@@ -1,0 +1,108 @@
+----------------------------- MODULE TraceLease -----------------------------
+(***************************************************************************)
+(* Is what the code did a behaviour of Lease.tla?  The module Traces,      *)
+(* which a simulation of internal/lease writes (trace_test.go), has what   *)
+(* each process did, an event at a time, and what it believed afterwards.  *)
+(* The specification must be able to do the same, and then believes the    *)
+(* same.  If it cannot, TLC prints both beliefs and reports a deadlock.    *)
+(*                                                                         *)
+(* Times are in microseconds.  Each event has the time that has passed by  *)
+(* the clocks of its process since that process's former event.  So only   *)
+(* the process of the present event is up to date, and NoTwoLeaders is     *)
+(* left to the simulation, which knows true time.  Not in these traces,    *)
+(* since the specification has not got them: wall clocks that are set,     *)
+(* Snapshots in parts, gaps, sentinels, members of a newer version (their  *)
+(* records are).                                                           *)
+(***************************************************************************)
+EXTENDS Lease, Traces
+
+VARIABLES
+  tr, at,            \* the trace, and how many of its events are explained
+  passed             \* time has passed, and the event has not happened yet
+
+\* The present event.  Its fields: what, the process p, the time that has passed by the clocks by
+\* which p holds (h) and claims (c), the belief b afterwards, and what only some events have.
+Ev == Traces[tr][at + 1]
+
+\* What replaces the operators of Rules.tla whose names end likewise: leases in microseconds, and the
+\* numbers that the code gives its sessions.
+TraceProcs == DOMAIN Leases
+TraceHold(t) == t - t \div 10
+TraceWait(t) == Waits[t]
+TraceNumber(p, used) == Ev.n
+
+\* Time passes for the process of the event.
+Pass(e) ==
+  LET Older(m) == IF m.life > 0 /\ m.by # Nobody /\ m.by[1] = e.p THEN [m EXCEPT !.life = Down(@, e.h)] ELSE m
+  IN /\ Set(e.p, AgeBy(ps[e.p], e.h, e.c))
+     /\ log' = [i \in 1..Len(log) |-> Older(log[i])] /\ flight' = {Older(m) : m \in flight}
+     /\ UNCHANGED hist /\ Rest
+
+\* What q believes.  Unknown: how long it still waits for a fresh Claim.  Known: its life, newer, what
+\* it leads, and of each role the holder, the token, last of the holder, and how long it waits.
+Believes(q, p) ==
+  IF ~q.known THEN <<q.n, q.read, Max(Down(Wait(q.bound), q.waited), q.over)>>
+  ELSE <<q.n, q.read, q.life, q.fold.newer, {j \in Roles : Leads(q, p, j)},
+         [j \in Roles |-> LET x == q.fold.holder[j] IN
+            IF x = Nobody THEN <<x, None, None, q.waitNewer>>
+            ELSE <<x, q.fold.token[j], q.fold.last[x], Max(q.wait[x], q.waitNewer)>>]>>
+Agrees(e) == LET b == Believes(ps'[e.p], e.p) IN IF e.b = b THEN TRUE ELSE PrintT(<<"refused", at + 1, e, "instead", b>>) /\ FALSE
+
+\* The record that p sends, and whether it may.  Records in flight bear the number of their sending in
+\* ballot, which has no use on one log, so that an arrival names the record.  A record that is lost is
+\* not in flight: as if it never arrived.
+RecordOf(e, q) ==
+  CASE e.kind = "Beat"     -> BeatOf(q, e.p)
+    [] e.kind = "Claim"    -> ClaimOf(q, e.p, e.roles)
+    [] e.kind = "Release"  -> [ReleaseOf(q, e.p, e.by, {}) EXCEPT !.ended = e.ended]
+    [] e.kind = "Snapshot" -> SnapshotOf(q, e.p)
+    [] e.kind = "Hello"    -> HelloOf(q, e.p)
+MaySend(e, q) ==
+  CASE e.kind = "Beat"     -> Holding(q, e.p) /\ ~Lapsed(q, e.p)
+    [] e.kind = "Claim"    -> IF q.known THEN \A j \in e.roles : MayClaim(q, e.p, j) ELSE MayClaimFresh(q)
+    [] e.kind = "Release"  -> /\ q.known /\ e.by[1] = e.p
+                              /\ e.ended \subseteq {<<j, q.fold.token[j]>> : j \in HeldBy(q.fold, e.by)}
+                              /\ IF e.by = Me(q, e.p) THEN e.ended \subseteq q.forgotten ELSE TRUE
+    [] e.kind = "Snapshot" -> q.known
+    [] e.kind = "Hello"    -> TRUE
+SendOf(e) == LET q == ps[e.p] m == RecordOf(e, q) IN
+  /\ IF /\ Able(e.p) /\ MaySend(e, q)
+        /\ m.by = e.by /\ m.read = e.read /\ m.longest = e.longest /\ m.fresh = e.fresh
+     THEN TRUE ELSE PrintT(<<"refused", at + 1, e, "instead", m>>) /\ FALSE
+  /\ flight' = IF e.lost THEN flight ELSE flight \cup {[m EXCEPT !.ballot = e.ballot]}
+  /\ UNCHANGED <<log, hist, ps>> /\ Rest
+
+\* A record is appended: one in flight, perhaps not for the last time, or one that is of a newer
+\* version or without effect.
+ArriveOf(e) ==
+  LET m == IF e.kind = "Newer" THEN NewerRecord ELSE IF e.kind = "Other" THEN Record("Other", Nobody, None, None)
+           ELSE CHOOSE x \in flight : x.ballot = e.ballot
+  IN /\ log' = Append(log, [m EXCEPT !.id = e.epoch]) /\ hist' = Append(hist, Fold(Truth(Len(log) - 1), m, Len(log)))
+     /\ flight' = IF e.again THEN flight ELSE flight \ {m}
+     /\ UNCHANGED ps /\ Rest
+
+\* A process begins.  Here the simulation says whether the log is whole.
+BeginOf(e) ==
+  /\ Set(e.p, [Begin(e.p, e.s, e.n, e.origin) EXCEPT !.bound = IF e.whole THEN T[e.p] ELSE Tmax])
+  /\ log' = OutliveLog(e.p, e.n) /\ flight' = OutliveFlight(e.p, e.n) /\ UNCHANGED hist /\ Rest
+
+\* A session forgets roles, and Releases them later, or the Release is lost.
+ForgetOf(e) ==
+  /\ Set(e.p, [ps[e.p] EXCEPT !.forgotten = @ \cup e.ended]) /\ UNCHANGED <<log, hist, flight>> /\ Rest
+
+Act(e) == CASE e.what = "begin"  -> BeginOf(e)
+            [] e.what = "send"   -> SendOf(e)
+            [] e.what = "arrive" -> ArriveOf(e)
+            [] e.what = "forget" -> ForgetOf(e)
+            [] e.what = "read"   -> Read(e.p)
+            [] e.what = "lapse"  -> Lapse(e.p)
+            [] e.what = "renew"  -> Renew(e.p)
+
+TraceNext ==
+  IF at = Len(Traces[tr]) THEN UNCHANGED <<vars, tr, at, passed>>
+  ELSE IF ~passed /\ Ev.h + Ev.c > 0 THEN Pass(Ev) /\ passed' = TRUE /\ UNCHANGED <<tr, at, ended>>
+  ELSE /\ Act(Ev) /\ (IF Ev.what = "arrive" THEN TRUE ELSE Agrees(Ev))
+       /\ passed' = FALSE /\ at' = at + 1 /\ UNCHANGED <<tr, ended>>
+TraceSpec == Init /\ tr \in 1..Len(Traces) /\ at = 0 /\ passed = FALSE /\ [][TraceNext]_<<vars, tr, at, passed>>
+TraceView == <<tr, at, passed>>
+=============================================================================
