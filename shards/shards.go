@@ -1,0 +1,165 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/goneli/neli"
+)
+
+// Causes with which contexts end (see context.Cause), and reasons for Abandon. Each wraps what package neli says
+// (ErrRevoked, ErrFenced, ErrNotLed, the cause of Run's context), which errors.Is finds, too.
+var (
+	// ErrMoved: another process serves the shard from now on: for balance, by Transfer, StepDown or SetRoles, or as this
+	// process is unhealthy. Finish and return: the lease is kept until then, for neli.Config.DrainTimeout at most.
+	ErrMoved = errors.New("shards: the shard moves to another process")
+	// ErrClosing: Close was called, Run's context is done, or a Serve has returned an error. Finish and return, as
+	// with ErrMoved.
+	ErrClosing = errors.New("shards: this process is closing")
+	// ErrLost: the term is over, and another process may serve the shard already. Stop at once.
+	ErrLost = errors.New("shards: the shard is lost")
+)
+
+// Functions are what a Set calls, from several goroutines at once, but never at once for the same shard.
+type Functions struct {
+	// Prepare gets this process ready to serve a shard, while another process serves it or nobody does. ctx ends when
+	// what it has prepared is to be given up, or after Serve has returned, so that work in the background may
+	// keep it up to date.
+	//
+	// An error, a panic or the end of its goroutine means that the shard is not ready; Prepare must have cleaned
+	// up. If another process leads the shard, that goes on as neli.Config.Prepare says. If this one does, a
+	// warning is logged, and Prepare is called again after 1 s, doubling to 30 s. MaxPrepares limits the calls at once:
+	// those for shards that others lead, and apart from them those for shards that this process leads, which have no
+	// PrepareTimeout. A call that goes on after ctx keeps its place until it returns. Default: nothing to prepare.
+	Prepare func(ctx context.Context, shard int) error
+
+	// Serve serves shard l.Role until ctx ends, by ErrMoved, ErrClosing or ErrLost. It is a function of neli.Lead: ctx.Err
+	// asks the clock, so check it after each wait and before each action. If Serve returns nil before ctx ends, this
+	// process keeps the shard, and calls Serve in its next term. If it returns an error before, Run ends. A panic
+	// ends the process. Required.
+	Serve func(ctx context.Context, l neli.Leadership) error
+
+	// Abandon gives up what Prepare has prepared, as Serve will not be called for it. why is ErrMoved, ErrClosing or
+	// ErrLost. It has a goroutine of its own; a panic ends the process. Default: nothing to give up.
+	Abandon func(shard int, why error)
+
+	// Rest is Lead's function for roles beyond the shards: the number of shards, and so on. Default: there are none.
+	Rest func(ctx context.Context, l neli.Leadership) error
+}
+
+// Set is the shards of a service in one process. Its methods may be called concurrently.
+type Set struct {
+	f        Functions
+	count    int
+	prepares bool
+
+	mu    sync.Mutex // guards the fields below, and the stays; never held during calls of other code
+	stays map[int]*stay
+	run   *run // nil: Run is not at work
+}
+
+// New returns a Set of shards 0 to count−1. count is the same at all processes and never changes, since keys would
+// have other shards. The error says that count is below 1, or that Serve is missing.
+func New(count int, f Functions) (*Set, error) {
+	switch {
+	case count < 1:
+		return nil, fmt.Errorf("shards: New: count is %d: must be at least 1", count)
+	case f.Serve == nil:
+		return nil, errors.New("shards: New: Functions.Serve is nil: set it to what serves a shard")
+	}
+	s := &Set{f: f, count: count, prepares: f.Prepare != nil, stays: map[int]*stay{}}
+	if f.Prepare == nil {
+		s.f.Prepare = func(context.Context, int) error { return nil }
+	}
+	if f.Abandon == nil {
+		s.f.Abandon = func(int, error) {}
+	}
+	return s, nil
+}
+
+// State returns what this process does for a shard. Serving is no check of the lease: ask the Leadership. The error
+// says that there is no such shard.
+func (s *Set) State(shard int) (State, error) {
+	if err := s.check(shard); err != nil {
+		return Idle, fmt.Errorf("shards: State: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.stays[shard]; st != nil {
+		return st.state, nil
+	}
+	return Idle, nil
+}
+
+func (s *Set) check(shard int) error {
+	if shard < 0 || shard >= s.count {
+		return fmt.Errorf("shard %d: must be between 0 and %d, as neli.Slot(key, %d) is", shard, s.count-1, s.count)
+	}
+	return nil
+}
+
+// Prepare is for neli.Config.Prepare. It calls Functions.Prepare when former calls for the shard have returned, and does
+// nothing for roles of Rest. The error is that of Functions.Prepare or the cause of ctx, or says that
+// there is no such shard, or that Run is not at work.
+func (s *Set) Prepare(ctx context.Context, role int) error {
+	if role >= s.count && s.f.Rest != nil {
+		return nil
+	}
+	if err := s.check(role); err != nil {
+		return fmt.Errorf("shards: Prepare: %w", err)
+	}
+	for ctx.Err() == nil {
+		st, do, changed := s.ask(role, offered)
+		switch {
+		case st == nil:
+			return errNoRun
+		case do == prepare:
+			st.follow(ctx)
+			return st.prepare()
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// Run serves the shards that n leads, until ctx is done. It calls n.Lead, and returns what that returns. n needs Mode
+// Exclusive, as many Roles as there are shards (more with Rest), and the Set's Prepare as Config.Prepare; the error says
+// what is wrong. Run waits, without limit, until all functions have returned. One Run of a Set works at a time.
+func (s *Set) Run(ctx context.Context, n *neli.Neli) error {
+	if err := s.checkRun(ctx, n); err != nil {
+		return fmt.Errorf("shards: Run: %w", err)
+	}
+	r := newRun(ctx, s, n)
+	s.mu.Lock()
+	busy := s.run != nil
+	if !busy {
+		s.run = r
+	}
+	s.mu.Unlock()
+	if busy {
+		return errors.New("shards: Run: another Run of this Set is at work")
+	}
+	defer r.end()
+	return n.Lead(ctx, r.lead)
+}
+
+func (s *Set) checkRun(ctx context.Context, n *neli.Neli) error {
+	if ctx == nil || n == nil {
+		return errors.New("ctx or n is nil")
+	}
+	cfg, roles := n.Config(), n.Stats().Roles
+	switch {
+	case cfg.Mode != neli.Exclusive:
+		return errors.New("Config.Mode is NonExclusive: must be Exclusive, so that a shard has one leader")
+	case roles < s.count, roles > s.count && s.f.Rest == nil:
+		return fmt.Errorf("Config.Roles is %d: must be %d, the number of shards; or greater, with Functions.Rest", roles, s.count)
+	case cfg.Prepare == nil && s.prepares && cfg.Nomination == neli.NominationOpen:
+		return errors.New("Config.Prepare is nil: set it to the Set's Prepare, or no shard arrives prepared")
+	}
+	return nil
+}
