@@ -2,9 +2,7 @@ package examples_test
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -138,42 +136,15 @@ func testStatic(t *testing.T, f flags) {
 }
 
 func testShards(t *testing.T, f flags) {
-	const half = `owns (32) of 64 shards and (\d+) of 100 customers: (.*)$` // after he has been a member for a while
 	s := newStage(t)
-	anna := s.start("shards", "anna", f.of("anna")...)
-	s.await(anna, `owns 64 of 64 shards and 100 of 100 customers: 0-63$`)
-
-	boris := s.start("shards", "boris", f.of("boris")...)
-	_, hers := s.await(anna, `hands over: `+half)
-	_, his := s.await(boris, half)
-	require.Equal(t, 100, number(t, hers[1])+number(t, his[1]))
-	all := append(expand(t, hers[2]), expand(t, his[2])...)
-	slices.Sort(all)
-	require.Len(t, slices.Compact(all), 64, "each shard has one owner: %s and %s", hers[2], his[2])
-
-	anna.signal(syscall.SIGTERM)
-	s.await(boris, `takes over: owns 64 of 64 shards and 100 of 100 customers: 0-63$`)
-	s.await(anna, `closed; served [1-9]\d* requests, left \d+ to others`) // how many requests were left to others depends on timing
-	anna.ends()
-	boris.signal(syscall.SIGTERM)
-	s.await(boris, `closed; served [1-9]\d* requests, left \d+ to others`)
-	boris.ends()
-}
-
-// expand reads numbers as in "0-3,8".
-func expand(t *testing.T, ranges string) []int {
-	t.Helper()
-	var all []int
-	for r := range strings.SplitSeq(ranges, ",") {
-		first, last, many := strings.Cut(r, "-")
-		if !many {
-			last = first
-		}
-		for i := number(t, first); i <= number(t, last); i++ {
-			all = append(all, i)
-		}
+	p := s.start("shards", "shards", "-bootstrap", f.bootstrap, "-group", f.fresh)
+	for _, scene := range []string{"with Prepare", "without Prepare", "with Prepare and sentinel"} {
+		s.await(p, `^planned moves `+scene+`: 192 shards, nobody served one for [^-]+ \(median\)`)
+		s.await(p, `^SIGKILL `+scene+`: \d+ shards`)
+		_, m := s.await(p, `^requests `+scene+`: (\d+) served by one process, \d+ by none, 0 by two`)
+		require.Greater(t, number(t, m[0]), 5000)
 	}
-	return all
+	p.ends()
 }
 
 func testNonExclusive(t *testing.T, f flags) {

@@ -40,7 +40,6 @@ func TestASuspendedExampleDoesNothing(t *testing.T) {
 		"barrier": {args: common, acts: `imported a batch|: committed`, loses: `throws away a batch`, lease: leaseT},
 		"lead": {args: func(f flags, name string) []string { return f.of(name, "-step-down", "10m") },
 			acts: `wrote `, loses: `has lost leadership: stops at once`, lease: leaseT},
-		"shards": {args: common, acts: `takes over|hands over`, loses: `lost some: owns 0 of 64`, lease: leaseT},
 		"static": {args: common, acts: `runs the job`, loses: `stops the job \(neli: leadership fenced\)`, lease: leaseT},
 		"cron":   {args: common, acts: `sends part `, done: `sends part 3`, loses: `has drained the schedule`, lease: leaseT},
 		"asynq": {args: func(f flags, name string) []string { return f.of(name, "-redis", redis.Addr()) },

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,13 +15,30 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// -shards 0 is the default of Config.Roles: one shard.
-func TestTheDefaultNumberOfShards(t *testing.T) {
+func TestASuspendedMemberServesNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker := nelitest.NewBroker(nelitest.Options{})
 		defer broker.Close()
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-		defer stop()
-		require.NoError(t, run(ctx, neli.Config{LeaderGroupID: "shards", Provider: broker.Provider("anna")}))
+		in, commands := io.Pipe()
+		ended := make(chan error)
+		var out strings.Builder
+		m := &member{out: &out}
+		cfg := neli.Config{Provider: broker.Provider("a"), LeaderGroupID: "shards", Name: "a", Roles: count}
+		go func() { ended <- m.run(context.Background(), cfg, false, in) }()
+		answers := func() string {
+			fmt.Fprintln(commands, "requests 1", time.Now().UnixNano())
+			synctest.Wait()
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return strings.Fields(out.String()[strings.LastIndex(out.String(), "answered"):])[2]
+		}
+		time.Sleep(10 * time.Second)
+		require.Equal(t, strings.Repeat("!", count), answers())
+		broker.Freeze("a") // its program runs before its library does
+		time.Sleep(10 * time.Second)
+		require.Equal(t, strings.Repeat(".", count), answers())
+		broker.Resume("a")
+		require.NoError(t, commands.Close())
+		require.NoError(t, <-ended)
 	})
 }
