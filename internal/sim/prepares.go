@@ -39,6 +39,13 @@ const (
 
 // bench is a process's preparations.
 type bench struct {
+	id      string
+	j       *journal
+	seen    *Seen
+	trail   bool                 // preparations fail, hang and ignore the end of their contexts
+	limit   time.Duration        // for one
+	stopped func() chan struct{} // closed when the process goes on; nil: it is not suspended
+
 	mu      sync.Mutex
 	rnd     *rand.Rand
 	running int
@@ -47,24 +54,34 @@ type bench struct {
 
 // prepares completes a member's configuration.
 func (w *world) prepares(p *proc, seed uint64, cfg *neli.Config) {
-	p.bench = bench{rnd: rand.New(rand.NewPCG(seed, 43)), open: map[context.Context]int{}}
-	if !w.preparing.some || p.bench.rnd.IntN(4) == 0 {
-		return
+	p.bench.starts(p.id, &w.journal, w.opts.Seen, seed)
+	p.bench.trail, p.bench.limit, p.bench.stopped = w.preparing.trail, simPrepare, p.app.stoppedUntil
+	if w.preparing.some {
+		p.bench.joins(cfg)
 	}
-	cfg.Prepare, cfg.MaxPrepares, cfg.PrepareTimeout = p.prepare, mostPrepares, simPrepare
+}
+
+func (b *bench) starts(id string, j *journal, seen *Seen, seed uint64) {
+	b.id, b.j, b.seen, b.rnd, b.open = id, j, seen, rand.New(rand.NewPCG(seed, 43)), map[context.Context]int{}
+}
+
+// joins lets three of four members prepare.
+func (b *bench) joins(cfg *neli.Config) {
+	if b.rnd.IntN(4) > 0 {
+		cfg.Prepare, cfg.MaxPrepares, cfg.PrepareTimeout = b.prepare, mostPrepares, b.limit
+	}
 }
 
 var errUnprepared = errors.New("unprepared")
 
 // prepare is the application's Prepare. It is suspended with its process.
-func (p *proc) prepare(ctx context.Context, role int) error {
-	if stopped := p.app.stoppedUntil(); stopped != nil {
+func (b *bench) prepare(ctx context.Context, role int) error {
+	if stopped := b.stopped(); stopped != nil {
 		<-stopped
 	}
-	b := &p.bench
 	b.mu.Lock()
 	b.running++
-	running, takes, fate := b.running, time.Duration(b.rnd.ExpFloat64()*float64(200*time.Millisecond)), b.rnd.IntN(20)
+	running, takes, fate := b.running, time.Duration(b.rnd.ExpFloat64()*float64(b.limit)/15), b.rnd.IntN(20)
 	b.open[ctx] = role
 	b.mu.Unlock()
 	defer func() {
@@ -73,23 +90,23 @@ func (p *proc) prepare(ctx context.Context, role int) error {
 		b.running--
 	}()
 	if running > mostPrepares {
-		p.w.violated("%s: %d roles are being prepared at once", p.id, running)
+		b.j.violated("%s: %d roles are being prepared at once", b.id, running)
 	}
-	context.AfterFunc(ctx, func() { p.unprepared(ctx) })
-	if !p.w.preparing.trail {
+	context.AfterFunc(ctx, func() { b.ends(ctx) })
+	if !b.trail {
 		fate = 19
 	}
 	switch fate {
 	case 0:
-		p.w.opts.Seen.Count("prepare: hangs")
+		b.seen.Count("prepare: hangs")
 		<-ctx.Done()
 		return context.Cause(ctx)
 	case 1:
-		p.w.opts.Seen.Count("prepare: ignores its context")
-		time.Sleep(2 * simPrepare)
+		b.seen.Count("prepare: ignores its context")
+		time.Sleep(2 * b.limit)
 		return nil
 	case 2:
-		p.w.opts.Seen.Count("prepare: fails")
+		b.seen.Count("prepare: fails")
 		time.Sleep(takes)
 		return errUnprepared
 	}
@@ -100,29 +117,28 @@ func (p *proc) prepare(ctx context.Context, role int) error {
 	return context.Cause(ctx)
 }
 
-// unprepared notes the end of a context.
-func (p *proc) unprepared(ctx context.Context) {
+// ends notes the end of a context.
+func (b *bench) ends(ctx context.Context) {
 	switch why := context.Cause(ctx); {
 	case errors.Is(why, neli.ErrLed):
-		p.w.opts.Seen.Count("prepare: led")
+		b.seen.Count("prepare: led")
 	case errors.Is(why, neli.ErrNotLed):
-		p.w.opts.Seen.Count("prepare: not led")
+		b.seen.Count("prepare: not led")
 	default:
-		p.w.violated("%s: a preparation ends by %v", p.id, why)
+		b.j.violated("%s: a preparation ends by %v", b.id, why)
 	}
-	p.bench.mu.Lock()
-	defer p.bench.mu.Unlock()
-	delete(p.bench.open, ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.open, ctx)
 }
 
-// keeps returns the roles whose contexts have not ended.
-func (b *bench) keeps() (roles []int) {
+// closed asserts that a process that has closed was told of the end of all contexts.
+func (b *bench) closed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for ctx, role := range b.open {
 		if ctx.Err() == nil {
-			roles = append(roles, role)
+			b.j.violated("%s closed and was never told that it need not prepare %d", b.id, role)
 		}
 	}
-	return roles
 }

@@ -183,9 +183,7 @@ func (w *world) leave(p *proc) {
 		if left := p.app.left(); left != "" {
 			w.violated("%s closed and was never told of the end of %s", p.id, left)
 		}
-		if roles := p.bench.keeps(); len(roles) > 0 {
-			w.violated("%s closed and was never told that it need not prepare %v", p.id, roles)
-		}
+		p.bench.closed()
 	})
 }
 

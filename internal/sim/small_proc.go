@@ -23,6 +23,7 @@ type smallProc struct {
 	clock    *machine
 	drain    time.Duration // how long its barrier takes to give up a role
 	far      distance
+	bench    bench       // what it prepares
 	leaving  atomic.Bool // Close was called, or it crashed
 	crashed  atomic.Bool
 
@@ -48,6 +49,11 @@ func (w *smallWorld) start(name string) *smallProc {
 		p.self = w.posts.enrol(p.self, name, w.t)
 	}
 	w.place(p)
+	p.bench.starts(p.id, &w.journal, w.opts.Seen, seed)
+	p.bench.trail, p.bench.limit, p.bench.stopped = w.opts.Seed%6 == 0, w.t, func() chan struct{} { return nil }
+	if w.opts.Seed%3 == 0 {
+		p.bench.joins(&cfg)
+	}
 	var err error
 	p.Neli, err = w.opts.New(Machine{Clock: library{p.clock}, Random: random(seed, 41, false), ID: p.self}, cfg, p.barrier)
 	if err != nil {
@@ -76,6 +82,7 @@ func (w *smallWorld) leave(p *smallProc) {
 		}
 		w.bury(p)
 		w.posts.left(p.self)
+		p.bench.closed()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if len(p.told) > 0 {
