@@ -115,6 +115,10 @@ type Config struct {
 	// for that long, and others for half of their DrainTimeout. From 100 ms to ten minutes. Default: 30 s.
 	PrepareTimeout time.Duration
 
+	// Standby lets this process prepare roles, with Prepare, also in case their leaders die: each role below
+	// 131,072 is prepared at one of the members with Standby, which claims it first then. Default: false.
+	Standby bool
+
 	// The mode and the roles.
 
 	// Mode is Exclusive or NonExclusive. All members of a group must use the same one. Default:

@@ -139,6 +139,7 @@ func TestConfigFaults(t *testing.T) {
 		{Config{Zone: "a", Mode: NonExclusive}, "Zone", "", "needs Mode Exclusive"},
 		{Config{Prepare: func(context.Context, int) error { return nil }, Mode: NonExclusive}, "Prepare", "", "needs Mode Exclusive and NominationOpen"},
 		{Config{Prepare: func(context.Context, int) error { return nil }, Nomination: NominationAssigned}, "Prepare", "", "needs Mode Exclusive and NominationOpen"},
+		{Config{Standby: true}, "Standby", "", "needs Prepare"},
 		{Config{MaxPrepares: 1001}, "MaxPrepares", "1001", "must be between 1 and 1000"},
 		{Config{MaxPrepares: -1}, "MaxPrepares", "-1", "must be between 1 and 1000"},
 		{Config{PrepareTimeout: 11 * time.Minute}, "PrepareTimeout", "11m0s", "must be between 100ms and 10m0s"},

@@ -32,6 +32,7 @@ var ends = map[prepare.Why]string{
 	prepare.Elsewhere:   "another member leads it",
 	prepare.Unconfirmed: "its leader has not offered it for 2T",
 	prepare.Unwilling:   "this process closes, has stepped down or is unhealthy",
+	prepare.Relieved:    "another member stands by for it",
 	prepare.Unwanted:    "it is not below Roles, or its log has begun anew",
 }
 
@@ -56,6 +57,10 @@ type Preparation struct {
 	Running int           `json:"running"`
 	Stuck   int           `json:"stuck"`
 	Longest time.Duration `json:"longest"`
+	// Standbys is for how many roles this process stands by (Config.Standby), and StandbysReady how many of them it
+	// has prepared.
+	Standbys      int `json:"standbys"`
+	StandbysReady int `json:"standbys_ready"`
 
 	// GivenWarm counts the roles that this process gave up when their successors had prepared them.
 	// Others it gave up unprepared: GivenLate since half of DrainTimeout was over, GivenFailed since
@@ -70,7 +75,7 @@ type Preparation struct {
 }
 
 func preparationOf(p prepare.Counts, g offer.Given) Preparation {
-	return Preparation{Prepared: p.Ready, Failed: p.Failed, Led: p.Led, LetGo: p.Ended, Running: p.Running, Stuck: p.Stuck, Longest: p.Longest,
+	return Preparation{Prepared: p.Ready, Failed: p.Failed, Led: p.Led, LetGo: p.Ended, Running: p.Running, Stuck: p.Stuck, Longest: p.Longest, Standbys: p.Standbys, StandbysReady: p.StandbysReady,
 		GivenWarm: g.Warm, GivenLate: g.Late, GivenFailed: g.Failed, GivenYoung: g.Young, GivenUnable: g.Unable, CalledOff: g.CalledOff}
 }
 
@@ -79,7 +84,7 @@ func (s *settings) preparing(set *elector.Settings) {
 	if s.Prepare == nil || s.Observer {
 		return
 	}
-	set.Prepares = &lease.Prepares{Most: s.MaxPrepares, For: s.PrepareTimeout}
+	set.Prepares = &lease.Prepares{Most: s.MaxPrepares, For: s.PrepareTimeout, Standby: s.Standby}
 	set.Prepare, set.PrepareEnds = s.Prepare, prepareEnds
 }
 
@@ -87,6 +92,7 @@ func (s *settings) preparing(set *elector.Settings) {
 func (s *settings) checkPrepare(f *faults) {
 	f.check(s.Prepare == nil || s.Mode != NonExclusive && s.Nomination != NominationAssigned, "Prepare", "",
 		"needs Mode Exclusive and NominationOpen: else no leader knows its successor in time")
+	f.check(s.Prepare != nil || !s.Standby, "Standby", "", "needs Prepare")
 	s.MaxPrepares, s.PrepareTimeout = or(s.MaxPrepares, defaultPrepares), or(s.PrepareTimeout, defaultPrepareTimeout)
 	f.check(s.MaxPrepares >= 1 && s.MaxPrepares <= lease.MaxPrepares, "MaxPrepares", s.MaxPrepares, fmt.Sprintf("must be between 1 and %d", lease.MaxPrepares))
 	f.check(s.PrepareTimeout >= minTimeout && s.PrepareTimeout <= lease.MaxPrepare, "PrepareTimeout", s.PrepareTimeout,

@@ -156,6 +156,12 @@ var catalog = []metric{
 			emit(float64(s.Preparation.Running), "running")
 			emit(float64(s.Preparation.Stuck), "stuck")
 		}},
+	{name: "neli_standbys", kind: gauge, labels: []string{"state"}, exclusive: true,
+		help: "Roles for which this process stands by: ready; preparing.",
+		values: func(s *sample, emit func(float64, ...string)) {
+			emit(float64(s.Preparation.StandbysReady), "ready")
+			emit(float64(s.Preparation.Standbys-s.Preparation.StandbysReady), "preparing")
+		}},
 	{name: "neli_preparation_seconds", kind: gauge, exclusive: true,
 		help:   "How long the longest call in progress has taken.",
 		values: one(func(s *sample) float64 { return s.Preparation.Longest.Seconds() })},

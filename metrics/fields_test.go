@@ -30,7 +30,7 @@ var shows = map[string]map[string]float64{
 	"Rebalances":      {"neli_rebalances_total": 7},
 	"RolesRebalanced": {"neli_rebalanced_roles_total": 7},
 	"Preparation": {"neli_preparations_total prepared": 7, "neli_preparations_total failed": 7, "neli_preparations_total led": 7, "neli_preparations_total let_go": 7,
-		"neli_preparations running": 7, "neli_preparations stuck": 7, "neli_preparation_seconds": 7,
+		"neli_preparations running": 7, "neli_preparations stuck": 7, "neli_preparation_seconds": 7, "neli_standbys ready": 7,
 		"neli_given_roles_total warm": 7, "neli_given_roles_total late": 7, "neli_given_roles_total failed": 7, "neli_given_roles_total young": 7,
 		"neli_given_roles_total unable": 7, "neli_given_roles_total called_off": 7},
 	"RequestsAccepted": {"neli_requests_total accepted": 7},

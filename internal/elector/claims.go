@@ -184,7 +184,7 @@ func (s *shard) vacate(roles []int32, in *told.In) {
 }
 
 // place decides when this process will claim roles: at once those released in its favour, and those that it has
-// prepared, later those released in favour of another process. The rest is assigned.
+// prepared, later those released in favour of another process, or for which one stands by. The rest is assigned.
 func (s *shard) place(roles []int32, in *told.In) {
 	ours, theirs, open := s.claims.BySuccessor(roles, s.set.Process, in.Members.MayTake)
 	if len(ours) > 0 {
@@ -200,8 +200,9 @@ func (s *shard) place(roles []int32, in *told.In) {
 			s.claims.AddFor(vacancy.ToAssign, in.Now.Mono.Add(max(least, wait)+s.reading), waits[wait])
 		}
 	}
-	ready, open := in.Warmth.Sort(s.Index, open)
+	ready, stood, open := in.Warmth.Sort(s.Numbering, open, s.leases.Holder)
 	s.claims.Add(in.Now.Mono, ready)
+	s.claims.AddFor(vacancy.ToAssign, in.Now.Mono.Add(in.Trip.ClaimTurn(s.reading)), stood)
 	if len(open) > 0 {
 		s.assign(open, in)
 	}

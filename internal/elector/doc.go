@@ -91,6 +91,7 @@ changes its own fields only:
 	offer     which roles others are to prepare before they get them
 	prepare   what this process prepares of what others offer, and the calls of the application's Prepare
 	warm      how a handover goes on while its successor prepares the roles
+	standby   which member prepares a role in case its holder dies
 	balance   what is handed over though it could be kept, and what became of it
 	announce  when to say Hello, when to write a Snapshot
 	nominate  what a nominator said, and when to make room

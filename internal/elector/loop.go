@@ -54,9 +54,8 @@ func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now fu
 	e := &Elector{log: log, nom: nom, now: now, logger: logger, terms: terms, node: New(set, terms),
 		wakeup: make(chan struct{}, 1), done: make(chan struct{}), asked: make(chan struct{}, 1), waiting: map[int]chan error{},
 		bell: watch.NewBell(), opinions: prefer.Calls{Prefer: set.Preference, Logger: logger}}
-	e.prepares = prepare.New(set.Prepare, set.PrepareEnds, func(b prepare.Begin, ok bool) {
-		e.do(func(n *Node, _ clock.Instant) { n.warm.Returned(b, ok) })
-	}, logger)
+	returned := func(b prepare.Begin, ok bool) { e.do(func(n *Node, now clock.Instant) { n.warm.Returned(b, ok, now) }) }
+	e.prepares = prepare.New(set.Prepare, set.PrepareEnds, returned, logger)
 	return e
 }
 

@@ -57,8 +57,10 @@ type Node struct {
 
 // New returns a Node that keeps its terms in the given table.
 func New(set *Settings, terms *term.Table) *Node {
-	return &Node{planning: planning{set: set, members: roster.NewMembers()}, terms: terms, trip: link.NewRoundTrip(set.T),
-		startup: vacancy.NewStartup(set.T), attendance: nominate.NewAttendance(set.Absence), warm: warm.NewExchange(set.Prepares, set.SuccessorWait, set.T)}
+	n := &Node{planning: planning{set: set, members: roster.NewMembers()}, terms: terms, trip: link.NewRoundTrip(set.T),
+		startup: vacancy.NewStartup(set.T), attendance: nominate.NewAttendance(set.Absence)}
+	n.warm = warm.NewExchange(set, &n.members)
+	return n
 }
 
 // Open tells the Node how many logs there are, and their common id.

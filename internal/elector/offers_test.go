@@ -54,7 +54,7 @@ func (k *workshop) does(a *actor, r Ready) {
 			if ok {
 				k.ready[role] = true
 			}
-			a.do(func(clock.Instant) { a.warm.Returned(b, ok) })
+			a.do(func(now clock.Instant) { a.warm.Returned(b, ok, now) })
 		})
 	}
 }
@@ -196,6 +196,29 @@ func TestMemberClaimsWhatItHasPrepared(t *testing.T) {
 	require.Len(t, claims[len(claims)-1].Roles, 8, "and not only its share")
 	require.NotEmpty(t, shops["b"].warm)
 	require.Empty(t, shops["b"].ready)
+}
+
+func TestStandbysClaimWhatTheyHavePrepared(t *testing.T) {
+	w, a, shops := warmWorld(t, 40, func(s *Settings) { s.Prepares.Standby = true }, "b", "c", "d")
+	w.pass(20 * time.Second)
+	ready := 0
+	for _, k := range shops {
+		ready += len(k.ready)
+	}
+	require.Equal(t, 40, ready, "each role at one of them")
+	a.dead = true
+	w.pass(9 * time.Second)
+	warm := 0
+	for name, k := range shops {
+		require.Empty(t, k.cold)
+		require.Len(t, w.actor(name).leads(40), len(k.warm), "a standby has it")
+		warm += len(k.warm)
+	}
+	require.Equal(t, 40, warm, "a standby has it")
+	w.pass(20 * time.Second)
+	for name, k := range shops {
+		require.NotEmpty(t, k.ready, "%s stands by for others", name)
+	}
 }
 
 func TestClosingProcessDoesNotWaitForEver(t *testing.T) {

@@ -38,7 +38,7 @@ func examples() []Record {
 		{Kind: Release, Session: x, Read: 7, Seq: 13, Longest: time.Second, Ended: []Grant{{Token: 7, Roles: []int32{1}}}, To: "y", Wait: 90 * time.Millisecond},
 		{Kind: Hello, Session: x, Read: 7, Seq: 14, Longest: Unsaid, Hello: &Announcement{Advertise: "https://10.0.0.8:8443/app?a&b", Zone: "eu-west-1a", Caps: true, MaxRoles: 7}},
 		{Kind: Hello, Session: x, Read: 7, Seq: 15, Longest: Unsaid, Hello: &Announcement{Caps: true}},
-		{Kind: Hello, Session: x, Read: 7, Seq: 16, Longest: Unsaid, Hello: &Announcement{Prepares: &Prepares{16, 30 * time.Second}}},
+		{Kind: Hello, Session: x, Read: 7, Seq: 16, Longest: Unsaid, Hello: &Announcement{Prepares: &Prepares{16, 30 * time.Second, true}}},
 		{Kind: Ping, Session: x, Read: 7, Seq: 17, Longest: Unsaid, To: "y", Offer: &Offer{3, []int32{0, 1, 5}, true}},
 		{Kind: Pong, Session: x, Read: 7, Seq: 18, Longest: Unsaid, To: "y", Ping: 6, Hello: &Announcement{}, Prepared: &Prepared{4, 3, []int32{0}, []int32{1}, []int32{5}}},
 	}

@@ -65,7 +65,7 @@ func TestLongestHelloFitsARecord(t *testing.T) {
 		wants[i] = i
 	}
 	r := Record{Kind: Hello, Session: Session{strings.Repeat("x", maxProcess), 1}, Name: strings.Repeat("<", maxName), Read: 1 << 60, Seq: 1 << 60, Longest: Unsaid,
-		Hello: &Announcement{Roles: MaxRoles, Wants: wants, Period: time.Hour, Advertise: "http://a/" + strings.Repeat("&", maxAdvertise-9), Zone: strings.Repeat("<", maxZone), Prepares: &Prepares{MaxPrepares, MaxPrepare}}}
+		Hello: &Announcement{Roles: MaxRoles, Wants: wants, Period: time.Hour, Advertise: "http://a/" + strings.Repeat("&", maxAdvertise-9), Zone: strings.Repeat("<", maxZone), Prepares: &Prepares{MaxPrepares, MaxPrepare, true}}}
 	c := Codec{Group: strings.Repeat("<", 255), Log: strings.Repeat("x", 64)}
 	value := c.Encode(&r)
 	require.LessOrEqual(t, len(value), MaxRecord)

@@ -13,6 +13,8 @@ import (
 type Prepares struct {
 	Most int           // how many at once
 	For  time.Duration // how long the preparation of one role may take
+	// Standby says that it prepares roles also in case their holders die.
+	Standby bool
 }
 
 // Offer tells the addressee of a Ping which roles are to be handed to it, so that it prepares them.
@@ -41,8 +43,9 @@ const (
 )
 
 type wirePrepares struct {
-	Most int           `json:"most"`
-	For  time.Duration `json:"for"`
+	Most    int           `json:"most"`
+	For     time.Duration `json:"for"`
+	Standby bool          `json:"standby,omitempty"`
 }
 
 type wireOffer struct {
@@ -63,7 +66,7 @@ func packPrepares(p *Prepares) json.RawMessage {
 	if p == nil {
 		return nil
 	}
-	return raw(wirePrepares{p.Most, p.For})
+	return raw(wirePrepares{p.Most, p.For, p.Standby})
 }
 
 func packOffer(o *Offer) json.RawMessage {
@@ -85,7 +88,7 @@ func unpackPrepares(field json.RawMessage) *Prepares {
 	if json.Unmarshal(field, &w) != nil || w.Most < 1 || w.Most > MaxPrepares || w.For <= 0 || w.For > MaxPrepare {
 		return nil
 	}
-	return &Prepares{w.Most, w.For}
+	return &Prepares{w.Most, w.For, w.Standby}
 }
 
 func unpackOffer(field json.RawMessage) *Offer {

@@ -12,6 +12,8 @@ import (
 )
 
 const (
+	// rest is how long a standby that failed is left alone.
+	rest = 30 * time.Second
 	// sayEvery is the least time between two states for one holder.
 	sayEvery = 50 * time.Millisecond
 	// maxHolders limits what a topic full of rubbish can make a process remember.
@@ -31,6 +33,7 @@ const (
 	Unconfirmed Why = "unconfirmed" // no offer has named it for 2T
 	Unwilling   Why = "unwilling"   // this process closes, has stepped down or is unhealthy
 	Unwanted    Why = "unwanted"    // the role is R or greater, or its log has begun anew
+	Relieved    Why = "relieved"    // another member stands by for it
 )
 
 // Preparer is what this process prepares of the roles that others mean to hand to it.
@@ -53,6 +56,8 @@ type Counts struct {
 	Running int           // calls that have not returned
 	Stuck   int           // of these, calls whose contexts have ended: each keeps another one from beginning
 	Longest time.Duration // how long the first of the running ones has lasted
+
+	Standbys, StandbysReady int // roles for which this process stands by
 }
 
 type stage int8
@@ -72,6 +77,19 @@ type preparation struct {
 	call    uint64     // of Prepare; 0: not yet, or its context has ended
 	late    clock.Mono // when a running one fails
 	expires clock.Mono // unless an offer names it before
+	standby bool       // this process stands by for it, whether it is offered or not
+	again   clock.Mono // when a standby that failed is tried again
+}
+
+// rank says which comes first.
+func (w *preparation) rank() int {
+	switch {
+	case w.urgent:
+		return 0
+	case w.from != "":
+		return 1
+	}
+	return 2
 }
 
 // holder is what is known of the offers of a process.
@@ -123,6 +141,12 @@ func (p *Preparer) Counts(now clock.Instant) Counts {
 	for _, w := range p.by {
 		if w.stage == running {
 			c.Stuck--
+		}
+		if w.standby {
+			c.Standbys++
+		}
+		if w.standby && w.stage == ready {
+			c.StandbysReady++
 		}
 	}
 	for _, began := range p.calls {
@@ -176,7 +200,7 @@ func (p *Preparer) wanted(at offer.Place, from string, urgent bool, now clock.In
 // role may be this process's next.
 func (p *Preparer) Held(at offer.Place, process string, own bool) (ended []End) {
 	w := p.by[at]
-	if w == nil || !own && w.from == process {
+	if w == nil || !own && (w.from == process || w.from == "") {
 		return nil
 	}
 	why := Elsewhere
@@ -207,6 +231,19 @@ func (p *Preparer) Review(of func(offer.Place) Holding) (ended []End) {
 // IsIdle reports whether nothing is prepared, running or owed, and no offer was read lately.
 func (p *Preparer) IsIdle() bool { return len(p.by)+len(p.holders)+len(p.calls) == 0 }
 
+// Stand sets the roles for which this process stands by, and returns what ends by that.
+func (p *Preparer) Stand(roles map[offer.Place]bool) (ended []End) {
+	for at := range roles {
+		if p.by[at] == nil {
+			p.by[at] = &preparation{Place: at}
+		}
+	}
+	for at, w := range p.by {
+		w.standby = roles[at]
+	}
+	return p.end(Relieved, func(w *preparation) bool { return !w.standby && w.from == "" })
+}
+
 // IsReady reports whether a role is prepared.
 func (p *Preparer) IsReady(at offer.Place) bool { return p.by[at] != nil && p.by[at].stage == ready }
 
@@ -234,7 +271,7 @@ func (p *Preparer) Anew(log, shard int) (ended []End) {
 }
 
 // Returned notes that a call of Prepare has returned. If its context has ended, only its slot is free.
-func (p *Preparer) Returned(b Begin, ok bool) (ended []End) {
+func (p *Preparer) Returned(b Begin, ok bool, now clock.Instant) (ended []End) {
 	delete(p.calls, b.Call)
 	w := p.by[b.Place]
 	if w == nil || w.call != b.Call {
@@ -243,16 +280,16 @@ func (p *Preparer) Returned(b Begin, ok bool) (ended []End) {
 	if w.stage = ready; ok {
 		p.counts.Ready++
 	} else {
-		ended = p.fail(w, Failed)
+		ended = p.fail(w, Failed, now)
 	}
 	p.owe(w)
 	return ended
 }
 
 // fail ends the context of a preparation that has failed. It stays, so that no offer begins it anew.
-func (p *Preparer) fail(w *preparation, why Why) []End {
+func (p *Preparer) fail(w *preparation, why Why, now clock.Instant) []End {
 	e := End{Begin{Place: w.Place, Call: w.call}, why}
-	w.stage, w.call = failed, 0
+	w.stage, w.call, w.again = failed, 0, now.Mono.Add(rest)
 	p.counts.Failed++
 	return []End{e}
 }
@@ -267,7 +304,7 @@ func (p *Preparer) owe(w *preparation) {
 // claimed by it: that does not expire.
 func (p *Preparer) Step(willing bool, mine func(offer.Place) bool, now clock.Instant) (do Do) {
 	do.End = p.end(Unconfirmed, func(w *preparation) bool {
-		if now.Mono < w.expires {
+		if w.from == "" || now.Mono < w.expires {
 			return false
 		}
 		if mine(w.Place) {
@@ -277,8 +314,13 @@ func (p *Preparer) Step(willing bool, mine func(offer.Place) bool, now clock.Ins
 		return true
 	})
 	for _, w := range p.sorted(func(w *preparation) bool { return w.stage == running && now.Mono >= w.late }) {
-		do.End = append(do.End, p.fail(w, Late)...)
+		do.End = append(do.End, p.fail(w, Late, now)...)
 		p.owe(w)
+	}
+	for _, w := range p.by {
+		if w.standby && w.from == "" && w.stage == failed && now.Mono >= w.again {
+			w.stage = queued
+		}
 	}
 	maps.DeleteFunc(p.holders, func(_ offer.From, h *holder) bool { return now.Mono >= h.heard.Add(4*p.t) })
 	if !willing {
@@ -296,22 +338,14 @@ func (p *Preparer) Step(willing bool, mine func(offer.Place) bool, now clock.Ins
 	return do
 }
 
-// next returns the roles to begin with: those of processes that cannot keep them first.
+// next returns the roles to begin with: those of processes that cannot keep them first, standbys last.
 func (p *Preparer) next() []*preparation {
 	free := p.set.Most - len(p.calls)
 	if free <= 0 {
 		return nil
 	}
 	queue := p.sorted(func(w *preparation) bool { return w.stage == queued })
-	slices.SortStableFunc(queue, func(a, b *preparation) int {
-		switch {
-		case a.urgent == b.urgent:
-			return 0
-		case a.urgent:
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(queue, func(a, b *preparation) int { return cmp.Compare(a.rank(), b.rank()) })
 	return queue[:min(free, len(queue))]
 }
 
@@ -349,13 +383,19 @@ func (p *Preparer) Due(willing bool) clock.Mono {
 	next := clock.Mono(clock.Never)
 	waits := false
 	for _, w := range p.by {
-		next = min(next, w.expires)
+		if w.from != "" {
+			next = min(next, w.expires)
+		}
 		switch w.stage {
 		case running:
 			next = min(next, w.late)
 		case queued:
 			waits = true
-		case ready, failed:
+		case failed:
+			if w.standby && w.from == "" {
+				next = min(next, w.again)
+			}
+		case ready:
 		}
 	}
 	if willing && waits && len(p.calls) < p.set.Most {
@@ -372,6 +412,10 @@ func (p *Preparer) Due(willing bool) clock.Mono {
 // end ends preparations, and returns the calls whose contexts end by that.
 func (p *Preparer) end(why Why, which func(*preparation) bool) (ended []End) {
 	for _, w := range p.sorted(which) {
+		if w.standby && (why == CalledOff || why == Unconfirmed || why == Elsewhere) {
+			w.from, w.urgent = "", false // it stays a standby
+			continue
+		}
 		delete(p.by, w.Place)
 		if w.call == 0 {
 			continue

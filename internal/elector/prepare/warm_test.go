@@ -173,7 +173,7 @@ func (w *world) memberSteps(m *member) {
 		if w.now < c.ends && (m.open[c.Call] || w.now < c.deaf) {
 			return false
 		}
-		w.end(m, m.Returned(c.Begin, c.ok && m.open[c.Call]))
+		w.end(m, m.Returned(c.Begin, c.ok && m.open[c.Call], w.at()))
 		return true
 	})
 	do := m.Step(true, func(at offer.Place) bool { return m.mine[at.Local] }, w.at())

@@ -254,6 +254,17 @@ func (ms *Members) Prepares(id string) (p lease.Prepares, ok bool) {
 	return p, false
 }
 
+// Standbys returns the processes that stand by for roles of others, ascending.
+func (ms *Members) Standbys() (out []string) {
+	for id, m := range ms.by {
+		if m.prepares != nil && m.prepares.Standby && ms.Takes(id) {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 func (ms *Members) Forget(id string) {
 	if ms.by[id] != nil {
 		delete(ms.by, id)

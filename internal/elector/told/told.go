@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/link"
 	"github.com/goneli/neli/internal/elector/offer"
@@ -42,6 +43,7 @@ type Roll interface {
 	Takes(process string) bool
 	Wanting(process string, role int) bool
 	Prepares(process string) (lease.Prepares, bool)
+	Standbys() []string
 	WantedBy(partition int, at clock.Instant) bool
 	HeardSince(process string, at clock.Instant) bool
 	Turn(process string, key uint64, closing bool, t, roundTrip time.Duration, now clock.Instant) time.Duration
@@ -49,8 +51,9 @@ type Roll interface {
 
 // Warmth says what this process has prepared.
 type Warmth interface {
-	// Sort sorts roles of a shard by whether they are prepared.
-	Sort(shard int, roles []int32) (ready, others []int32)
+	// Sort sorts roles of a shard: those that this process has prepared, those for which another one stands by,
+	// and others.
+	Sort(n byrole.Numbering, roles []int32, holder func(local int32) (lease.Grantee, bool)) (ready, theirs, others []int32)
 }
 
 // Crowd says until when a closing process waits for others that close.

@@ -1,6 +1,7 @@
 package warm
 
 import (
+	"slices"
 	"time"
 
 	"github.com/goneli/neli/internal/byrole"
@@ -9,6 +10,7 @@ import (
 	"github.com/goneli/neli/internal/elector/outside"
 	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/elector/request"
+	"github.com/goneli/neli/internal/elector/standby"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/lease"
 )
@@ -21,13 +23,26 @@ type Exchange struct {
 	moved    bool              // and roles have other holders
 	roles    int               // R then
 	do       prepare.Do
+
+	self     string
+	members  told.Roll
+	standby  bool          // this process stands by for roles of others
+	standbys standby.Table // who does
+	looksAt  clock.Mono    // when it looks for which
+	shifted  bool          // roles have other holders since then
 }
 
-// NewExchange returns an Exchange of a process with a lease of t that prepares so, or not at all.
-func NewExchange(is *lease.Prepares, wait, t time.Duration) Exchange {
-	x := Exchange{Offers: offer.NewOffers(wait, t)}
-	if is != nil {
-		x.preparer = prepare.NewPreparer(*is, t)
+// lookEvery is how often the members that stand by are looked at, at most.
+const lookEvery = 500 * time.Millisecond
+
+// maxStandby bounds the roles for which members stand by: each look is at all of them.
+const maxStandby = 1 << 17
+
+// NewExchange returns an Exchange of a process among members.
+func NewExchange(set *outside.Settings, members told.Roll) Exchange {
+	x := Exchange{Offers: offer.NewOffers(set.SuccessorWait, set.T), self: set.Process, members: members, shifted: true}
+	if is := set.Prepares; is != nil {
+		x.preparer, x.standby = prepare.NewPreparer(*is, set.T), is.Standby
 	}
 	return x
 }
@@ -45,7 +60,9 @@ func WillOf(set *outside.Settings, d outside.Desired, now clock.Instant) Will {
 }
 
 // Changed notes which roles have other holders.
-func (x *Exchange) Changed(roles []int32) { x.moved = x.moved || len(roles) > 0 }
+func (x *Exchange) Changed(roles []int32) {
+	x.moved, x.shifted = x.moved || len(roles) > 0, x.shifted || len(roles) > 0
+}
 
 // Offered takes the offer that a Ping at an offset of a log may have, and reports whether that answers it.
 // holder returns who holds a role of the shard.
@@ -70,9 +87,9 @@ func (x *Exchange) Answered(shard int, r *lease.Record, now clock.Instant) {
 }
 
 // Returned notes that a call of the application's Prepare has returned.
-func (x *Exchange) Returned(b prepare.Begin, ok bool) {
+func (x *Exchange) Returned(b prepare.Begin, ok bool, now clock.Instant) {
 	x.anew = true
-	x.do.End = append(x.do.End, x.preparer.Returned(b, ok)...)
+	x.do.End = append(x.do.End, x.preparer.Returned(b, ok, now)...)
 }
 
 // Anew notes that a log has begun anew.
@@ -102,7 +119,11 @@ func (x *Exchange) offer(is Will, of func(int) Shard, now clock.Instant) (out []
 
 func (x *Exchange) prepare(is Will, roles int, of func(int) Shard, now clock.Instant) (out []request.Letter) {
 	p := x.preparer
-	if p == nil || p.IsIdle() {
+	if p == nil {
+		return nil
+	}
+	x.stand(is, roles, of, now)
+	if p.IsIdle() {
 		return nil
 	}
 	if !is.Willing {
@@ -124,20 +145,62 @@ func (x *Exchange) prepare(is Will, roles int, of func(int) Shard, now clock.Ins
 	return out
 }
 
-// Sort sorts roles of a shard by whether they are prepared here. Their holder has died before it released them, so the
-// others, which are not ready for them, would claim them by rank.
-func (x *Exchange) Sort(shard int, roles []int32) (ready, others []int32) {
-	if x.preparer == nil || x.preparer.IsIdle() {
-		return nil, roles
+// stand looks for which roles this process stands by: those of others, of which it comes first.
+func (x *Exchange) stand(is Will, roles int, of func(int) Shard, now clock.Instant) {
+	if !x.standby || now.Mono < x.looksAt {
+		return
 	}
+	x.looksAt = now.Mono.Add(lookEvery)
+	if !is.Willing {
+		x.shifted = true
+		return
+	}
+	if !x.look() && !x.shifted {
+		return
+	}
+	x.shifted, x.anew = false, true
+	mine := map[offer.Place]bool{}
+	for i := range of(0).Of {
+		s := of(i)
+		for local := range s.Count(min(roles, maxStandby)) {
+			g, held := s.Fold.Holder(local)
+			if held && g.Session.Process != x.self && x.standbys.Of(s.Role(local), g.Session.Process) == x.self {
+				mine[s.place(local)] = true
+			}
+		}
+	}
+	x.do.End = append(x.do.End, x.preparer.Stand(mine)...)
+}
+
+// look looks who stands by, and reports whether that has changed.
+func (x *Exchange) look() bool {
+	who := x.members.Standbys()
+	if x.standby {
+		who = append(who, x.self)
+		slices.Sort(who)
+	}
+	return x.standbys.Update(who)
+}
+
+// Sort sorts roles of a shard whose holder has died before it released them: those that are prepared here, those for
+// which another member stands by, and others.
+func (x *Exchange) Sort(n byrole.Numbering, roles []int32, holder func(local int32) (lease.Grantee, bool)) (ready, theirs, others []int32) {
+	x.look()
 	for _, local := range roles {
-		if x.preparer.IsReady(offer.Place{Shard: shard, Local: local}) {
+		by := ""
+		if g, held := holder(local); held {
+			by = x.standbys.Of(n.Role(local), g.Session.Process)
+		}
+		switch {
+		case x.preparer != nil && x.preparer.IsReady(offer.Place{Shard: n.Index, Local: local}):
 			ready = append(ready, local)
-		} else {
+		case by != "" && by != x.self:
+			theirs = append(theirs, local)
+		default:
 			others = append(others, local)
 		}
 	}
-	return ready, others
+	return ready, theirs, others
 }
 
 // Take returns, once, which calls are to begin and whose contexts are to end. The roles are spread over a
@@ -155,6 +218,9 @@ func (x *Exchange) Take(shards int) prepare.Do {
 // Due is when time alone has an effect.
 func (x *Exchange) Due(is Will) clock.Mono {
 	next := x.Offers.Due()
+	if x.standby && x.shifted && is.Willing {
+		next = min(next, x.looksAt)
+	}
 	if x.preparer != nil {
 		next = min(next, x.preparer.Due(is.Able))
 	}

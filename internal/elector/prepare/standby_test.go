@@ -1,0 +1,86 @@
+package prepare
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/offer"
+)
+
+func standing(locals ...int32) map[offer.Place]bool {
+	roles := map[offer.Place]bool{}
+	for _, local := range locals {
+		roles[offer.Place{Local: local}] = true
+	}
+	return roles
+}
+
+func TestStandbysArePreparedLast(t *testing.T) {
+	p := newPreparing(2)
+	require.Empty(t, p.Stand(standing(1, 2, 5)))
+	p.offered(1, at(0), 7)
+	do := p.step(at(0))
+	require.Equal(t, []int32{7, 1}, locals(do.Begin))
+	require.Len(t, do.Say, 1)
+	require.Empty(t, p.Returned(do.Begin[0], true, at(0)))
+	require.Empty(t, p.Returned(do.Begin[1], true, at(0)))
+	require.Equal(t, []int32{2, 5}, locals(p.step(at(time.Second)).Begin))
+	require.True(t, p.IsReady(offer.Place{Local: 1}))
+	counts := p.Counts(at(time.Second))
+	require.Equal(t, []int{3, 1}, []int{counts.Standbys, counts.StandbysReady})
+}
+
+func TestStandbysEnd(t *testing.T) {
+	p := newPreparing(9)
+	p.Stand(standing(1, 2, 3))
+	begun := p.step(at(0)).Begin
+	require.Len(t, begun, 3)
+	for _, b := range begun {
+		p.Returned(b, true, at(0))
+	}
+	require.Empty(t, p.Held(offer.Place{Local: 1}, "b", false), "whoever holds it")
+	require.Empty(t, p.step(at(time.Hour)).Begin)
+	require.Equal(t, []Why{Led}, reasons(p.Held(offer.Place{Local: 2}, "me", true)))
+	require.Equal(t, []End{{begun[2], Relieved}}, p.Stand(standing(1)))
+	require.Equal(t, []Why{Unwilling}, reasons(p.Quit()))
+	require.Empty(t, p.by)
+}
+
+func TestStandbyOutlastsItsOffer(t *testing.T) {
+	for name, ends := range map[string]func(p preparing) []End{
+		"called off":     func(p preparing) []End { return p.offered(2, at(0)) },
+		"unconfirmed":    func(p preparing) []End { return p.step(at(2 * testT)).End },
+		"held elsewhere": func(p preparing) []End { return p.Held(offer.Place{Local: 1}, "b", false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPreparing(9)
+			p.offered(1, at(0), 1)
+			p.Stand(standing(1))
+			begun := p.step(at(0)).Begin
+			require.Len(t, begun, 1)
+			p.Returned(begun[0], true, at(0))
+			require.Empty(t, ends(p))
+			require.Len(t, p.by, 1)
+			require.Equal(t, []Why{Relieved}, reasons(p.Stand(nil)), "now it is neither")
+		})
+	}
+	p := newPreparing(9)
+	p.Stand(standing(1))
+	p.offered(1, at(0), 1)
+	require.Len(t, p.step(at(0)).Begin, 1)
+	require.Empty(t, p.Stand(nil), "it is offered")
+}
+
+func TestStandbyThatFailedIsTriedAgain(t *testing.T) {
+	p := newPreparing(1)
+	p.Stand(standing(1))
+	begun := p.step(at(0)).Begin
+	require.Equal(t, []Why{Failed}, reasons(p.Returned(begun[0], false, at(time.Second))))
+	require.Equal(t, at(time.Second+rest).Mono, p.Due(true))
+	require.Empty(t, p.step(at(time.Second+rest-1)).Begin)
+	require.Len(t, p.step(at(time.Second+rest)).Begin, 1)
+	require.Equal(t, clock.Mono(at(time.Second+rest).Mono.Add(testFor)), p.Due(true))
+}
