@@ -55,8 +55,8 @@ func WithTransport(t http.RoundTripper) ForwardOption {
 // # Serving
 //
 // This process led the role, with the token of the [Term], at the instant before next was called. It may lose the role
-// while next runs, so pass the token to every resource that the request changes. Forward does not wait at the end of a
-// term for requests in progress; examples/service shows how to.
+// while next runs, so pass the token to every resource that the request changes. With a [Gate] the process gives the role up
+// only after its requests have been answered.
 //
 // role returns the role of a request. It must return the same in all processes, and must not read the body. If it
 // returns an error, the client gets the text of the error with status 400, or with the status that the error's method
@@ -112,6 +112,7 @@ type forwarder struct {
 	next      func(http.ResponseWriter, *http.Request, Term)
 	allow     func(*url.URL) bool
 	transport http.RoundTripper
+	gate      *Gate         // nil: requests are served whenever this process leads
 	group     string        // as headers have it
 	self      *url.URL      // this process's address; nil: none
 	timeout   time.Duration // T
@@ -147,10 +148,24 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if token, ok := f.src.Token(role); ok {
-		f.next(w, r, Term{role, token})
+		f.serve(w, r, Term{role, token})
 		return
 	}
 	f.forward(w, r, role)
+}
+
+// serve serves a request in a term, unless the gate does not let it in.
+func (f *forwarder) serve(w http.ResponseWriter, r *http.Request, in Term) {
+	if f.gate != nil {
+		t := f.gate.enter(in)
+		if t == nil {
+			hops, _ := hopsOf(r.Header, f.group)
+			f.refuse(w, hops, &refusal{http.StatusServiceUnavailable, 0, fmt.Sprintf("role %d: this process begins or ends its term", in.Role)})
+			return
+		}
+		defer t.work.Done()
+	}
+	f.next(w, r, in)
 }
 
 // statusIn returns the status that an error of the role function asks for.
@@ -184,7 +199,7 @@ func (f *forwarder) forward(w http.ResponseWriter, r *http.Request, role int) {
 	if no = f.send(w, r, out, to); no == notLeading && hops == 0 && out.again {
 		if token, ok := f.src.Token(role); ok {
 			out.rewind(r)
-			f.next(w, r, Term{role, token})
+			f.serve(w, r, Term{role, token})
 			return
 		}
 		before := to

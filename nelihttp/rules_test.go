@@ -47,6 +47,15 @@ var rules = []mutation.Mutant{
 	{Rule: "forwarded by a process that does not lead, a request is refused with 421", File: "forward.go",
 		Old: "	case hops > 0 && status != http.StatusBadGateway:\n", New: "	case false:\n",
 		Guard: "TestForwardFindsTheLeader/another_holder", Want: "a1 b1 c0"},
+	{Rule: "a gate lets nothing in once its term ends", File: "gate.go",
+		Old: "	delete(g.terms, l.Role)\n", New: "",
+		Guard: "TestGateKeepsARoleForItsRequests", Want: "its context has ended"},
+	{Rule: "a gate lets in what is served in the same term", File: "gate.go",
+		Old: " || t.token != in.Token {", New: " {",
+		Guard: "TestGateKeepsARoleForItsRequests", Want: "another term"},
+	{Rule: "a term ends after its requests", File: "gate.go",
+		Old: "	t.work.Wait()\n", New: "",
+		Guard: "TestGateKeepsARoleForItsRequests", Want: "a request is in progress"},
 }
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, rules) }
