@@ -54,8 +54,8 @@ func main() {
 }
 
 type service struct {
-	n     *neli.Neli
-	gates [shards]gate // open while this process serves the shard
+	n    *neli.Neli
+	gate nelihttp.Gate // keeps a shard here until its requests are answered
 }
 
 // run ends the server last, because it forwards requests while the roles move. Shutdown comes after Close, because
@@ -86,10 +86,7 @@ func (s *service) run(ctx context.Context, listen string) error {
 // lead runs for one term of one role. This process keeps the role until lead has returned.
 func (s *service) lead(ctx context.Context, l neli.Leadership) error {
 	if l.Role < shards {
-		s.gates[l.Role].open()
-		<-ctx.Done()
-		s.gates[l.Role].close() // waits for the requests in progress
-		return nil
+		return s.gate.Serve(ctx, l)
 	}
 	for ctx.Err() == nil { // asks the clock, even after a suspension
 		log.Print("sends what is due, token ", l.Token)
@@ -100,17 +97,11 @@ func (s *service) lead(ctx context.Context, l neli.Leadership) error {
 
 func (s *service) keys(opts ...nelihttp.ForwardOption) http.Handler {
 	shard := func(r *http.Request) (int, error) { return neli.Slot(r.PathValue("key"), shards), nil }
-	return nelihttp.Forward(s.n, shard, s.serve, opts...)
+	return nelihttp.Forward(s.n, shard, s.serve, append(opts, nelihttp.WithGate(&s.gate))...)
 }
 
 // serve answers for a shard that this process leads.
 func (s *service) serve(w http.ResponseWriter, _ *http.Request, in nelihttp.Term) {
-	if !s.gates[in.Role].enter() { // the term has just begun, or is about to end
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, "the owner of the key changes", http.StatusServiceUnavailable)
-		return
-	}
-	defer s.gates[in.Role].leave()
 	// Give the token to the database.
 	fmt.Fprintf(w, "shard %d, token %d, served by %s\n", in.Role, in.Token, s.n.Config().Advertise)
 }

@@ -35,21 +35,23 @@ func (sent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusAccepted, Header: http.Header{"Url": {r.URL.String()}}, Body: http.NoBody}, nil
 }
 
+// get asks a service for a key of a shard, and returns the key.
+func (s *service) get(w http.ResponseWriter, shard int) (key string) {
+	for i := 0; key == "" || neli.Slot(key, shards) != shard; i++ {
+		key = fmt.Sprint("key", i)
+	}
+	r := httptest.NewRequest(http.MethodGet, "/keys/"+key+"?q=1", nil)
+	r.SetPathValue("key", key)
+	s.keys(nelihttp.WithTargets(func(*url.URL) bool { return true }), nelihttp.WithTransport(sent{})).ServeHTTP(w, r)
+	return key
+}
+
 // ask requests a key of each shard. It returns how many were served, and where the others were sent, by shard.
 func (s *service) ask(t *testing.T) (served int, elsewhere map[int]string) {
 	elsewhere = map[int]string{}
-	keys := s.keys(nelihttp.WithTargets(func(*url.URL) bool { return true }), nelihttp.WithTransport(sent{}))
-	seen := map[int]bool{}
-	for i := 0; len(seen) < shards; i++ {
-		key := fmt.Sprint("key", i)
-		shard := neli.Slot(key, shards)
-		if seen[shard] {
-			continue
-		}
-		seen[shard] = true
-		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/keys/"+key+"?q=1", nil)
-		r.SetPathValue("key", key)
-		keys.ServeHTTP(w, r)
+	for shard := range shards {
+		w := httptest.NewRecorder()
+		key := s.get(w, shard)
 		switch w.Code {
 		case http.StatusOK:
 			served++
@@ -61,6 +63,17 @@ func (s *service) ask(t *testing.T) (served int, elsewhere map[int]string) {
 		}
 	}
 	return served, elsewhere
+}
+
+// slow is a client that takes the answer only when it may.
+type slow struct {
+	*httptest.ResponseRecorder
+	may chan struct{}
+}
+
+func (s slow) Write(b []byte) (int, error) {
+	<-s.may
+	return s.ResponseRecorder.Write(b)
 }
 
 func TestASuspendedProcessServesNoKey(t *testing.T) {
@@ -99,7 +112,9 @@ func TestAShardMovesAfterItsRequests(t *testing.T) {
 		for elsewhere[busy] != "" {
 			busy++
 		}
-		require.True(t, a.gates[busy].enter()) // a request in progress
+		client := slow{httptest.NewRecorder(), make(chan struct{})}
+		go a.get(client, busy)
+		synctest.Wait()
 		end()
 		time.Sleep(2 * time.Second)
 		served, _ := a.ask(t)
@@ -107,9 +122,10 @@ func TestAShardMovesAfterItsRequests(t *testing.T) {
 		served, elsewhere = b.ask(t)
 		require.Equal(t, shards-1, served)
 		require.Regexp(t, `^http://a:80/`, elsewhere[busy])
-		a.gates[busy].leave()
+		close(client.may)
 		time.Sleep(time.Second)
 		served, _ = b.ask(t)
 		require.Equal(t, shards, served)
+		require.Contains(t, client.Body.String(), "served by a:80")
 	})
 }
