@@ -22,7 +22,7 @@ func TestStatusAndWatch(t *testing.T) {
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho told $NELI_STATUS $NELI_ROLES $NELI_HOLDER $NELI_TOKEN\n"), 0o700))
 	told := neli(t, c, "watch", "--exec", script)
 
-	holder := neli(t, c, "run", "--timeout", long.String(), "--name", "10.0.0.7\x1b[2J", "--", "sh", "-c", family)
+	holder := neli(t, c, "run", "--timeout", long.String(), "--name", "10.0.0.7\x1b[2J", "--advertise", "10.0.0.7:8080", "--", "sh", "-c", family)
 	token := holder.says("token", 1)
 	require.Regexp(t, `^held 0 10.0.0.7`, told.says("told", 1))
 	said := func(p *process, text string) { // the watchers start at their own pace
@@ -45,14 +45,15 @@ func TestStatusAndWatch(t *testing.T) {
 		Standings []struct {
 			Roles, Status string
 			Holder        struct {
-				Name  string
-				Token json.Number
+				Name, Advertise string
+				Token           json.Number
 			}
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(strings.Join(p.output(), "")), &status))
 	require.Equal(t, "jobs", status.Group)
 	require.Equal(t, token, status.Standings[0].Holder.Token.String())
+	require.Equal(t, "10.0.0.7:8080", status.Standings[0].Holder.Advertise)
 	require.NotContains(t, strings.Join(p.output(), ""), `"since"`, "this process has just come, and does not know")
 
 	holder.signal(15)

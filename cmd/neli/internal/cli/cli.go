@@ -112,11 +112,11 @@ func (c *common) placed(text string) string {
 }
 
 // flagOf maps fields of the library's Config to the flags that set them.
-var flagOf = map[string]string{"LeaderGroupID": "--group", "LeaderTopic": "--topic", "Name": "--name", "HeartbeatTimeout": "--timeout",
+var flagOf = map[string]string{"LeaderGroupID": "--group", "LeaderTopic": "--topic", "Name": "--name", "Advertise": "--advertise", "HeartbeatTimeout": "--timeout",
 	"Roles": "--roles", "DrainTimeout": "--drain", "Request.Role": "--role", "Request.To": "member",
 	"Sentinel": "--socket", "allow": "--allow"}
 
-var fieldAtStart = regexp.MustCompile(`(?m)^(LeaderGroupID|LeaderTopic|Name|HeartbeatTimeout|Roles|DrainTimeout|Request\.Role|Request\.To|Sentinel|allow):`)
+var fieldAtStart = regexp.MustCompile(`(?m)^(LeaderGroupID|LeaderTopic|Name|Advertise|HeartbeatTimeout|Roles|DrainTimeout|Request\.Role|Request\.To|Sentinel|allow):`)
 
 func newRoot() *cobra.Command { return newRootWith(&common{}) }
 

@@ -82,7 +82,7 @@ neli itself failed; 126 the command cannot be executed; 127 there is no such com
 
 func newRun(c *common) *cobra.Command {
 	var o job.Options
-	var listen string
+	var listen, advertise string
 	var requests bool
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- command [arguments]",
@@ -101,7 +101,7 @@ func newRun(c *common) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.Command, cfg.Sentinel = args, c.sentinel
+			o.Command, cfg.Sentinel, cfg.Advertise = args, c.sentinel, advertise
 			if requests {
 				cfg.Requests = func(neli.Request) error { return nil } // anyone who may write to the topic may ask
 			}
@@ -113,6 +113,7 @@ func newRun(c *common) *cobra.Command {
 	cmd.Flags().DurationVar(&o.Wait, "wait", 0, "exit with 124 if not elected within this time, which is at least twice --timeout; 0: wait forever")
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "contend again after the command has ended")
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port on which to serve the page, JSON and metrics; empty: do not serve them")
+	cmd.Flags().StringVar(&advertise, "advertise", "", "host:port or URL by which others reach the command; neli status and the page show it")
 	cmd.Flags().BoolVar(&o.Once, "once", false, "exit with 122 when leadership is lost, instead of contending again")
 	c.watchedBy(cmd.Flags(), "socket of a neli sentinel; it releases leadership at once if this process is killed and its command is gone")
 	cmd.Flags().BoolVar(&requests, "allow-requests", false, "carry out what neli transfer and neli step-down ask for; otherwise refuse it")

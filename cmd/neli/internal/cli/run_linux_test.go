@@ -34,6 +34,12 @@ func TestBadDurationsOfRun(t *testing.T) {
 	}
 }
 
+func TestBadAddressOfRun(t *testing.T) {
+	var errs strings.Builder
+	require.Equal(t, codeFailure, Main([]string{"run", "--group", "g", "--advertise", "10.0.0.7", "--", "true"}, io.Discard, &errs))
+	require.Contains(t, errs.String(), "neli: --advertise: \"10.0.0.7\" must be host:port")
+}
+
 // When a token endpoint refuses, neli run counts a failure and logs it, as docs/security.md says.
 func TestRunCountsFailuresToGetAToken(t *testing.T) {
 	clients := &fetching{Provider: franz.Provider()}
