@@ -88,6 +88,29 @@ func BenchmarkMovesOfNothing(b *testing.B) {
 	})
 }
 
+// BenchmarkCaps measures a cold start, and then a look for moves, where a third of the members may have half a share.
+func BenchmarkCaps(b *testing.B) {
+	sizes(b, func(b *testing.B, members, roles int) {
+		who := crowd(random(1), members, roles)
+		for i := range members / 3 {
+			who[i].Max = roles / members / 2
+		}
+		w := newWorld(who, roles)
+		w.assign()
+		vacant := upTo(roles)
+		b.Run("start", func(b *testing.B) {
+			for b.Loop() {
+				New(who).Assign(vacant, nil)
+			}
+		})
+		b.Run("look", func(b *testing.B) {
+			for b.Loop() {
+				w.plan.Moves(members-1, w.holders, anything, roles)
+			}
+		})
+	})
+}
+
 // BenchmarkPreference measures a Preference with three kinds of roles and three of members.
 func BenchmarkPreference(b *testing.B) {
 	who := crowd(random(1), 100, 100_000)
