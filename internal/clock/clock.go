@@ -74,6 +74,9 @@ func Alike(d time.Duration) Instant {
 	return Instant{Mono: Mono(d), Wall: Wall(d), Raw: Raw(d), Boot: Boot(d)}
 }
 
+// HourAnd returns such an instant, an hour and d after the beginning of all clocks.
+func HourAnd(d time.Duration) Instant { return Alike(time.Hour + d) }
+
 // Add returns the instant at which every clock shows d more.
 func (t Instant) Add(d time.Duration) Instant {
 	t.Mono, t.Wall = t.Mono.Add(d), t.Wall.Add(d)

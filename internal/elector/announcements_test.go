@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
@@ -52,28 +51,6 @@ func TestAHelloIntoASilentLogIsNotHeard(t *testing.T) {
 		k.flush()
 		require.Equal(t, k.now.Mono.Add(time.Millisecond), k.announcer.Due(), name)
 	}
-}
-
-// At most one probe is in flight, and none comes soon after another.
-func TestProbesAreFarApart(t *testing.T) {
-	k := newRooms(1, 1, nil)
-	k.begin()
-	c := k.channels[0]
-	probe := func(d time.Duration) int {
-		c.probe(k.told(k.now.Add(d)))
-		return len(k.out())
-	}
-	require.Equal(t, 1, probe(0))
-	pause := max(clock.Pause(k.set.T), 4*k.trip.Takes())
-	require.Zero(t, probe(pause), "one is in flight")
-	c.works(k.now)
-	require.Zero(t, probe(pause-1))
-	require.Equal(t, 1, probe(pause))
-	require.Zero(t, probe(pause+k.set.T-1))
-	require.Equal(t, 1, probe(pause+k.set.T), "it is lost")
-	c.link.Reset()
-	k.set.Observer = true
-	require.Zero(t, probe(time.Hour))
 }
 
 // A process that would claim a role soon looks whether the log works before the holder's lease is
@@ -163,44 +140,6 @@ func TestWhoAnswersAPing(t *testing.T) {
 	}
 }
 
-// A Snapshot is written by a process that knows who holds what, once, unless another one's is read
-// before.
-func TestWhoWritesASnapshot(t *testing.T) {
-	k := newRooms(1, 2, nil)
-	c := k.channels[0]
-	k.begin()
-	c.log.Begin(5, false, k.now) // records before this are not known
-	c.offerSnapshot(after(0), k.told(k.now))
-	require.False(t, c.announcements.Answers(), "it knows nothing itself")
-
-	k, s := leading(t, 2, nil)
-	c = s.main
-	k.set.Observer = true
-	c.offerSnapshot(after(0), k.told(k.now))
-	require.False(t, c.announcements.Answers())
-	k.set.Observer = false
-	c.offerSnapshot(after(30*time.Millisecond), k.told(k.now))
-	later := k.now.Add(30 * time.Millisecond)
-	c.answer(k.told(later.Add(-1)))
-	require.Empty(t, k.out())
-	require.Equal(t, later.Mono, k.speaks(c, k.now))
-	c.answer(k.told(later))
-	out := k.out()
-	require.Equal(t, []lease.Kind{lease.Snapshot}, kinds(out))
-	k.flush()
-	require.False(t, k.closing.NothingSent(), "a closing process waits until it is in the log")
-	c.answer(k.told(later))
-	require.Empty(t, k.out())
-
-	c.offerSnapshot(after(30*time.Millisecond), k.told(later))
-	c.announcements.Told(later)
-	c.answer(k.told(later.Add(time.Second)))
-	require.Empty(t, k.out(), "another one has written it")
-	k.joined("b", 2)
-	c.offerSnapshot(after(0), k.told(later))
-	require.Equal(t, later.Mono.Add(announce.SnapshotPause(2, 2, k.set.T)), c.announcements.Due(k.set.T), "not at once after that")
-}
-
 // When the records that were in the log are read, vacancies begin to count; a process that has
 // read from farther back writes a Snapshot for others that look for one.
 func TestAChannelCatchesUp(t *testing.T) {
@@ -220,15 +159,6 @@ func TestAChannelCatchesUp(t *testing.T) {
 		require.True(t, k.channels.CaughtUp())
 		require.Equal(t, 1, k.shards.of(c.index).vacancyStats.Vacant(), "role 1")
 		require.Equal(t, again, c.announcements.Answers(), "who has looked back tells others")
-	}
-}
-
-func TestAMajorityOfLogsIsEnoughToBelieveInAVacancy(t *testing.T) {
-	k := newRooms(3, 1, func(s *Settings) { s.Majority = true })
-	for i, want := range []bool{false, true, true} {
-		require.False(t, !want && k.channels.CaughtUp())
-		k.channels[i].announcements.CatchUp(true, 0, k.now)
-		require.Equal(t, want, k.channels.CaughtUp(), "%d of 3", i+1)
 	}
 }
 
@@ -272,19 +202,6 @@ func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
 			require.Positive(t, said)
 		})
 	}
-}
-
-// A process announces itself in its home, or in the next log where own records come back.
-func TestWhereAProcessAnnouncesItself(t *testing.T) {
-	k := newRooms(3, 3, nil)
-	k.announcer.SetHome(1)
-	require.Equal(t, 1, k.channels.reachable(k.announcer.HomeLog()).index)
-	k.channels[1].stalls()
-	require.Equal(t, 2, k.channels.reachable(k.announcer.HomeLog()).index)
-	k.channels[2].link.Sent(lease.Hello, 4, k.now)
-	require.Equal(t, 0, k.channels.reachable(k.announcer.HomeLog()).index)
-	k.channels[0].stalls()
-	require.Equal(t, 1, k.channels.reachable(k.announcer.HomeLog()).index, "one is as good as the other")
 }
 
 // A process announces that it wants all roles, none, or those of the partitions for which it is

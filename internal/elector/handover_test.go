@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -33,34 +32,6 @@ func TestHandoverReleasesWhatIsFinished(t *testing.T) {
 	w.pass(3 * time.Second)
 	require.Len(t, w.actor("b").leads(4), 4)
 	require.True(t, a.dead, "it has finished")
-}
-
-// The functions of many roles that end together report one by one. What they led is
-// released by one record, and claimed by one.
-func TestHandoverReleasesTogether(t *testing.T) {
-	const n = 1000
-	w := newWorld(1)
-	a := w.start("a", n, nil)
-	w.pass(6 * time.Second)
-	w.start("b", n, nil)
-	w.pass(time.Second)
-	require.Len(t, a.leads(n), n)
-	a.work = time.Hour
-	w.take()
-	token, _ := a.table.Held(0)
-	a.desired.Closing = true
-	a.want(a.desired)
-	w.pass(10 * time.Millisecond)
-	for role := range n {
-		w.after(time.Duration(role)*time.Microsecond, func() {
-			a.do(func(now clock.Instant) { a.Drained([]int{role}, token, now) })
-		})
-	}
-	w.pass(5 * time.Millisecond)
-	require.Len(t, w.actor("b").leads(n), n, "within five round trips")
-	transcript := w.take()
-	require.Equal(t, 1, strings.Count(transcript, "a: release"), transcript)
-	require.Equal(t, 1, strings.Count(transcript, "b: claim"), transcript)
 }
 
 // Of several that work longer than others, each group is released when it has finished,

@@ -1,13 +1,11 @@
 package elector
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/balance"
-	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
@@ -33,21 +31,6 @@ func TestOneClaimAtATime(t *testing.T) {
 	w.pass(time.Minute)
 	require.Equal(t, []int{0, 1}, a.leads(2))
 	require.Len(t, w.sent(0, "a", lease.Claim), 1)
-}
-
-// A process that wants nothing any more waits for a Claim for no longer than a closing
-// one does; should it arrive later, nothing is led by it.
-func TestClaimOfOneThatSteppedDown(t *testing.T) {
-	w, a, late := stepsDownWhileItClaims(t)
-	require.True(t, a.Busy(w.instant()))
-	w.pass(handover.CloseTail + lookEvery)
-	require.False(t, a.Busy(w.instant()))
-	a.release(late)
-	w.pass(10 * time.Millisecond)
-	require.Empty(t, a.leads(1))
-	w.pass(5 * time.Second)
-	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it gives back what the Claim has brought")
-	require.True(t, a.channels[0].log.Vacant())
 }
 
 // stepsDownWhileItClaims is a world in which a has stepped down, and its Claim is held back.
@@ -83,24 +66,6 @@ func (a *actor) release(kept []lease.Record) {
 			to.read(0, o)
 		}
 	}
-}
-
-// A Claim that the log reports as failed is made again, after a pause.
-func TestFailedClaimIsMadeAgain(t *testing.T) {
-	w := newWorld(1)
-	a := w.start("a", 1, nil)
-	w.pass(5 * time.Second)
-	kept := a.holdBack()
-	w.pass(50 * time.Millisecond)
-	require.Len(t, *kept, 1)
-	a.do(func(now clock.Instant) {
-		a.Acked(Append{Partition: 0, Record: (*kept)[0]}, errors.New("timed out"), now)
-	})
-	a.cut, a.caught = false, nil
-	w.pass(a.set.T/8 - time.Millisecond) // the least pause
-	require.Empty(t, w.sent(0, "a", lease.Claim))
-	w.pass(10 * time.Second)
-	require.Equal(t, []int{0}, a.leads(1))
 }
 
 // A role that was released in favour of one that has gone is anybody's.

@@ -16,20 +16,6 @@ func (a *actor) nominate(lost bool, partitions ...int) {
 	a.do(func(now clock.Instant) { a.Nominate(partitions, lost, now) })
 }
 
-// Only who is nominated claims; it claims all roles of the partition.
-func TestNomineeClaims(t *testing.T) {
-	w := newWorld(2)
-	a := w.start("a", 4, nominated)
-	w.pass(20 * time.Second)
-	require.Empty(t, a.leads(4))
-	a.nominate(false, 1)
-	w.pass(20 * time.Second)
-	require.Equal(t, []int{1, 3}, a.leads(4))
-	a.nominate(false, 0, 1, 7, -1) // what does not exist is nothing
-	w.pass(20 * time.Second)
-	require.Equal(t, []int{0, 1, 2, 3}, a.leads(4))
-}
-
 // When the group's session is lost, what is held stays; once that is gone, nothing new is
 // claimed before the group nominates again.
 func TestNothingNewIsClaimedAfterTheSessionIsLost(t *testing.T) {
@@ -57,31 +43,6 @@ func TestNothingNewIsClaimedAfterTheSessionIsLost(t *testing.T) {
 	a.nominate(false, 0)
 	w.pass(10 * time.Second)
 	require.Equal(t, []int{0}, a.leads(1))
-}
-
-// A completed assignment that leaves out what was kept over a lost session ends it in
-// order; one that has it again goes on.
-func TestWhatWasKeptOverALostSession(t *testing.T) {
-	for _, again := range []bool{false, true} {
-		w := newWorld(1)
-		a := w.start("a", 1, nominated)
-		a.nominate(false, 0)
-		w.pass(8 * time.Second)
-		a.nominate(true)
-		w.pass(time.Second)
-		w.take()
-		if again {
-			a.nominate(false, 0)
-			w.pass(10 * time.Second)
-			require.Equal(t, []int{0}, a.leads(1))
-			require.NotContains(t, w.take(), "told")
-			continue
-		}
-		a.nominate(false)
-		w.pass(5 * time.Second)
-		require.Empty(t, a.leads(1))
-		require.Contains(t, w.take(), "a is told: is to give up 0 (unassigned)")
-	}
 }
 
 // A nominee that cannot claim because its log is dead stays away from the group for a

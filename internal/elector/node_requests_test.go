@@ -82,50 +82,6 @@ func held(change func(*Settings)) (w *world, a, b, o *actor) {
 	return w, a, b, o
 }
 
-// A request reaches the application of the holder, which may have it carried out; the asker
-// hears of each step, and an observer has written nothing else.
-func TestARequestAndItsAnswers(t *testing.T) {
-	w, a, b, o := held(listens)
-	id := o.ask(t, request.Request{Role: 0, Verb: lease.Transfer, To: "b"})
-	w.pass(10 * time.Millisecond)
-	got := a.takeRequests()
-	require.Len(t, got, 1)
-	require.Equal(t, []any{"role", 0, "verb", "transfer", "to", "b", "by", "o", "by_name", "o"}, got[0].Describe())
-	a.do(func(clock.Instant) { require.True(t, a.Accept(got[0])) })
-	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
-	w.pass(time.Second)
-	require.Equal(t, []int{0}, b.leads(1))
-	require.Empty(t, o.ends, "the holder has not said so")
-	a.decides(got[0], lease.Done, "")
-	w.pass(10 * time.Millisecond)
-	require.Equal(t, []request.Outcome{{ID: id}}, o.ends)
-	w.pass(time.Minute)
-	require.Len(t, o.said, 1)
-	require.NotNil(t, o.said[0].Request)
-	accepted, refused := a.requests.Decided()
-	require.Equal(t, uint64(1), accepted)
-	require.Zero(t, refused)
-}
-
-// A request of which the answer says no ends with that, made harmless; so does one that could
-// not be carried out.
-func TestARequestIsRefused(t *testing.T) {
-	for stage, want := range map[lease.Stage]error{lease.Refused: request.ErrRefused, lease.Failed: request.ErrNotDone} {
-		w, a, _, o := held(listens)
-		o.ask(t, request.Request{Role: 0, Verb: lease.StepDown})
-		w.pass(10 * time.Millisecond)
-		got := a.takeRequests()
-		require.Len(t, got, 1)
-		a.decides(got[0], stage, "not \x1b[2J now")
-		w.pass(10 * time.Millisecond)
-		require.Len(t, o.ends, 1)
-		require.ErrorIs(t, o.ends[0].Err, want)
-		require.ErrorContains(t, o.ends[0].Err, `"not \x1b[2J now"`)
-		require.Equal(t, []int{0}, a.leads(1))
-		require.Equal(t, stage == lease.Refused, a.refused() == 1)
-	}
-}
-
 // What cannot be is refused without asking the application.
 func TestRequestsThatAreRefusedUnasked(t *testing.T) {
 	step := lease.Request{ID: 1, Verb: lease.StepDown}
@@ -232,19 +188,6 @@ func TestRequestsOfThePastAskNothing(t *testing.T) {
 	require.Empty(t, c.takeRequests(), "asked before it came")
 }
 
-// A holder of an older version takes a request for a Ping, answers that, and goes on leading.
-func TestAnOlderHolderIsToldFromOneThatRefuses(t *testing.T) {
-	w, a, _, o := held(stays)
-	a.older = true
-	o.ask(t, request.Request{Role: 0, Verb: lease.StepDown})
-	w.pass(10 * time.Millisecond)
-	require.Len(t, o.ends, 1)
-	require.ErrorIs(t, o.ends[0].Err, request.ErrRefused)
-	require.ErrorContains(t, o.ends[0].Err, "knows no requests")
-	w.pass(time.Minute)
-	require.Equal(t, []int{0}, a.leads(1))
-}
-
 // A request that is lost is sent again, until somebody answers or 30 s are over.
 func TestALostRequestIsSentAgain(t *testing.T) {
 	w, a, _, o := held(listens)
@@ -266,20 +209,6 @@ func TestALostRequestIsSentAgain(t *testing.T) {
 	require.Len(t, o.ends, 1)
 	require.ErrorIs(t, o.ends[0].Err, request.ErrNoAnswer)
 	require.Equal(t, clock.Mono(clock.Never), o.requests.Due())
-}
-
-// Where the role has another holder by now its former one need not say so.
-func TestTheHolderIsGone(t *testing.T) {
-	for to, want := range map[string]error{"b": nil, "c": request.ErrNotDone} {
-		w, a, b, o := held(listens)
-		o.ask(t, request.Request{Role: 0, Verb: lease.Transfer, To: to})
-		w.pass(10 * time.Millisecond)
-		a.dead = true
-		w.pass(15 * time.Second)
-		require.Equal(t, []int{0}, b.leads(1))
-		require.Len(t, o.ends, 1)
-		require.ErrorIs(t, o.ends[0].Err, want)
-	}
 }
 
 // Anybody may say anything of a request; of the process that was asked alone it counts.

@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -163,34 +162,6 @@ func TestNothingIsVacantBeforeTheLogWasRead(t *testing.T) {
 	w.pass(time.Second)
 	require.True(t, o.last.Changed, "a gap is waited for no longer than T")
 	require.ErrorIs(t, ask(1), request.ErrVacant)
-}
-
-// Roles of several logs come apart, each as its log has it.
-func TestChangesOfSeveralLogs(t *testing.T) {
-	w := newWorld(2)
-	o := w.start("o", 4, func(s *Settings) { s.Observer = true })
-	w.start("a", 4, nil)
-	w.pass(6 * time.Second)
-	require.Equal(t, []string{"0,2: a", "1,3: a"}, o.told(observe.NewWatcher()))
-	for _, s := range o.Changes(observe.NewWatcher(), w.instant()) {
-		require.Equal(t, s.Roles[0], s.Partition)
-	}
-}
-
-// What plays no part is counted, and each kind is logged once.
-func TestOddRecordsAreCountedAndLoggedOnce(t *testing.T) {
-	w := newWorld(1)
-	a := w.start("a", 1, nil)
-	var notes []Note
-	for i := range 3 {
-		for k, bad := range []error{lease.ErrForeign, lease.ErrOtherLog, lease.ErrNewer, fmt.Errorf("%w: rubbish", lease.ErrMalformed), errors.New("unforeseen")} {
-			a.do(func(now clock.Instant) { a.Read(Entry{Offset: int64(10 + 5*i + k)}, nil, bad, now) })
-			notes = append(notes, a.last.Notes...)
-		}
-	}
-	s := a.Stats(w.instant())
-	require.Equal(t, []uint64{15, 6, 3, 6}, []uint64{s.Records, s.Foreign, s.Newer, s.Malformed})
-	require.Len(t, notes, 3, "another topic's, a newer version's, malformed")
 }
 
 // A term that began between the newest Snapshot and the time at which this process came is known with

@@ -5,11 +5,8 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/elector/balance"
 	"github.com/goneli/neli/internal/elector/handover"
-	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/roster"
-	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/term"
@@ -44,17 +41,6 @@ func TestHoldersAsPlansSeeThem(t *testing.T) {
 	require.Len(t, k.Holders(plan, k.told(k.now)), 4)
 	k.members.Suspect("b")
 	require.Equal(t, placement.Nobody, int(k.Holders(plan, k.told(k.now))[0]))
-}
-
-// A role that was released in favour of a member counts as that member's.
-func TestWhatIsOnItsWayCountsAsHeld(t *testing.T) {
-	k, s := vacantRooms(3)
-	plan, _ := k.told(k.now).Plan(false)
-	s.claims.Designate([]int32{0}, &lease.Record{Kind: lease.Release, To: "b"}, "a")
-	s.claims.Designate([]int32{1}, &lease.Record{Kind: lease.Release, To: "gone"}, "a")
-	require.Equal(t, placement.Nobody, int(k.Holders(plan, k.told(k.now))[0]))
-	got := k.expected(plan, k.told(k.now))
-	require.Equal(t, []int32{int32(plan.Find("b")), placement.Nobody, placement.Nobody}, got)
 }
 
 // A holder that has been silent for half of its lease is no candidate, if the log works.
@@ -135,25 +121,6 @@ func TestOnePartitionSharesOutWhatIsVacant(t *testing.T) {
 	require.NotEqual(t, roster.Uncovered, again[2])
 	k.desired.Roles = 3
 	require.Len(t, s.assignments(plan, []int32{0}, false, k.told(k.now)), 3, "R has changed")
-}
-
-// Roles that were moved lately are looked for on all partitions; a process is behind when it is in
-// all logs.
-func TestPartitionsAreLookedAtTogether(t *testing.T) {
-	k := newRooms(3, 6, nil)
-	require.False(t, k.shards.anyTenured(k.now))
-	old, young := &leases.Hold{Cause: vacancy.Rebalanced, Since: k.now.Mono.Add(-balance.MinTenure)}, &leases.Hold{Cause: vacancy.Rebalanced, Since: k.now.Mono}
-	k.shards[1].own.Set(0, old)
-	k.shards[2].own.Set(0, &leases.Hold{Cause: vacancy.Claimed})
-	require.False(t, k.shards.anyTenured(k.now))
-	k.shards[2].own.Set(1, young)
-	require.True(t, k.shards.anyTenured(k.now))
-
-	for i, s := range k.shards {
-		require.False(t, k.shards.allBehind(k.now, k.set.T), "%d of 3 are behind", i)
-		s.main.lags(k.now)
-	}
-	require.True(t, k.shards.allBehind(k.now, k.set.T))
 }
 
 // A holder that has nothing to hand over looks again when that may have changed: a record has

@@ -71,24 +71,6 @@ func TestATermBegins(t *testing.T) {
 	}
 }
 
-// A process that was found silent and is heard again counts as the holder again, unless its roles
-// were claimed meanwhile.
-func TestAHolderIsBack(t *testing.T) {
-	k := newRooms(1, 2, nil)
-	k.begin()
-	s := k.shards[0]
-	s.main.announcements.CatchUp(true, 0, k.now)
-	k.joined("b", 2)
-	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-	k.now = k.now.Add(s.leases.FreeAt(0).Sub(k.now.Raw))
-	s.noticeSilent(k.told(k.now))
-	require.Equal(t, 2, s.vacancyStats.Vacant())
-	turns := s.claims.Silences()
-	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Beat}))
-	require.Zero(t, s.vacancyStats.Vacant())
-	require.Greater(t, s.claims.Silences(), turns, "others are told")
-}
-
 // When the holders become known, what was planned before is planned again.
 func TestWhatIsLearnedIsPlannedAnew(t *testing.T) {
 	k := newRooms(1, 2, nil)

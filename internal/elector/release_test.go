@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/elector/handover"
-	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
@@ -67,39 +66,6 @@ func TestAShardReleasesAtOnceWhatNobodyWasToldOf(t *testing.T) {
 	require.Empty(t, k.terms.Collect(k.now))
 }
 
-// When the application's time is over, the roles that it has not finished are released with a
-// warning, and their terms end as overdue. Roles that it has finished are not overdue.
-func TestAShardReleasesWhatIsOverdue(t *testing.T) {
-	k, s := leading(t, 3, func(s *Settings) { s.DrainTimeout = 400 * time.Millisecond })
-	k.desired.Closing = true
-	k.step(s, k.now)
-	h := s.handovers.Of(0)
-	require.True(t, h.IsAsked(), "there is nobody to wait for")
-	deadline := k.now.Add(k.set.DrainTimeout)
-	require.Zero(t, h.Left(deadline))
-	require.Len(t, k.terms.Collect(k.now), 1)
-	h.Finish(1, k.now.Mono)
-	k.step(s, k.now)
-	require.Len(t, s.own.Roles(), 3, "others may be finished within a round trip")
-	k.now = k.now.Add(k.trip.Takes())
-	k.step(s, k.now)
-	require.Equal(t, []int32{0, 2}, s.own.Roles())
-	k.flush()
-	require.Zero(t, k.counts.Drains.Count)
-	k.now = deadline
-	k.step(s, k.now)
-	require.Zero(t, s.own.Len())
-	k.flush()
-	require.Equal(t, uint64(1), k.counts.Drains.Count)
-	require.InDelta(t, k.set.DrainTimeout.Seconds(), k.counts.Drains.Sum, 1e-9)
-	ends := map[term.Reason][]int{}
-	for _, c := range k.terms.Collect(k.now) {
-		ends[c.Reason] = append(ends[c.Reason], c.Units...)
-	}
-	require.Equal(t, []int{0, 2}, ends[term.Overdue])
-	require.Equal(t, []int{1}, ends[term.Closing])
-}
-
 // Each of the shard's logs hears of a Release, which says in whose favour it is if that process
 // takes it, and why.
 func TestWhatAReleaseSays(t *testing.T) {
@@ -139,27 +105,6 @@ func TestWhatAReleaseSays(t *testing.T) {
 			s.giveBack(nil, c.h, term.Closing, k.told(k.now))
 			require.Empty(t, k.out(), "nothing is said of nothing")
 		})
-	}
-}
-
-func TestReleasesGoToAllSmallLogs(t *testing.T) {
-	k := newRooms(3, 2, func(s *Settings) { s.Majority = true })
-	k.begin()
-	k.pass(4 * time.Second)
-	s := k.shards[0]
-	require.Equal(t, 2, s.own.Len())
-	k.out()
-	s.giveBack([]int32{0}, nil, term.Closing, k.told(k.now))
-	in := map[int]bool{}
-	k.flush()
-	for _, a := range k.ready.Append {
-		require.Equal(t, lease.Release, a.Record.Kind)
-		in[a.Partition] = true
-	}
-	require.Len(t, in, 3)
-	for _, c := range k.channels {
-		require.Equal(t, 1, c.releasing)
-		require.True(t, c.announcements.OwesFarewell())
 	}
 }
 
@@ -231,21 +176,4 @@ func TestASuccessorIsAskedWhereItCanAnswer(t *testing.T) {
 		k.flush()
 		require.Len(t, k.ready.Append, 1, name)
 	}
-}
-
-// A nominated process hands over when another one says that it has been nominated after this one;
-// without a nominator that does not matter.
-func TestANomineeWaitsForTheNextOne(t *testing.T) {
-	k, s := leading(t, 1, nil)
-	k.set.Nominated = true
-	h := handover.NewHandover(term.Unassigned, k.now, "", true)
-	s.begin(k.told(k.now), h, 0)
-	require.True(t, s.conditions(h, k.told(k.now)).Ready, "it is alone")
-	k.members.Announced("b", "b", &lease.Announcement{Roles: 1, Wants: []int{}}, true, k.now)
-	require.False(t, s.conditions(h, k.told(k.now)).Ready)
-	k.members.Announced("b", "b", &lease.Announcement{Roles: 1, Wants: []int{0}}, true, k.now)
-	require.True(t, s.conditions(h, k.told(k.now)).Ready)
-	s.nomination = nominate.NewNomination(false)
-	s.nomination.Nominate(true, false, true, k.now.Add(time.Millisecond))
-	require.False(t, s.conditions(h, k.told(k.now.Add(time.Second))).Ready, "it said so before, and may have crashed since")
 }

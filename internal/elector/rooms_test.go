@@ -11,6 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var at = clock.HourAnd // an instant after the beginning of a test
+
+func session(process string) lease.Session { return lease.Session{Process: process, N: 1} }
+
 // rooms is what shards and channels of a process need, without the Node that runs them. The
 // process is a, with a lease of a second.
 type rooms struct {

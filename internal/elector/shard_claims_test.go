@@ -50,52 +50,6 @@ func vacantRooms(roles int) (*rooms, *shard) {
 	return k, s
 }
 
-// A process claims its share at once, and looks at the rest when those whose share it is have had
-// time to claim it.
-func TestAShardClaimsItsOwnShareFirst(t *testing.T) {
-	k, s := vacantRooms(9)
-	s.place([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.told(k.now))
-	l := listing(&s.claims)
-	require.Len(t, l[vacancy.ToClaim], 3)
-	require.Len(t, l[vacancy.ToRank], 6)
-	for _, at := range l[vacancy.ToClaim] {
-		require.Equal(t, k.now.Mono, at)
-	}
-	for _, at := range l[vacancy.ToRank] {
-		require.GreaterOrEqual(t, at, k.now.Mono.Add(2*k.trip.Takes()))
-		require.Less(t, at, k.now.Mono.Add(clock.Patience(k.set.T)))
-	}
-	k.members.Forget("b")
-	k.members.Forget("c")
-	k.planner.Forget()
-	k.now = k.now.Add(time.Second)
-	s.claims.Clear()
-	s.place([]int32{0, 1}, k.told(k.now))
-	require.Len(t, listing(&s.claims)[vacancy.ToClaim], 2, "nobody else is there")
-}
-
-// While this process recovers from a stall all others may, and have longer.
-func TestAShardLeavesOthersTimeToRecover(t *testing.T) {
-	for name, recovered := range map[string]bool{"just recovered": true, "stalled": false} {
-		k, s := vacantRooms(9)
-		s.main.stalls()
-		if recovered {
-			s.main.works(at(-500 * time.Millisecond))
-		}
-		s.assign([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.told(k.now))
-		for _, at := range listing(&s.claims)[vacancy.ToRank] {
-			require.GreaterOrEqual(t, at, k.now.Mono.Add(clock.Patience(k.set.T)), name)
-		}
-	}
-	k, s := vacantRooms(9)
-	s.main.stalls()
-	s.main.works(at(-2 * time.Second))
-	s.assign([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.told(k.now))
-	for _, at := range listing(&s.claims)[vacancy.ToRank] {
-		require.Less(t, at, k.now.Mono.Add(clock.Patience(k.set.T)), "that was long ago")
-	}
-}
-
 // Those who start together and read a long history have as long again, but no longer than T/2 in all.
 func TestAShardLeavesOthersTimeToRead(t *testing.T) {
 	for _, tc := range []struct{ took, want time.Duration }{
@@ -169,66 +123,6 @@ func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 			require.Equal(t, k.now.Mono.Add(turn*placement.MaxRank), at, "role %d: one that is full comes last", local)
 		}
 	}
-}
-
-// What others should have claimed is looked at when they have had their time; but not while this
-// process would decide from what is out of date.
-func TestAShardReconsidersWhatNobodyClaimed(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*rooms, *shard)
-		after  time.Duration
-		ranks  bool
-	}{
-		"in time":                             {func(*rooms, *shard) {}, 0, true},
-		"too early":                           {func(*rooms, *shard) {}, -1, false},
-		"a moment after an own Claim is back": {func(k *rooms, s *shard) { s.main.pacing.Think(k.now.Mono + 1) }, 0, false},
-		"it is behind":                        {func(k *rooms, s *shard) { s.main.lags(k.now) }, 0, false},
-		"it is behind, but not less than T/2": {func(k *rooms, s *shard) { s.main.lags(k.now) }, 500 * time.Millisecond, true},
-		"a Claim of its own is undecided": {func(k *rooms, s *shard) {
-			s.leases.Contest([]int32{1}, k.now)
-		}, 0, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			k, s := vacantRooms(3)
-			s.claims.AddFor(vacancy.ToRank, k.now.Mono, []int32{2})
-			k.now = k.now.Add(c.after)
-			c.change(k, s)
-			s.overdue(k.told(k.now))
-			require.Equal(t, c.ranks, len(listing(&s.claims)[vacancy.ToClaim]) == 1)
-			require.Equal(t, !c.ranks, len(listing(&s.claims)[vacancy.ToRank]) == 1)
-		})
-	}
-}
-
-// A successor that has not claimed in time is forgotten: the role is assigned like any other.
-func TestAShardForgetsASuccessorThatDidNotClaim(t *testing.T) {
-	k, s := vacantRooms(2)
-	s.claims.Designate([]int32{0, 1}, &lease.Record{Kind: lease.Release, To: "b"}, "a")
-	s.place([]int32{0, 1}, k.told(k.now))
-	require.Len(t, listing(&s.claims)[vacancy.ToAssign], 2)
-	k.now = k.now.Add(vacancy.HeadStart(2*k.trip.Takes()) - 1)
-	s.overdue(k.told(k.now))
-	require.Len(t, listing(&s.claims)[vacancy.ToAssign], 2, "it has time")
-	k.now = k.now.Add(1)
-	k.desired.Roles = 1
-	s.overdue(k.told(k.now))
-	l := listing(&s.claims)
-	require.Empty(t, l[vacancy.ToAssign])
-	require.Equal(t, 1, len(l[vacancy.ToClaim])+len(l[vacancy.ToRank]), "role 1 is not wanted any more")
-	for local := range s.claims.Promises() {
-		require.NotZero(t, local, "it is forgotten")
-	}
-}
-
-// Roles that become vacant one after the other are assigned together, after a pause.
-func TestAShardSharesOutWithPauses(t *testing.T) {
-	k, s := vacantRooms(3)
-	require.Equal(t, 30*time.Millisecond, s.claims.Assigned(true, 3, 3, 60*time.Millisecond, k.now))
-	s.assign([]int32{0, 1}, k.told(k.now))
-	require.Equal(t, map[int32]clock.Mono{0: k.now.Mono.Add(30 * time.Millisecond), 1: k.now.Mono.Add(30 * time.Millisecond)}, listing(&s.claims)[vacancy.ToAssign])
-	k.now = k.now.Add(30 * time.Millisecond)
-	s.overdue(k.told(k.now))
-	require.Empty(t, listing(&s.claims)[vacancy.ToAssign])
 }
 
 // A process that knows nothing claims its share when no lease can be left, later if others come
@@ -337,20 +231,6 @@ func TestAShardNoticesASilentHolder(t *testing.T) {
 			require.False(t, s.claims.IsEmpty(), "unless all is looked at again")
 		})
 	}
-}
-
-// A nominee that claims and reads nothing for long makes room for another: the first Claim counts.
-func TestAShardNotesThatItHasClaimed(t *testing.T) {
-	k, s := vacantRooms(2)
-	s.send([]int32{0}, k.told(k.now))
-	require.Equal(t, []lease.Kind{lease.Claim}, kinds(k.out()))
-	first := k.now
-	require.False(t, s.nomination.Unheard(0, first.Add(nominate.GiveWayAfter-1)))
-	require.True(t, s.nomination.Unheard(0, first.Add(nominate.GiveWayAfter)))
-	k.now = k.now.Add(time.Second)
-	s.send([]int32{1}, k.told(k.now))
-	require.False(t, s.nomination.Unheard(0, first.Add(nominate.GiveWayAfter-1)))
-	require.True(t, s.nomination.Unheard(0, first.Add(nominate.GiveWayAfter)))
 }
 
 // With a million roles, assigning them and claiming them takes too long for one step.

@@ -64,71 +64,6 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 	require.False(t, ok, "it is not woken for others meanwhile")
 }
 
-// A process claims at once what was released in its favour, and later what was released in favour
-// of another one.
-func TestAShardComesSecondAfterTheSuccessor(t *testing.T) {
-	for _, to := range []string{"a", "c", "gone"} {
-		k := newRooms(1, 1, nil)
-		k.begin()
-		s := k.shards[0]
-		k.joined("b", 0)
-		k.joined("c", 1)
-		k.members.Leave("gone", k.now)
-		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-		s.main.works(k.now)
-		r := k.from("b", 0, lease.Record{Kind: lease.Release, To: to, Ended: []lease.Grant{{Token: 0, Roles: []int32{0}}}})
-		require.Equal(t, []int32{0}, k.read(0, r).Changed)
-		what, when, listed := s.claims.Planned(0)
-		require.True(t, listed)
-		if to == "c" {
-			require.Equal(t, vacancy.ToAssign, what, "c takes it")
-			require.GreaterOrEqual(t, when, k.now.Mono.Add(vacancy.HeadStart(2*k.trip.Takes())))
-			continue
-		}
-		require.Equal(t, vacancy.ToClaim, what, "released for %s", to)
-		require.Equal(t, k.now.Mono, when)
-	}
-}
-
-// claiming returns a shard that has just sent a Claim of its two roles.
-func claiming() (*rooms, *shard) {
-	k := newRooms(1, 2, nil)
-	k.begin()
-	s := k.shards[0]
-	k.now = at(3 * time.Second)
-	s.main.works(k.now)
-	s.claim(k.told(k.now))
-	return k, s
-}
-
-// After a Claim that may not be in the log the roles are claimed again, and not at once.
-func TestAShardClaimsAgainLater(t *testing.T) {
-	k, s := claiming()
-	claim := k.out()
-	require.Len(t, claim, 1)
-	k.shards.of(s.main.index).unclaim(s.main, &claim[0], k.told(k.now))
-	due, ok := s.claimDue(k.told(k.now))
-	require.True(t, ok)
-	require.Equal(t, k.now.Mono.Add(vacancy.Backoff(1, k.set.T, k.set.Random)), due)
-	require.False(t, s.waits(), "it is decided")
-	require.True(t, s.claims.IsListed(0) && s.claims.IsListed(1))
-}
-
-func TestAShardGivesUpAClaimThatIsLost(t *testing.T) {
-	k, s := claiming()
-	require.True(t, s.waits())
-	require.Zero(t, s.giveUpClaims(k.told(k.now.Add(10*time.Second-1))))
-	require.True(t, s.waits(), "for ten leases it is awaited")
-	k.desired.Away = clock.Never
-	require.Zero(t, s.giveUpClaims(k.told(k.now.Add(handover.CloseTail-1))))
-	require.True(t, s.waits())
-	k.trip.Idle(k.now.Add(handover.CloseTail))
-	k.verify(k.now.Add(handover.CloseTail))
-	require.False(t, s.waits(), "one that wants nothing does not wait as long")
-	require.True(t, k.ready.Verify, "the log may not be the same any more")
-	require.Len(t, k.ready.Notes, 1)
-}
-
 func TestWhatAShardKeeps(t *testing.T) {
 	k := newRooms(2, 5, func(s *Settings) { s.Nominated = true })
 	s := k.shards[1] // of roles 1 and 3
@@ -147,30 +82,6 @@ func TestWhatAShardKeeps(t *testing.T) {
 	k.desired.Roles, k.desired.Away = 5, k.now.Mono+1
 	require.Zero(t, s.keeps(k.told(k.now)))
 	require.Equal(t, int32(2), s.keeps(k.told(k.now.Add(1))), "it is back")
-}
-
-func TestAShardGivesUpWhatIsBeyondR(t *testing.T) {
-	k, s := leading(t, 4, func(s *Settings) { s.DrainTimeout = 400 * time.Millisecond })
-	k.desired.Roles, s.wanted = 2, false
-	k.step(s, k.now)
-	require.Nil(t, s.handovers.Of(1))
-	require.Equal(t, term.Roles, s.handovers.Of(2).Reason())
-	require.Same(t, s.handovers.Of(2), s.handovers.Of(3), "together")
-	require.False(t, s.handovers.Unnamed(), "nobody is to have them")
-	k.desired.Roles, s.wanted = 3, false
-	k.step(s, k.now)
-	require.NotNil(t, s.handovers.Of(2), "the application was asked already")
-	changes := k.terms.Collect(k.now)
-	require.Len(t, changes, 1)
-	require.Equal(t, term.Revoked, changes[0].Kind)
-	require.Equal(t, []int{2, 3}, changes[0].Units)
-	k.pass(k.set.DrainTimeout - 20*time.Millisecond)
-	require.Len(t, s.own.Roles(), 4, "the application has its time")
-	k.pass(20 * time.Millisecond)
-	require.Equal(t, []int32{0, 1}, s.own.Roles())
-	require.False(t, s.leases.Held(2, k.now), "others know at once")
-	k.flush()
-	require.Equal(t, "released before the application had finished", k.ready.Notes[len(k.ready.Notes)-1].Text)
 }
 
 // A process that leaves asks a successor whether it is there, and releases in its favour; nobody

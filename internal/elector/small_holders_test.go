@@ -86,34 +86,6 @@ func (s *smallNode) hello(log int, id, process string) {
 		Seq: uint64(s.ends[log] + 1), Longest: lease.Unsaid, Hello: &lease.Announcement{Roles: 1, Period: time.Minute}})
 }
 
-// A holder whose roles another process has claimed is silent, though this process had not
-// noticed it yet. Nothing is handed over to it: its answer would be waited for in vain. A
-// process that is heard in another log has only lost touch with one.
-func TestAHolderOnSmallLogsThatWasOutlivedIsSuspected(t *testing.T) {
-	for name, heard := range map[string]bool{"heard nowhere": false, "heard in another log": true} {
-		t.Run(name, func(t *testing.T) {
-			s := newSmallNode()
-			ids := s.begun()
-			for log, id := range ids {
-				s.claimed(log, id, "b", []int32{0})
-				s.hello(log, id, "b")
-			}
-			require.True(t, s.members.Takes("b"))
-			for range 9 { // c's clock is faster, and b's lease is over by it
-				for _, a := range s.pass(100*time.Millisecond, ids...) {
-					s.record(a.Partition, a.ID, a.Record) // the logs work
-				}
-			}
-			if heard {
-				s.hello(2, ids[2], "b")
-			}
-			s.claimed(0, ids[0], "c", []int32{0})
-			s.claimed(1, ids[1], "c", []int32{0})
-			require.Equal(t, heard, s.members.Takes("b"))
-		})
-	}
-}
-
 // A log that is down keeps showing a lease that is over. When its holder releases the roles on another
 // log, only the one that is down and one more still show it, but it is well: roles may be handed over to it.
 func TestAHolderThatReleasesWhileALogIsDownIsNotSuspected(t *testing.T) {

@@ -2,7 +2,6 @@ package elector
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -111,51 +110,6 @@ func (w *world) disturb(rnd *rand.Rand, i int, change func(*Settings)) {
 			a.Read(Entry{Partition: p, Reset: true, Offset: end, End: end}, nil, nil, now)
 		})
 	}
-}
-
-// What a record does to vacancies: a role counts as vacant once the records are read that were in
-// the log at first, and as won when it has a holder. While the holders are unknown nothing counts.
-func TestAShardCountsVacancies(t *testing.T) {
-	k := newRooms(2, 5, nil)
-	s := k.shards[0] // of roles 0, 2 and 4
-	s.leases.Read(0, Entry{Reset: true, Whole: true, End: 2}, nil, nil, k.now)
-	s.main.restart(2, k.now)
-	s.begun = true
-	s.vacancyStats.AddUp(k.now)
-	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-	s.vacancyStats.RecountOf([]int32{2}, s.Count(k.desired.Roles), false, k.now)
-	require.Zero(t, s.vacancyStats.Vacant(), "a later record may show who holds roles 2 and 4")
-	caught(s.main, k.now)
-	s.vacancyStats.Follow(s.Count(k.desired.Roles), k.now)
-	require.Equal(t, 1, s.vacancyStats.Vacant())
-
-	addUp := func(d time.Duration) {
-		for range d / (500 * time.Millisecond) {
-			k.now = k.now.Add(500 * time.Millisecond)
-			s.vacancyStats.AddUp(k.now)
-		}
-	}
-	addUp(3 * time.Second)
-	require.InDelta(t, 3, k.counts.Leaderless, 1e-9)
-	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}}))
-	require.Equal(t, 3, s.vacancyStats.Vacant())
-	addUp(time.Second)
-	require.InDelta(t, 6, k.counts.Leaderless, 1e-9, "three roles for a second")
-	k.read(0, k.from("c", 0, lease.Record{Kind: lease.Claim, Roles: []int32{0, 2}}))
-	require.Equal(t, 1, s.vacancyStats.Vacant())
-	require.Equal(t, uint64(2), k.counts.Vacancies.Count)
-	require.InDelta(t, 1+4, k.counts.Vacancies.Sum, 1e-9, "one for a second, one from the beginning")
-
-	k.desired.Roles = 2 // of which only role 0 is here
-	s.vacancyStats.Follow(s.Count(k.desired.Roles), k.now)
-	require.Zero(t, s.vacancyStats.Vacant(), "nobody wants the rest")
-	s.vacancyStats.FellSilent(slices.Collect(s.leases.Holders()), s.Count(k.desired.Roles), k.now)
-	require.Equal(t, 1, s.vacancyStats.Vacant(), "c held 0 and 2")
-	s.leases.Read(0, Entry{Reset: true, Offset: 9, End: 9}, nil, nil, k.now)
-	s.vacancyStats.Recount(s.Count(k.desired.Roles), k.now)
-	require.Zero(t, s.vacancyStats.Vacant(), "nothing is known any more")
-	addUp(time.Hour)
-	require.InDelta(t, 6, k.counts.Leaderless, 1e-9)
 }
 
 // crowded is a Node that knows of R roles, held by a hundred others, and the next offset.

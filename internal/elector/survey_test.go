@@ -186,46 +186,6 @@ func TestReadersQueueByThemselves(t *testing.T) {
 	}
 }
 
-func TestWatchTellsOfSilenceAndOfALogThatBeginsAnew(t *testing.T) {
-	a := askable(someRoles)
-	w := observe.NewWatcher()
-	a.Changes(w)
-	a.w.now += clock.Tmax * 2 // without a Tick
-	a.bell.Ring()
-	news, _ := a.Changes(w)
-	require.Len(t, news, 1)
-	require.Equal(t, observe.Vacant, news[0].Status)
-	require.Len(t, news[0].Roles, someRoles-unheld(a.n))
-
-	a.n.Read(Entry{Reset: true, Offset: a.next, End: a.next}, nil, nil, a.w.instant())
-	a.bell.Ring()
-	news, _ = a.Changes(w)
-	require.Len(t, news, 1)
-	require.Equal(t, observe.Unknown, news[0].Status)
-	require.Len(t, news[0].Roles, someRoles)
-}
-
-// unheld is how many roles nobody holds, be it silent or not.
-func unheld(n *Node) int {
-	return len(n.shards[0].leases.Free(n.shards[0].Count(n.desired.Roles), clock.Instant{}))
-}
-
-func TestWatchFollowsR(t *testing.T) {
-	a := askable(someRoles)
-	w := observe.NewWatcher()
-	a.Changes(w)
-	a.n.Set(Desired{Roles: someRoles + 100}, a.w.instant())
-	a.bell.Ring()
-	news, _ := a.Changes(w)
-	require.Len(t, news, 1)
-	require.Equal(t, observe.Vacant, news[0].Status)
-	require.Len(t, news[0].Roles, 100)
-	a.n.Set(Desired{Roles: 3}, a.w.instant())
-	a.bell.Ring()
-	news, _ = a.Changes(w)
-	require.Empty(t, news)
-}
-
 func TestThoseWhoAskAtTheSameTimeAreGivenTheSame(t *testing.T) {
 	a := askable(someRoles)
 	known, at := a.Standings()

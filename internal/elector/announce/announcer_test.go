@@ -11,6 +11,14 @@ import (
 	"pgregory.net/rapid"
 )
 
+var at = clock.HourAnd // an instant after the beginning of a test
+
+func yes() bool { return true }
+
+func no() bool { return false }
+
+func after(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
+
 func TestTheNextHello(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -67,50 +75,6 @@ func TestCallsAreAnsweredInTurn(t *testing.T) {
 	})
 }
 
-// A moment in which a process did not want all it can have is said in its next Hello, though
-// it has passed, and once.
-func TestAMomentOfUnwillingnessIsAdmitted(t *testing.T) {
-	a := &Announcer{}
-	say, changed := a.Admit(nil)
-	require.Nil(t, say)
-	require.True(t, changed)
-	a.Said(say, 3, at(0))
-	_, changed = a.Admit(nil)
-	require.False(t, changed)
-	_, changed = a.Admit([]int{})
-	require.True(t, changed)
-	say, changed = a.Admit(nil)
-	require.Equal(t, []int{}, say)
-	require.True(t, changed)
-	a.Said(say, 3, at(time.Second))
-	say, changed = a.Admit(nil)
-	require.Nil(t, say)
-	require.True(t, changed)
-}
-
-// A process that closes in a crowd waits for goodbyes, from the moment on at which it closes:
-// the wait has an end before the first goodbye was said.
-func TestClosingInACrowd(t *testing.T) {
-	const patience, quiet = 600 * time.Millisecond, 20 * time.Millisecond
-	a := &Announcer{}
-	require.False(t, a.Over())
-	a.Close(at(0))
-	require.False(t, a.Over(), "it has not said so yet")
-	require.Equal(t, at(patience).Mono, a.CrowdedUntil(patience, quiet))
-	a.bye = true
-	require.True(t, a.Over())
-	a.Close(at(time.Second))
-	a.Parted(at(100 * time.Millisecond))
-	require.Equal(t, at(patience).Mono, a.CrowdedUntil(patience, quiet), "its own goodbye was not read back")
-	a.Parted(at(200 * time.Millisecond))
-	a.OwnBye()
-	require.Equal(t, at(220*time.Millisecond).Mono, a.CrowdedUntil(patience, quiet))
-	a.Parted(at(300 * time.Millisecond))
-	require.Equal(t, at(320*time.Millisecond).Mono, a.CrowdedUntil(patience, quiet))
-	a.Parted(at(599 * time.Millisecond))
-	require.Equal(t, at(patience).Mono, a.CrowdedUntil(patience, quiet))
-}
-
 func newAnnouncements() *Announcements {
 	a := &Announcements{}
 	a.Reset(at(0))
@@ -149,46 +113,6 @@ func TestOneAnswersAfterThePause(t *testing.T) {
 	require.False(t, second.Answer(no, no, lease, now), "it has its turn after the pause, too")
 	second.Told(now.Add(50 * time.Millisecond))
 	require.False(t, second.Answer(no, no, lease, at(time.Hour)), "the first one has written it")
-}
-
-// A process that is behind may have missed another's Snapshot, and waits for it, but not for
-// ever.
-func TestALaggingProcessAnswersLater(t *testing.T) {
-	const lease = 20 * time.Second
-	a := newAnnouncements()
-	a.Offer(after(0), 0, lease, at(0))
-	for d := time.Duration(0); d < lease/2; d += lease / 20 {
-		require.False(t, a.Answer(no, yes, lease, at(d)))
-		require.Equal(t, at(d+lease/20).Mono, a.snapshotAt)
-	}
-	require.True(t, a.Answer(no, yes, lease, at(lease/2)), "everyone may be behind")
-	a.Offer(after(0), 0, lease, at(lease))
-	require.False(t, a.Answer(no, yes, lease, at(lease)))
-	require.True(t, a.Answer(no, no, lease, at(lease+lease/20)), "it has caught up")
-}
-
-// A Snapshot for others to compare is written though others write theirs, at once, and as
-// long as it is asked for.
-func TestASnapshotToCompare(t *testing.T) {
-	const lease = 20 * time.Second
-	a := newAnnouncements()
-	a.Speak(time.Second, at(0))
-	a.Told(at(0))
-	require.True(t, a.Answer(yes, yes, lease, at(time.Second)), "it does not wait though it is behind")
-	a.Speak(time.Second, at(0))
-	require.False(t, a.Answer(no, no, lease, at(time.Second)), "enough have said so")
-	require.Zero(t, a.snapshotAt)
-}
-
-func TestCatchingUp(t *testing.T) {
-	const lease = 20 * time.Second
-	a := newAnnouncements()
-	require.False(t, a.CatchUp(false, lease, at(lease-1)))
-	require.True(t, a.CatchUp(true, lease, at(lease-1)))
-	require.False(t, a.CatchUp(true, lease, at(lease)), "it is said once")
-	a.Reset(at(lease))
-	require.False(t, a.caughtUp)
-	require.True(t, a.CatchUp(false, lease, at(2*lease)), "there may be gaps")
 }
 
 func TestSnapshotsComeEverySoManyRecords(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+var at = clock.HourAnd // an instant after the beginning of a test
+
 func TestVerdicts(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -97,15 +99,6 @@ func TestPatienceWithBeingBehind(t *testing.T) {
 	require.False(t, m.PutOff(true, at(maxPutOff)), "round trips are always that long")
 	require.False(t, m.PutOff(false, at(maxPutOff)))
 	require.True(t, m.PutOff(true, at(maxPutOff)), "it was not behind meanwhile")
-}
-
-func TestTenureOfAWillingProcess(t *testing.T) {
-	m := &Mover{}
-	m.Contend(true, at(time.Second))
-	m.Contend(true, at(2*time.Second))
-	require.Equal(t, at(time.Second).Mono, m.willing)
-	m.Contend(false, at(3*time.Second))
-	require.Zero(t, m.willing)
 }
 
 // Whatever becomes of them, each move is over by the limit, and a Transfer has one outcome.

@@ -11,24 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-func (h *Handover) list() []int32 { return h.Sorted(true) }
+var at = clock.HourAnd // an instant after the beginning of a test
 
-func TestHandoversKnowWhatIsGivenUp(t *testing.T) {
-	var hs Handovers
-	require.Nil(t, hs.Of(1))
-	h := NewHandover(term.Closing, at(0), "", false)
-	hs.Begin(h, 1, 2, 3)
-	require.Same(t, h, hs.Of(2))
-	require.Nil(t, hs.Of(4), "it is kept")
-	hs.Drop(2)
-	hs.Drop(4)
-	require.Nil(t, hs.Of(2), "it is held no more")
-	require.Equal(t, []int32{1, 3}, h.list())
-	hs.CallOff(h)
-	require.Nil(t, hs.Of(1), "it is kept")
-	hs.Tidy()
-	require.Empty(t, hs.all)
-}
+func (h *Handover) list() []int32 { return h.Sorted(true) }
 
 func TestHandoversAreNamedOnce(t *testing.T) {
 	var hs Handovers
@@ -38,31 +23,6 @@ func TestHandoversAreNamedOnce(t *testing.T) {
 	require.Equal(t, []int32{1, 3}, hs.Name(), "the other one was begun for b")
 	require.False(t, hs.Unnamed())
 	require.Empty(t, hs.Name())
-}
-
-// One step neither names nor releases many more than stepRoles roles.
-func TestHandoversOfManyRolesTakeSeveralSteps(t *testing.T) {
-	many := make([]int32, StepRoles+1)
-	for i := range many {
-		many[i] = int32(i)
-	}
-	var hs Handovers
-	h := NewHandover(term.Closing, at(0), "", false)
-	hs.Begin(h, many...)
-	hs.Begin(NewHandover(term.Closing, at(0), "", false), StepRoles+1)
-	require.Len(t, hs.Name(), len(many))
-	require.True(t, hs.Unnamed())
-	require.Equal(t, []int32{StepRoles + 1}, hs.Name())
-	require.False(t, hs.Unnamed())
-	for _, local := range many {
-		h.Finish(local, at(0).Mono)
-	}
-	require.Equal(t, many[:StepRoles], h.Sorted(false))
-	for _, local := range many[:StepRoles] {
-		hs.Drop(local)
-	}
-	require.Equal(t, at(0).Mono, h.ReleaseAt(time.Second), "the rest follows at once")
-	require.Equal(t, many[StepRoles:], h.Sorted(false))
 }
 
 func TestHandoversAreSplitBySuccessor(t *testing.T) {
@@ -269,30 +229,6 @@ func TestHandoversAreConsistent(t *testing.T) {
 			},
 		})
 	})
-}
-
-func TestFinishedRolesWaitForOthersForARoundTrip(t *testing.T) {
-	const trip = 10 * time.Millisecond
-	h := NewHandover(term.Closing, at(0), "", true)
-	for _, local := range []int32{1, 2, 3} {
-		h.roles.Set(local, false)
-	}
-	require.Equal(t, clock.Mono(clock.Never), h.ReleaseAt(trip))
-	h.Finish(1, at(time.Second).Mono)
-	h.Finish(1, at(2*time.Second).Mono)
-	h.Finish(2, at(2*time.Second).Mono)
-	require.Equal(t, at(time.Second+trip).Mono, h.ReleaseAt(trip), "counted from the first")
-	require.Equal(t, []int32{1, 2}, h.Sorted(false))
-	require.Equal(t, []int32{1, 2, 3}, h.Sorted(true))
-	h.drop(3)
-	require.Equal(t, at(time.Second).Mono, h.ReleaseAt(trip), "nothing else is to be finished")
-	h.drop(1)
-	require.Equal(t, at(time.Second).Mono, h.ReleaseAt(trip))
-	h.drop(2)
-	require.Equal(t, clock.Mono(clock.Never), h.ReleaseAt(trip))
-	h.roles.Set(4, false)
-	h.Finish(4, at(5*time.Second).Mono)
-	require.Equal(t, at(5*time.Second).Mono, h.ReleaseAt(trip), "what was finished before it is forgotten")
 }
 
 // The time at which a handover is due is the time at which what is decided changes.

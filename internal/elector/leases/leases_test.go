@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var at = clock.HourAnd // an instant after the beginning of a test
+
 // kept is the logs of some leases: what is made for a log is read back at once.
 type kept struct {
 	Leases

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var at = clock.HourAnd // an instant after the beginning of a test
+
 func TestBehind(t *testing.T) {
 	const T = 20 * time.Second
 	var l Link

@@ -1,12 +1,5 @@
 package nominate
 
-import (
-	"time"
+import "github.com/goneli/neli/internal/clock"
 
-	"github.com/goneli/neli/internal/clock"
-)
-
-// at is an instant after the beginning of a test.
-func at(d time.Duration) clock.Instant {
-	return clock.Alike(time.Hour + d)
-}
+var at = clock.HourAnd // an instant after the beginning of a test

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var at = clock.HourAnd // an instant after the beginning of a test
+
 // Of trouble that goes on, with each record or each rejoining, one line in ten seconds is
 // logged for each kind, and the first one at once.
 func TestTroubleThatRepeatsIsToldOnceInAWhile(t *testing.T) {

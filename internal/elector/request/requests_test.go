@@ -13,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+var at = clock.HourAnd // an instant after the beginning of a test
+
 // inTurn routes letters to three logs, one after the other.
 func inTurn(_, tries int) int { return tries % 3 }
 
@@ -300,20 +302,6 @@ func TestRequestsAreBoundedWhateverComes(t *testing.T) {
 	})
 }
 
-// An accepted request is sent more seldom: it is being carried out.
-func TestAnAcceptedRequestIsFollowedSlowly(t *testing.T) {
-	rs := &Requests{}
-	_, err := rs.Ask(Request{Verb: lease.StepDown}, "b", inTurn, at(0))
-	require.NoError(t, err)
-	rs.Replied(0, from("b", lease.Record{Answer: &lease.Answer{ID: 1, Stage: lease.Accepted}}), at(0))
-	rs.Take()
-	require.Equal(t, at(followEvery).Mono, rs.Due())
-	rs.Pursue(heldBy("b"), inTurn, at(followEvery-1))
-	require.Empty(t, rs.out)
-	rs.Pursue(heldBy("b"), inTurn, at(followEvery))
-	require.Len(t, rs.out, 1)
-}
-
 // While nothing is known of the role's holder, the one that was asked is asked on.
 func TestARequestGoesOnWhileNothingIsKnown(t *testing.T) {
 	rs := &Requests{}
@@ -372,21 +360,4 @@ func TestRequestsAreDescribedHarmlessly(t *testing.T) {
 	require.Contains(t, q.Describe(), "to")
 	require.Equal(t, "größe 1", roster.Harmless("größe 1"))
 	require.Equal(t, `"\xff"`, roster.Harmless("\xff"), "it is no text")
-}
-
-func TestTooManyRequestsAreRefusedAtOnce(t *testing.T) {
-	rs := &Requests{}
-	for range MaxAsks {
-		_, err := rs.Ask(Request{}, "b", inTurn, at(0))
-		require.NoError(t, err)
-		_, err = rs.Call(inTurn, at(0))
-		require.NoError(t, err)
-	}
-	_, err := rs.Ask(Request{}, "b", inTurn, at(0))
-	require.ErrorIs(t, err, errTooMany)
-	_, err = rs.Call(inTurn, at(0))
-	require.ErrorIs(t, err, errTooMany)
-	require.Contains(t, rs.GiveUp(1), "has not answered")
-	_, err = rs.Ask(Request{}, "b", inTurn, at(0))
-	require.NoError(t, err)
 }

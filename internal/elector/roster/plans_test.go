@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var at = clock.HourAnd // an instant after the beginning of a test
+
 func censusOf(ms ...*member) Census {
 	c := Census{Members: &Members{by: map[string]*member{}}, Self: placement.Candidate{ID: "self", Roles: 4}, Willing: true,
 		Cool: func(string, clock.Mono) bool { return false }}

@@ -10,9 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func at(d time.Duration) clock.Instant {
-	return clock.Alike(time.Hour + d)
-}
+var at = clock.HourAnd // an instant after the beginning of a test
 
 // nobody holds any role, nor may a newer version.
 type nobody struct{ observe.Fold }

@@ -60,15 +60,6 @@ func TestClaimsKnowHowLongARoleIsLeftToItsSuccessor(t *testing.T) {
 	}
 }
 
-func TestClaimsKnowHowARoleWasWon(t *testing.T) {
-	c := newClaims()
-	c.successors = released(map[int32]successor{1: {process: "a", cause: Transferred}, 2: {process: "b", cause: Rebalanced}})
-	require.Equal(t, Transferred, c.CauseOf(1, "a"))
-	require.Equal(t, Claimed, c.CauseOf(2, "a"), "it was meant for another")
-	require.Equal(t, Claimed, c.CauseOf(3, "a"), "it was vacant")
-	require.Zero(t, c.successors.Len(), "what is won was taken")
-}
-
 func TestClaimsComeAfterTheSuccessor(t *testing.T) {
 	c := newClaims()
 	c.successors = released(map[int32]successor{1: {process: "a", cause: Claimed}, 2: {process: "b", cause: Claimed}, 3: {process: "gone", cause: Claimed}})
@@ -211,22 +202,6 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// Once somebody holds a role it is not vacant any more. A claim that was put off is not made later,
-// even if the role is free again at that moment: it may be meant for another process.
-func TestVacancyEndsWithAClaim(t *testing.T) {
-	var c Claims
-	c.Init()
-	c.Add(at(time.Second).Mono, []int32{1, 2, 3})
-	c.Add(at(2*time.Second).Mono, []int32{3, 4})
-	c.Drop([]int32{4, 3})
-	require.Equal(t, []int32{1, 2}, c.Take(at(time.Hour), 10))
-	require.Empty(t, c.pending)
-	c.Add(at(0).Mono, []int32{5, 6, 5})
-	c.Add(at(time.Minute).Mono, []int32{7})
-	require.Equal(t, []int32{5}, c.Take(at(time.Second), 6), "each once, below R")
-	require.Len(t, c.pending, 1)
-}
-
 // A vacancy that is over leaves its number to the next one. Roles that an older vacancy still has in
 // its list, but lost to the one that is over, are not that older one's again.
 func TestANumberIsUsedAgain(t *testing.T) {
@@ -245,24 +220,6 @@ func TestANumberIsUsedAgain(t *testing.T) {
 	require.Equal(t, []int32{2}, c.Take(at(4*time.Second), 10))
 	require.Equal(t, []int32{4}, c.Take(at(5*time.Second), 10))
 	require.Equal(t, []int32{1}, c.Take(at(6*time.Second), 10))
-	require.Empty(t, c.pending)
-}
-
-// Many things give reason to look at a role, and each Claim drops some: it is listed once,
-// for the earliest time, until it is dropped.
-func TestAVacancyIsListedOnce(t *testing.T) {
-	var c Claims
-	c.Init()
-	c.Add(at(2*time.Second).Mono, []int32{1, 2, 3})
-	c.Add(at(3*time.Second).Mono, []int32{2, 3, 4})
-	require.Equal(t, 1, c.pending[1].left)
-	c.Add(at(time.Second).Mono, []int32{3})
-	require.Equal(t, []int32{3}, c.Take(at(time.Second), 10))
-	c.Drop([]int32{1})
-	c.Add(at(4*time.Second).Mono, []int32{1})
-	require.Equal(t, []int32{2}, c.Take(at(2*time.Second), 10), "3 was taken, 1 was dropped")
-	require.Equal(t, []int32{4}, c.Take(at(3*time.Second), 10))
-	require.Equal(t, []int32{1}, c.Take(at(4*time.Second), 10))
 	require.Empty(t, c.pending)
 }
 

@@ -7,10 +7,7 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// at is an instant after the beginning of a test.
-func at(d time.Duration) clock.Instant {
-	return clock.Alike(time.Hour + d)
-}
+var at = clock.HourAnd // an instant after the beginning of a test
 
 func session(process string) lease.Session { return lease.Session{Process: process, N: 1} }
 
