@@ -17,20 +17,14 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/lab/kafkatest"
-	"github.com/goneli/neli/lab/proxy"
 )
 
-// Tests of bad configuration, a broken network and a topic with malformed records.
+// Tests of bad configuration, a topic with malformed records, Close, and no broker.
 func TestBadInput(t *testing.T) {
-	cluster := kafkatest.Run(t, kafkatest.Options{ProxiedListeners: 1, BrokerProps: hostileBroker()})
-	way, err := proxy.New(cluster, 0)
-	require.NoError(t, err)
-	t.Cleanup(way.Close)
-
+	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: hostileBroker()})
 	t.Run("configuration", testConfiguration)
 	t.Run("rubbish", func(t *testing.T) { testRubbish(t, cluster) })
 	t.Run("close", func(t *testing.T) { testClose(t, cluster) })
-	t.Run("close unreachable", func(t *testing.T) { testCloseUnreachable(t, cluster, way) })
 	t.Run("no broker", func(t *testing.T) { testNoBroker(t, cluster) })
 }
 

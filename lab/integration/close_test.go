@@ -11,7 +11,6 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/lab/kafkatest"
-	"github.com/goneli/neli/lab/proxy"
 )
 
 // Close works at any time, any number of times.
@@ -85,52 +84,6 @@ func testClose(t *testing.T, cluster *kafkatest.Cluster) {
 			assert.ErrorIs(t, m.fails(t, time.Minute), neli.ErrTopicChanged)
 			quick(m.Neli, "after a fatal error")
 			after(m.Neli, neli.ErrTopicChanged)
-		})
-	}
-}
-
-// Close returns within its bound even if the broker does not answer.
-func testCloseUnreachable(t *testing.T, cluster *kafkatest.Cluster, way *proxy.Proxy) {
-	broker := cluster.Brokers()[0]
-	for _, cut := range []struct {
-		name      string
-		off, back func() error
-	}{
-		{"broker suspended", broker.Suspend, broker.Resume},
-		{"cut off", func() error { return way.CutOff(proxy.Both) }, func() error { return way.Restore() }},
-		{"refused", func() error { return way.CutOff(proxy.Refuse) }, func() error { return way.Restore() }},
-	} {
-		t.Run(cut.name, func(t *testing.T) {
-			nothingStays(t)
-			members := map[string]*hostileMember{}
-			for _, mode := range hostileModes {
-				cfg, log := hostileConfig(way.Bootstrap(), "unreachable", mode.set)
-				m := hostileStart(t, cfg, log)
-				m.leads(t, time.Minute)
-				members["leader, "+mode.name] = m
-				cfg.Logger, log = newHostileLogger()
-				f := hostileStart(t, cfg, log)
-				hostileUntil(t, time.Minute, func() bool {
-					return f.Stats().Records > 0 || len(log.with("the group assigned")) > 0
-				}, "the follower follows")
-				members["follower, "+mode.name] = f
-			}
-			require.NoError(t, cut.off())
-			var wg sync.WaitGroup
-			for who, m := range members {
-				wg.Go(func() {
-					began := time.Now()
-					assert.NoError(t, m.Close(), who)
-					took := time.Since(began)
-					t.Logf("%s: closed in %v", who, took.Round(time.Millisecond))
-					// DrainTimeout + 3 s + twice the heartbeat interval + 12 s
-					assert.Less(t, took, hostileCloseBound, who)
-					<-m.ended
-					assert.ErrorIs(t, m.err, neli.ErrClosed)
-				})
-			}
-			wg.Wait()
-			require.NoError(t, cut.back())
 		})
 	}
 }

@@ -100,32 +100,6 @@ func TestOneBroker(t *testing.T) {
 	})
 }
 
-func TestThreeBrokers(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "kafka")
-	c := Run(t, Options{Brokers: 3, Dir: dir, BrokerProps: quickReturn})
-	require.Len(t, c.Brokers(), 3)
-	for _, b := range c.Brokers() {
-		live, err := b.live(t.Context())
-		require.NoError(t, err)
-		assert.ElementsMatch(t, []int{1, 2, 3}, live, "broker %d", b.ID)
-	}
-	createTopic(t, c, "things")
-	last := c.Brokers()[2]
-	require.NoError(t, last.Terminate(t.Context()))
-	produce(t, c, "things", "one")
-	short, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	assert.ErrorIs(t, c.Brokers()[0].WaitInSync(short), context.DeadlineExceeded)
-	require.NoError(t, last.Restart(t.Context()))
-	require.NoError(t, c.Brokers()[0].WaitInSync(t.Context()))
-	assert.Equal(t, "one", consume(t, c, "things"))
-
-	_, err := Start(t.Context(), Options{Dir: dir})
-	assert.ErrorContains(t, err, "is not empty")
-	c.Stop()
-	assert.FileExists(t, filepath.Join(dir, "broker-1", "broker.log"))
-}
-
 func TestStartReportsWhyItFailed(t *testing.T) {
 	requireOwn(t, KafkaVersion)
 	_, err := Start(t.Context(), Options{BrokerProps: map[string]string{"num.io.threads": "many"}})

@@ -19,6 +19,9 @@ import (
 	"github.com/goneli/neli/lab/kafkatest"
 )
 
+// patience is how long a step that must succeed may take.
+const patience = time.Minute
+
 // These tests use toxiproxy without Kafka: a server returns each line, and the tests look at connections to it.
 
 // CutOff drops the bytes that arrive, and Restore closes the connections. Hold delivers the bytes later, even if their
