@@ -159,21 +159,6 @@ func hangs(c *cluster, m *scenario.Member) (hang chan struct{}, ended chan error
 	return hang, ended
 }
 
-// A program that uses Lead has neither a task nor a barrier, so the error must name the function of
-// Lead.
-func TestCloseSaysThatLeadsFunctionHangs(t *testing.T) {
-	simulate(t, nelitest.Options{}, func(c *cluster) {
-		a := c.Join("a", open)
-		hang, ended := hangs(c, a)
-		c.Leader(0, 2*silence)
-		err := a.Close()
-		close(hang)
-		require.ErrorContains(c, err, "the function of Lead")
-		require.ErrorIs(c, <-ended, neli.ErrClosed)
-		require.NoError(c, a.Close())
-	})
-}
-
 // A function that hangs delays Close by no more than DrainTimeout, the wait for a successor and 16 s. T does not
 // matter. Operators set the time limits of their service managers by this.
 func TestCloseIsBoundedBesideAFunctionThatHangs(t *testing.T) {
@@ -321,30 +306,4 @@ func TestTaskEndsBeforeTheSuccessorLeads(t *testing.T) {
 		require.Positive(c, min(tasks["a"], tasks["b"]))
 		require.NotContains(c, append(a.Kinds(), b.Kinds()...), "fenced")
 	})
-}
-
-// If partitions are revoked one after the other while the application is busy, one event covers
-// them all, and has the earliest of their deadlines.
-func TestMergedRevocationHasTheEarliestDeadline(t *testing.T) {
-	for _, first := range []int{0, 1} {
-		simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
-			a := c.Join("a", func(cfg *neli.Config) { cfg.Partitions = 2 })
-			c.Eventually(3*silence, "a has both", func() bool {
-				_, err := a.Pulse(0)
-				require.NoError(c, err)
-				return a.IsLeaderOf(0) && a.IsLeaderOf(1)
-			})
-			began := time.Now()
-			require.True(c, c.Broker.Assign("a", 1-first))
-			c.Pass(3 * time.Second) // while the application is at work
-			require.True(c, c.Broker.Assign("a"))
-			c.Pass(2 * time.Second)
-			require.Equal(c, "acquired", a.Kinds()[len(a.Kinds())-1])
-			_, err := a.Pulse(0)
-			require.NoError(c, err)
-			e := a.Last().(neli.LeaderRevoked)
-			require.Equal(c, []int{0, 1}, e.Partitions())
-			require.WithinDuration(c, began.Add(10*time.Second), e.Deadline, time.Second)
-		})
-	}
 }

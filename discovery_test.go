@@ -168,23 +168,6 @@ func TestOldRecordsDoNotShowAHolder(t *testing.T) {
 	})
 }
 
-// A process that joins in the middle of a term knows the holder after the next beat.
-func TestHolderIsKnownWithTheNextBeat(t *testing.T) {
-	simulate(t, nelitest.Options{}, func(c *cluster) {
-		a := c.Work("a", open)
-		c.Leader(0, 2*silence)
-		c.Pass(10 * time.Minute)
-		came := time.Now()
-		o := c.Join("o", observer)
-		c.Eventually(beat+50*time.Millisecond, "the holder is known", func() bool { _, ok := o.Holder(0); return ok })
-		h, _ := o.Holder(0)
-		token, _ := a.Token(0)
-		require.Equal(c, "a", h.Name)
-		require.Equal(c, token, h.Token)
-		require.False(c, h.Since.Before(came), "since it first learnt of the term")
-	})
-}
-
 // An observer needs only the right to read. It writes nothing, creates nothing and never leads.
 func TestObserverOnlyReads(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
@@ -369,48 +352,6 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// When the log is recreated, all processes must restart, and then learn the holder.
-func TestHolderOfARecreatedLog(t *testing.T) {
-	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
-		a, o := c.Work("a", open), c.Join("o", observer)
-		c.Leader(0, 2*silence)
-		c.Pass(10 * time.Minute)
-		old, _ := o.Holder(0)
-		require.NoError(c, c.Broker.DeleteTopic("app.neli"))
-		require.NoError(c, c.Broker.CreateTopic("app.neli", 1))
-		require.ErrorIs(c, a.Await(), neli.ErrTopicChanged)
-		require.ErrorIs(c, o.Await(), neli.ErrTopicChanged)
-		b, o2 := c.Work("b", open), c.Join("o2", observer)
-		c.Eventually(2*silence, "b leads", b.IsLeader)
-		c.Pass(beat)
-		h, ok := o2.Holder(0)
-		require.True(c, ok)
-		require.Equal(c, "b", h.Name)
-		require.LessOrEqual(c, h.Token, old.Token+2, "tokens start again")
-	})
-}
-
-// If the log's head is deleted before a process has read it, the process reads on at the new head,
-// and knows no holder until the next snapshot. An observer does not ask for one.
-func TestHolderAfterALogReset(t *testing.T) {
-	simulate(t, nelitest.Options{}, func(c *cluster) {
-		c.Work("a", open)
-		o := c.Join("o", observer)
-		c.Leader(0, 2*silence)
-		c.Pass(10 * time.Second)
-		w := watch(o.Neli)
-		defer w.end()
-		c.Broker.CutOff("o", nelitest.LinkReads)
-		c.Pass(2500 * time.Millisecond)
-		rs := c.Broker.Records("app.neli", 0)
-		require.NoError(c, c.Broker.DeleteHead("app.neli", 0, rs[len(rs)-1].Offset))
-		c.Broker.Restore("o", nelitest.LinkReads)
-		c.Pass(90 * time.Second)
-		require.Equal(c, []string{"a", "unknown", "a"}, w.words(0))
-		require.Positive(c, o.Stats().Records)
-	})
-}
-
 // A process that is cut off reports the holder with a growing age, and then no holder.
 func TestHolderOfAProcessThatIsCutOff(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
@@ -484,23 +425,6 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// Announcements come at a low rate, in either nomination.
-func TestAnnouncementsAreFew(t *testing.T) {
-	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
-		simulate(t, nelitest.Options{}, func(c *cluster) {
-			a := c.Work("a", func(cfg *neli.Config) { cfg.Nomination = nomination })
-			c.Leader(0, 2*silence)
-			before := len(records(c, "app.neli", 0, "hello"))
-			require.LessOrEqual(c, before, 5, nomination)
-			c.Pass(10 * time.Minute)
-			require.InDelta(c, 120, len(records(c, "app.neli", 0, "hello"))-before, 2, nomination)
-			require.NoError(c, a.Close())
-			hellos := records(c, "app.neli", 0, "hello")
-			require.Contains(c, string(hellos[len(hellos)-1].Value), `"leaving":true`, "the last word is farewell")
-		})
-	}
-}
-
 // Records are empty in non-exclusive mode, so nothing is known of other processes.
 func TestNothingIsKnownInNonExclusiveMode(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
@@ -509,6 +433,7 @@ func TestNothingIsKnownInNonExclusiveMode(t *testing.T) {
 		_, ok := a.Holder(0)
 		require.False(c, ok)
 		require.Nil(c, a.Members())
+		require.Nil(c, a.Standings())
 		for range a.Watch(context.Background()) {
 			c.Error("yields")
 		}
@@ -562,24 +487,6 @@ func TestStandings(t *testing.T) {
 		require.Equal(c, []string{"0 [0] vacant", "1 [1] vacant"}, say(o.Standings()))
 		require.NoError(c, o.Close())
 		require.Nil(c, o.Standings())
-	})
-}
-
-// In non-exclusive mode no accessor names a leader.
-func TestAccessors(t *testing.T) {
-	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
-		a := c.Work("a", func(cfg *neli.Config) { cfg.Mode, cfg.Partitions = neli.NonExclusive, 3 })
-		c.Leader(0, time.Minute)
-		require.Nil(c, a.Standings())
-		cfg := a.Config()
-		require.Equal(c, "app", cfg.LeaderGroupID)
-		require.Equal(c, "app.neli", cfg.LeaderTopic)
-		require.Equal(c, 18*time.Second, cfg.HeartbeatTimeout)
-		require.Equal(c, 900*time.Millisecond, cfg.HeartbeatInterval)
-		require.Equal(c, 10*time.Second, cfg.DrainTimeout)
-		require.Equal(c, 3, inside.Partitions(a.Neli))
-		require.Equal(c, neli.NonExclusive, cfg.Mode)
-		require.Equal(c, neli.NominationAssigned, cfg.Nomination)
 	})
 }
 

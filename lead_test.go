@@ -196,33 +196,6 @@ func TestLeadFollowsRoles(t *testing.T) {
 	})
 }
 
-// A function may work until the deadline. Then the lease is given up even if the function has not
-// returned.
-func TestLeadOverdue(t *testing.T) {
-	simulate(t, nelitest.Options{}, func(c *cluster) {
-		a, b := c.Join("a", open), c.Join("b", open)
-		runs, result := leading(c.Context(), a)
-		r := next(c, runs, 2*silence)
-		bctx, bcancel := context.WithCancel(c.Context())
-		defer bcancel()
-		bruns, bresult := leading(bctx, b)
-		closed := make(chan error, 1)
-		began := time.Now()
-		go func() { closed <- a.Close() }()
-		<-r.ctx.Done()
-		require.ErrorIs(c, context.Cause(r.ctx), neli.ErrRevoked)
-		br := next(c, bruns, 11*time.Second)
-		require.WithinDuration(c, began.Add(10*time.Second), time.Now(), 50*time.Millisecond)
-		require.False(c, r.Valid())
-		r.done <- nil
-		require.ErrorIs(c, <-result, neli.ErrClosed)
-		require.NoError(c, <-closed)
-		bcancel()
-		br.done <- nil
-		require.NoError(c, <-bresult)
-	})
-}
-
 // A function may give up its own role if it passes on its own context, which ends when the function
 // has to return. With another context it would wait for itself until DrainTimeout is over.
 func TestAFunctionOfLeadGivesUpItsRole(t *testing.T) {

@@ -102,18 +102,6 @@ func (k *mockKafka) decode(value []byte) (*lease.Record, error) {
 	return lease.Codec{Group: "g", Log: k.ids}.Decode(value)
 }
 
-func (k *mockKafka) kinds() []lease.Kind {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var out []lease.Kind
-	for _, v := range k.log {
-		if r, err := k.decode(v); err == nil && r.Kind != lease.Hello {
-			out = append(out, r.Kind)
-		}
-	}
-	return out
-}
-
 func (k *mockKafka) make(what string, props map[string]string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -467,21 +455,6 @@ func TestClaimIsRepeatedOnlyWhenItFailed(t *testing.T) {
 			require.Zero(t, k.count("Append"))
 			require.LessOrEqual(t, k.count("Hello"), 2*10*60/5+2, "one probe and one announcement in each T")
 		})
-}
-
-// Failed beats have no effect by themselves, because only records that are read back count.
-func TestFailedBeatsAreHarmless(t *testing.T) {
-	mocked(t, Config{Nomination: NominationOpen}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
-		ok, err := n.Pulse(time.Minute)
-		require.NoError(t, err)
-		require.True(t, ok)
-		k.mu.Lock()
-		k.fail("Append", errReported, errPassing, errReported) // three of the five whose loss would cost the lease
-		k.mu.Unlock()
-		time.Sleep(20 * time.Second)
-		require.True(t, n.IsLeader())
-		require.NotContains(t, k.kinds(), lease.Release)
-	})
 }
 
 // A reader that has become useless is replaced, and every lease is learned anew.

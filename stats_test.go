@@ -405,57 +405,6 @@ func TestStatsOfABadLog(t *testing.T) {
 	})
 }
 
-// While a member of a newer version may hold any role, none counts as vacant.
-func TestStatsBesideANewerVersion(t *testing.T) {
-	simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
-		o := c.Join("o", observer)
-		a := c.Work("a", open)
-		c.Leader(1, 2*silence)
-		require.NoError(c, a.Close())
-		c.Pass(time.Second)
-		before := o.Stats()
-		require.Equal(c, []int{2, 0, 2}, []int{before.Roles, before.Held, before.Vacant})
-		_, err := c.Broker.Inject("app.neli", 0, []byte(`{"neli":2,"kind":"beat","group":"app"}`))
-		require.NoError(c, err)
-		c.Pass(30 * time.Second)
-		s := o.Stats()
-		require.Equal(c, []int{2, 0, 0}, []int{s.Roles, s.Held, s.Vacant})
-		require.Equal(c, uint64(1), s.Newer-before.Newer)
-		require.InDelta(c, before.Leaderless, s.Leaderless, 0.1)
-		c.Pass(60 * time.Second)
-		s = o.Stats()
-		require.Equal(c, 2, s.Vacant)
-		require.InDelta(c, 2*(90-60.06), s.Leaderless-before.Leaderless, 0.5)
-	})
-}
-
-// Roles that SetRoles adds are counted from then on, and roles that it removes no longer.
-func TestStatsFollowR(t *testing.T) {
-	simulateWith(t, nelitest.Options{}, roles(6), func(c *cluster) {
-		o := c.Join("o", observer)
-		a := c.Work("a", open)
-		c.Leader(5, 2*silence)
-		c.Pass(time.Second)
-		before := o.Stats().Leaderless
-		require.NoError(c, o.SetRoles(8))
-		c.Pass(10 * time.Second)
-		s := o.Stats()
-		require.Equal(c, 8, s.Roles)
-		require.Equal(c, []int{6, 2}, []int{s.Held, s.Vacant}, "two that nobody else knows of")
-		require.InDelta(c, 20, s.Leaderless-before, 0.1)
-		require.NoError(c, o.SetRoles(4))
-		c.Pass(10 * time.Second)
-		s = o.Stats()
-		require.Equal(c, []int{4, 0}, []int{s.Held, s.Vacant})
-		require.InDelta(c, 20, s.Leaderless-before, 0.1)
-		require.NoError(c, a.SetRoles(3))
-		require.Equal(c, 3, a.Stats().Led)
-		c.Pass(time.Second)
-		s = o.Stats()
-		require.Equal(c, []int{3, 1}, []int{s.Held, s.Vacant})
-	})
-}
-
 // Non-exclusive mode counts only what it can know.
 func TestStatsOfNonExclusiveMode(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {

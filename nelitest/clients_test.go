@@ -162,21 +162,6 @@ func TestDeletingATopicEndsTheWaitForItsLeader(t *testing.T) {
 	})
 }
 
-// Reach takes the time of a request, and gets no answer over a link that is cut.
-func TestReachWaitsForItsAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := nelitest.NewBroker(nelitest.Options{})
-		require.NoError(t, b.CreateTopic("c", 1))
-		g := newMember(t, b.Provider("a"))
-		b.CutOff("a", nelitest.LinkAll)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		began := time.Now()
-		require.Error(t, g.Reach(ctx, "c"))
-		require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
-	})
-}
-
 // After the whole cluster was away, leaders have new epochs, and nothing counts as truncated.
 func TestAStartBeginsNewEpochs(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
@@ -203,25 +188,6 @@ func TestAStartBeginsNewEpochs(t *testing.T) {
 				return
 			}
 		}
-	})
-}
-
-// Members with different strategies cannot be in one group.
-func TestAMemberWithAnotherStrategyCannotJoin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := nelitest.NewBroker(nelitest.Options{})
-		require.NoError(t, b.CreateTopic("c", 2))
-		x := drive.Track(t, newMember(t, b.Provider("a")), "c", false)
-		time.Sleep(5 * time.Second)
-		y := drive.Track(t, newMember(t, b.Provider("b"), "partition.assignment.strategy", "range"), "c", false)
-		time.Sleep(time.Minute)
-		require.Equal(t, []int{0, 1}, x.Assigned())
-		require.Empty(t, y.Assigned())
-		require.ErrorContains(t, y.Errors()[0], "partition.assignment.strategy")
-		x.Stop()
-		require.NoError(t, x.Client.Leave())
-		time.Sleep(10 * time.Second)
-		require.Equal(t, []int{0, 1}, y.Assigned(), "it joins once the others have left")
 	})
 }
 

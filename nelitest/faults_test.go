@@ -96,21 +96,6 @@ func TestAppendsCutOff(t *testing.T) {
 	})
 }
 
-func TestQueuedAppendsKeepTheirOrder(t *testing.T) {
-	inScene(t, func(t *testing.T, s scene) {
-		s.b.CutOff("a", nelitest.LinkAppends)
-		for _, v := range []string{"0", "1", "2"} {
-			s.send(t, v)
-			time.Sleep(time.Second)
-		}
-		s.b.Restore("a", nelitest.LinkAppends)
-		last := s.send(t, "3")
-		_, err := last()
-		require.NoError(t, err)
-		require.Equal(t, []string{"0", "1", "2", "3"}, s.log())
-	})
-}
-
 func TestAcksLost(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		s.b.CutOff("a", nelitest.LinkAcks)

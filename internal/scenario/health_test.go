@@ -54,29 +54,6 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// The barrier of an unhealthy member may take long: the lease is kept until it returns.
-func TestSickLeaderDrains(t *testing.T) {
-	simulate(t, nelitest.Options{}, func(c *Cluster) {
-		var health sick
-		a := c.Work("a", func(cfg *neli.Config) { Open(cfg); health.config(cfg) })
-		c.Leader(0, 2*silence)
-		b := c.Work("b", Open)
-		c.Pass(6 * time.Second)
-		a.Upon(func(e neli.Event) {
-			if _, ok := e.(neli.LeaderRevoked); ok {
-				time.Sleep(7 * time.Second)
-			}
-		})
-		health.yes.Store(true)
-		c.Pass(2 * time.Second)
-		health.yes.Store(false) // healthy again, but the barrier was called already
-		c.Pass(5 * time.Second)
-		require.True(c, a.IsLeader())
-		require.False(c, b.IsLeader())
-		c.Eventually(2*time.Second, "b leads", b.IsLeader)
-	})
-}
-
 // A health check that hangs counts as unhealthy after five seconds. Once it returns, its result
 // counts.
 func TestHangingCheckCountsAsSick(t *testing.T) {

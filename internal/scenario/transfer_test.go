@@ -168,24 +168,6 @@ func (m *Member) transferring(ctx context.Context, role int, to string) <-chan e
 	return result
 }
 
-// The barrier delays the hand-over until the work is done, by at most DrainTimeout.
-func TestTransferDrains(t *testing.T) {
-	for _, work := range []time.Duration{3 * time.Second, 25 * time.Second} {
-		simulate(t, nelitest.Options{}, func(c *Cluster) {
-			from, others := trio(c, Open)
-			from.Hold(work)
-			result := from.transferring(context.Background(), 0, others[0].As)
-			until := min(work, 10*time.Second)
-			c.Pass(until - 10*time.Millisecond)
-			require.True(c, from.IsLeader())
-			require.False(c, others[0].IsLeader())
-			c.Eventually(50*time.Millisecond, "it leads", others[0].IsLeader)
-			require.NoError(c, <-result)
-			c.Pass(20 * time.Second)
-		})
-	}
-}
-
 // The addressee dies while the application finishes. Another member leads, and Transfer reports
 // it.
 func TestTransferToAMemberThatDies(t *testing.T) {

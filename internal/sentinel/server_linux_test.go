@@ -229,20 +229,6 @@ func registersOn(t *testing.T, c *net.UnixConn, reg Registration, files ...int) 
 	return a
 }
 
-// saysGoodbye says goodbye on a member's connection, and returns when the sentinel has heard it.
-func saysGoodbye(t *testing.T, c *net.UnixConn) {
-	t.Helper()
-	require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
-	require.NoError(t, send(c, request{Goodbye: true}, nil))
-	for {
-		a, err := hear(c)
-		require.NoError(t, err)
-		if a.State == Gone {
-			return
-		}
-	}
-}
-
 // A member whose sentinel did not answer in time has connected again before the sentinel reads its
 // goodbye on the former connection.
 func TestLateGoodbyeHasNoEffect(t *testing.T) {
@@ -294,39 +280,6 @@ func TestAMemberThatRegistersWhileItIsForgottenIsWatched(t *testing.T) {
 	kept := p.server.members[reg.Process].pidfd
 	p.server.mu.Unlock()
 	require.NotNil(t, kept, "its pidfd was kept")
-}
-
-// The guard of a former command is heard late, when the guard of another command has registered.
-func TestALateGuardClearsNoOtherCommand(t *testing.T) {
-	p := startPost(t, socketIn(directory(t)), nil)
-	reg := registration(NewSecret())
-	guard := func() *net.UnixConn {
-		c := dialRaw(t, p)
-		a, err := exchange(c, request{Guard: &guardian{reg.Process, reg.Secret, reg.Number}}, nil)
-		require.NoError(t, err)
-		require.Equal(t, Registered, a.State)
-		return c
-	}
-	member := registers(t, p, reg)
-	former := guard()
-	saysGoodbye(t, member)
-	reg.Number++
-	registers(t, p, reg)
-	present := guard()
-	commands := func() int {
-		p.hub.mu.Lock()
-		defer p.hub.mu.Unlock()
-		return p.hub.registry.members[reg.Process].guards
-	}
-	clears := func(c *net.UnixConn) {
-		require.NoError(t, send(c, request{Clear: true}, nil))
-		_, err := hear(c)
-		require.Error(t, err, "the sentinel has heard it, and has closed the connection")
-	}
-	clears(former)
-	require.Equal(t, 1, commands(), "the present command may run yet")
-	clears(present)
-	require.Zero(t, commands())
 }
 
 func TestListenRefusesUnsafeSockets(t *testing.T) {

@@ -121,27 +121,6 @@ func limited(t *testing.T, p *post, dir, limit string) (inside func() *process) 
 	}
 }
 
-// The kernel kills a process that exceeds its cgroup's memory limit, and a sentinel in another cgroup
-// notices the death. The process is alone in its cgroup: the kernel may choose any process there, and
-// more than one.
-func TestMembersKilledByTheOOMKillerAreDead(t *testing.T) {
-	limit := "memory.max"
-	dir := cgroupWith(t, limit)
-	if dir == "" {
-		limit = "memory.limit_in_bytes"
-		dir = cgroupWith(t, limit)
-	}
-	if dir == "" {
-		t.Skip("no cgroup with a limit of memory can be made")
-	}
-	p := startPost(t, socketIn(directory(t)), nil)
-	inside := limited(t, p, dir, limit)
-	hungry := inside()
-	hungry.order("eat")
-	p.dies(hungry.id)
-	require.Error(t, hungry.cmd.Wait())
-}
-
 // With memory.oom.group, as in Kubernetes, the kernel kills all processes of the cgroup. The sentinel
 // notices each death. Only cgroups of version 2 with the memory controller have this file: cmd/neli/boot/boot.sh
 // runs a machine that has it, and does not accept a skip.
