@@ -218,7 +218,7 @@ func (c *channel) hello(say *lease.Announcement, in *told.In) {
 	r.Hello = say
 	c.announcements.Hello(max(clock.Pause(c.set.T), 4*in.Trip.Takes()), in.Now)
 	c.append(in, r)
-	in.Startup.Begin(in.Now)
+	in.Wait((*vacancy.Startup).Begin)
 }
 
 // probe says Hello to see whether it comes back, if no other probe is in flight.

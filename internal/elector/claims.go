@@ -188,7 +188,7 @@ func (s *shard) vacate(roles []int32, in *told.In) {
 func (s *shard) place(roles []int32, in *told.In) {
 	ours, theirs, open := s.claims.BySuccessor(roles, s.set.Process, in.Members.MayTake)
 	if len(ours) > 0 {
-		in.Startup.Given(in.Now)
+		in.Wait((*vacancy.Startup).Given)
 		s.claims.Add(in.Now.Mono, ours)
 	}
 	if len(theirs) > 0 {

@@ -105,10 +105,12 @@ func TestTheWaitForOthersBeginsAnewAfterALongHistory(t *testing.T) {
 		_, log := k.reading(1)
 		log.announcements.BeganBack(c.again, false)
 		log.hello(k.announcement(nil), k.told(k.now))
+		k.flush()
 		want := k.startup.End(2, false)
 		k.now = k.now.Add(c.took)
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
 		k.shards.of(log.index).catchUp(log, k.told(k.now))
+		k.flush()
 		if c.want {
 			want = k.now.Mono.Add(k.set.T / 2)
 		}

@@ -320,7 +320,7 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 // in returns what a shard is told now.
 func (n *Node) in(now clock.Instant) *told.In {
 	n.told = told.In{Out: &n.out, Now: now, Set: n.set, Desired: n.desired, Members: &n.members, Crowd: &n.announcer, Plans: &n.planning, Offers: n.warm.Offers, Warmth: &n.warm,
-		Trip: n.trip, Startup: &n.startup, Home: n.announcer.HomeLog()}
+		Trip: n.trip, Startup: n.startup, Home: n.announcer.HomeLog()}
 	return &n.told
 }
 
@@ -342,6 +342,9 @@ func (n *Node) apply(o *told.Out, now clock.Instant) {
 	}
 	n.ready.tell(o.Notes)
 	n.ready.goBack(o.Back)
+	for _, change := range o.Waits {
+		change(&n.startup, now)
+	}
 	n.eager = n.eager && !o.Passed
 	if o.Parted {
 		n.closing.Released(now)

@@ -363,7 +363,7 @@ var mutants = []mutation.Mutant{
 		Old: "clock.Patience(t)*time.Duration(roles)/time.Duration(max(1, all))", New: "clock.Patience(t)",
 		Package: "./vacancy", Guard: "TestSharingOutAPart", Want: `a tenth of all`},
 	{Rule: "after a long history the first claims wait for the own Hello", File: "shard.go",
-		Old: "		in.Startup.Await(in.Now) // then all vacant roles are reconsidered\n", New: "",
+		Old: "		in.Wait((*vacancy.Startup).Await) // then all vacant roles are reconsidered\n", New: "",
 		Guard: "TestTheWaitForOthersBeginsAnewAfterALongHistory", Want: `again:false want:true`},
 
 	// Requests from outside.

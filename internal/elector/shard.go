@@ -263,11 +263,11 @@ func (s *shard) catchUp(c *channel, in *told.In) {
 	s.vacancyStats.Follow(s.Count(in.Desired.Roles), in.Now) // they may begin to count
 	switch {
 	case s.meets(c, in):
-		in.Startup.Anew(in.Now)
+		in.Wait((*vacancy.Startup).Anew)
 		if !c.link.Greeting() {
 			c.hello(nil, in)
 		}
-		in.Startup.Await(in.Now) // then all vacant roles are reconsidered
+		in.Wait((*vacancy.Startup).Await) // then all vacant roles are reconsidered
 	case s.claims.IsPostponed() && s.logs.CaughtUp():
 		s.reconsiderVacant(in)
 	}

@@ -31,8 +31,8 @@ type In struct {
 	Offers  *offer.Offers // what is offered to members that prepare roles
 	Warmth  Warmth
 	Trip    link.RoundTrip
-	Startup *vacancy.Startup // the wait of the process's first claims
-	Home    int              // the log in which the process announces itself
+	Startup vacancy.Startup // the wait of the process's first claims
+	Home    int             // the log in which the process announces itself
 }
 
 // Roll says who is there.
@@ -82,6 +82,12 @@ func (in *In) Turn(key uint64) time.Duration {
 	return in.Members.Turn(in.Set.Process, key, in.Desired.Closing, in.Set.T, in.Trip.Takes(), in.Now)
 }
 
+// Wait changes the wait of the first claims. The present step sees that at once, and the Node hears of it.
+func (in *In) Wait(change func(*vacancy.Startup, clock.Instant)) {
+	change(&in.Startup, in.Now)
+	in.Waits = append(in.Waits, change)
+}
+
 // Able reports whether this process would lead a role that it won now.
 func (in *In) Able() bool { return outside.Able(in.Set, in.Desired, in.Now) }
 
@@ -113,17 +119,18 @@ type Out struct {
 	Records []Append
 	Notes   []report.Note
 	Back    []int
-	Greeted bool            // a Hello without a word is among the records, in a log that works
-	Passed  bool            // vacancies were passed over, since this process could not lead
-	Parted  bool            // roles were released
-	Heirs   time.Duration   // the longest time that successors have to claim them
-	Drained []time.Duration // how long the application took to finish, for each handover
+	Greeted bool                                    // a Hello without a word is among the records, in a log that works
+	Passed  bool                                    // vacancies were passed over, since this process could not lead
+	Parted  bool                                    // roles were released
+	Heirs   time.Duration                           // the longest time that successors have to claim them
+	Drained []time.Duration                         // how long the application took to finish, for each handover
+	Waits   []func(*vacancy.Startup, clock.Instant) // what changes the wait of the first claims
 }
 
 // Reset empties o. What it has room for is used again.
 func (o *Out) Reset() {
 	clear(o.Records)
-	*o = Out{Records: o.Records[:0], Notes: o.Notes[:0], Back: o.Back[:0], Drained: o.Drained[:0]}
+	*o = Out{Records: o.Records[:0], Notes: o.Notes[:0], Back: o.Back[:0], Drained: o.Drained[:0], Waits: o.Waits[:0]}
 }
 
 func (o *Out) Append(a Append) { o.Records = append(o.Records, a) }
