@@ -205,7 +205,7 @@ var simulatorRules = []mutation.Mutant{
 		New:  "	now := e.now()\n	if at := now.Mono; e.scheduled != 0 && e.scheduled < at {\n		now = now.Add(e.scheduled.Sub(at))\n	}\n	input(e.node, now)\n",
 		Want: twoLeaders + `|has read of the holder`},
 	{Rule: "Beats stop when the application hangs", File: "internal/elector/shard.go",
-		Old: "c.link.Beating(in.Now, s.set.T) || !s.set.Alive(in.Now) {", New: "c.link.Beating(in.Now, s.set.T) {", Want: `its application has hung`},
+		Old: "c.Link.Beating(in.Now, s.set.T) || !s.set.Alive(in.Now) {", New: "c.Link.Beating(in.Now, s.set.T) {", Want: `its application has hung`},
 	{Rule: "a Config.Healthy that hangs counts as an error", File: "health.go",
 		Old: "		judge(errHealthHangs)\n", New: "", Want: `unwell for`},
 

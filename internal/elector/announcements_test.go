@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/channel"
 	"github.com/goneli/neli/internal/elector/nominate"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
@@ -12,9 +13,9 @@ import (
 )
 
 // speaks returns when a channel next has something to say.
-func (k *rooms) speaks(c *channel, now clock.Instant) clock.Mono {
+func (k *rooms) speaks(c *channel.Channel, now clock.Instant) clock.Mono {
 	due := clock.Mono(clock.Never)
-	k.shards.of(c.index).talkDue(c, k.told(now), func(at clock.Mono) { due = min(due, at) })
+	k.shards.of(c.Index).talkDue(c, k.told(now), func(at clock.Mono) { due = min(due, at) })
 	return due
 }
 
@@ -25,28 +26,28 @@ func TestWhatAHelloSays(t *testing.T) {
 	k.begin()
 	c := k.channels[0]
 	k.joined("b", 3)
-	c.hello(nil, k.told(k.now))
+	c.Hello(nil, k.told(k.now))
 	out := k.out()
 	require.Len(t, out, 1)
 	require.Equal(t, lease.Hello, out[0].Kind)
 	require.Equal(t, &lease.Announcement{Priority: 7, Roles: 3, Period: roster.HelloPeriod(2), Advertise: "a:1", Zone: "z", Caps: true}, out[0].Hello)
-	require.Greater(t, c.announcements.NextHello(), k.now.Mono)
+	require.Greater(t, c.Announcements.NextHello(), k.now.Mono)
 	require.Equal(t, k.now.Mono.Add(roster.HelloPeriod(2)), k.announcer.Due(), "that was the one for all")
 	end := k.startup.End(2, false)
 	require.Greater(t, end, k.now.Mono, "the first one begins the wait for others that start with it")
 
-	c.hello(nil, k.told(k.now.Add(time.Millisecond)))
+	c.Hello(nil, k.told(k.now.Add(time.Millisecond)))
 	require.Equal(t, end, k.startup.End(2, false), "the second one does not")
 }
 
 // A Hello into a log that returns nothing is not heard by others: the one for all is still due.
 func TestAHelloIntoASilentLogIsNotHeard(t *testing.T) {
-	for name, silence := range map[string]func(*channel){"stalled": (*channel).stalls, "one is in flight": func(c *channel) { c.link.Sent(lease.Hello, 3, clock.Instant{}) }} {
+	for name, silence := range map[string]func(*channel.Channel){"stalled": stalls, "one is in flight": func(c *channel.Channel) { c.Link.Sent(lease.Hello, 3, clock.Instant{}) }} {
 		k := newRooms(1, 3, nil)
 		k.begin()
 		k.announcer.PutOff(k.now.Mono.Add(time.Millisecond))
 		silence(k.channels[0])
-		k.channels[0].hello(k.announcement(nil), k.told(k.now))
+		k.channels[0].Hello(k.announcement(nil), k.told(k.now))
 		require.Len(t, k.out(), 1, name)
 		k.flush()
 		require.Equal(t, k.now.Mono.Add(time.Millisecond), k.announcer.Due(), name)
@@ -71,17 +72,17 @@ func TestAChannelIsGreetedBeforeARoleBecomesFree(t *testing.T) {
 			k.begin()
 			ch := k.channels[0]
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-			k.shards.of(ch.index).noticeSilent(k.told(k.now))
-			freeAt := k.now.MonoOf(k.shards.of(ch.index).claims.NextSilent())
+			k.shards.of(ch.Index).noticeSilent(k.told(k.now))
+			freeAt := k.now.MonoOf(k.shards.of(ch.Index).claims.NextSilent())
 			require.Greater(t, freeAt, k.now.Mono.Add(k.set.T), "b has a lease")
 			c.change(k)
 			early := k.now.Add(freeAt.Sub(k.now.Mono) - clock.Stalled(k.set.T))
 			if name == "one that knows the log works" {
-				ch.works(early)
+				works(ch, early)
 			}
-			k.shards.of(ch.index).greet(ch, k.told(early.Add(-time.Millisecond)))
+			k.shards.of(ch.Index).greet(ch, k.told(early.Add(-time.Millisecond)))
 			require.Empty(t, k.out())
-			k.shards.of(ch.index).greet(ch, k.told(early))
+			k.shards.of(ch.Index).greet(ch, k.told(early))
 			require.Equal(t, c.greets, len(k.out()) == 1)
 		})
 	}
@@ -93,13 +94,13 @@ func TestALeaseThatWasExtendedIsNoReasonToGreet(t *testing.T) {
 	k.begin()
 	ch := k.channels[0]
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-	k.shards.of(ch.index).noticeSilent(k.told(k.now))
-	early := k.now.Add(k.now.MonoOf(k.shards.of(ch.index).claims.NextSilent()).Sub(k.now.Mono) - clock.Stalled(k.set.T))
+	k.shards.of(ch.Index).noticeSilent(k.told(k.now))
+	early := k.now.Add(k.now.MonoOf(k.shards.of(ch.Index).claims.NextSilent()).Sub(k.now.Mono) - clock.Stalled(k.set.T))
 	k.now = early
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Beat}))
-	k.shards.of(ch.index).greet(ch, k.told(early))
+	k.shards.of(ch.Index).greet(ch, k.told(early))
 	require.Empty(t, k.out())
-	at, ok := k.shards.of(ch.index).greetDue(ch, k.told(early))
+	at, ok := k.shards.of(ch.Index).greetDue(ch, k.told(early))
 	require.True(t, ok)
 	require.Greater(t, at, early.Mono, "it is greeted later")
 }
@@ -146,51 +147,55 @@ func TestAChannelCatchesUp(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		k := newRooms(1, 2, nil)
 		c := k.channels[0]
-		k.shards.of(c.index).leases.Read(0, Entry{Reset: true, Whole: true, End: 1}, nil, nil, k.now)
-		c.restart(1, k.now)
-		k.shards.of(c.index).begun = true
-		c.announcements.BeganBack(again, false)
-		k.shards.of(c.index).catchUp(c, k.told(k.now))
+		k.shards.of(c.Index).leases.Read(0, Entry{Reset: true, Whole: true, End: 1}, nil, nil, k.now)
+		c.Restart(1, k.now)
+		k.shards.of(c.Index).begun = true
+		c.Announcements.BeganBack(again, false)
+		k.shards.of(c.Index).catchUp(c, k.told(k.now))
 		require.False(t, k.channels.CaughtUp(), "a record was in the log")
 		require.LessOrEqual(t, k.speaks(c, k.now), k.now.Mono.Add(k.set.T), "it waits no longer for it")
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-		require.Zero(t, k.shards.of(c.index).vacancyStats.Vacant())
-		k.shards.of(c.index).catchUp(c, k.told(k.now))
+		require.Zero(t, k.shards.of(c.Index).vacancyStats.Vacant())
+		k.shards.of(c.Index).catchUp(c, k.told(k.now))
 		require.True(t, k.channels.CaughtUp())
-		require.Equal(t, 1, k.shards.of(c.index).vacancyStats.Vacant(), "role 1")
-		require.Equal(t, again, c.announcements.Answers(), "who has looked back tells others")
+		require.Equal(t, 1, k.shards.of(c.Index).vacancyStats.Vacant(), "role 1")
+		require.Equal(t, again, c.Announcements.Answers(), "who has looked back tells others")
 	}
 }
 
 // Whatever is read and whatever time passes: a channel that is stepped says nothing before talkDue,
 // so that a process that sleeps until then loses nothing.
 func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
-	for name, prepare := range map[string]func(*rooms, *channel){
-		"an empty log": func(*rooms, *channel) {},
-		"a newcomer": func(k *rooms, c *channel) {
+	for name, prepare := range map[string]func(*rooms, *channel.Channel){
+		"an empty log": func(*rooms, *channel.Channel) {},
+		"a newcomer": func(k *rooms, c *channel.Channel) {
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
 			k.desired.Unhealthy = true
-			c.announcements.Offer(after(170*time.Millisecond), 0, 5*time.Second, k.now)
+			c.Announcements.Offer(after(170*time.Millisecond), 0, 5*time.Second, k.now)
 		},
-		"a holder": func(k *rooms, _ *channel) {
+		"a holder": func(k *rooms, _ *channel.Channel) {
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
 		},
-		"records that are not read yet": func(k *rooms, c *channel) { c.end = 4 },
-		"nobody answers":                func(k *rooms, c *channel) { c.log.Begin(5, false, k.now); c.restart(5, k.now); c.log.Skip(5, k.now) },
+		"records that are not read yet": func(k *rooms, c *channel.Channel) { c.Restart(4, k.now) },
+		"nobody answers": func(k *rooms, c *channel.Channel) {
+			c.Log.Begin(5, false, k.now)
+			c.Restart(5, k.now)
+			c.Log.Skip(5, k.now)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newRooms(1, 1, nil)
 			k.begin()
 			c := k.channels[0]
 			prepare(k, c)
-			k.shards.of(c.index).noticeSilent(k.told(k.now))
+			k.shards.of(c.Index).noticeSilent(k.told(k.now))
 			said := 0
 			for range 400 {
 				due := k.speaks(c, k.now)
-				k.shards.of(c.index).catchUp(c, k.told(k.now))
-				k.shards.of(c.index).greet(c, k.told(k.now))
-				c.lookBack(k.told(k.now))
-				c.answer(k.told(k.now))
+				k.shards.of(c.Index).catchUp(c, k.told(k.now))
+				k.shards.of(c.Index).greet(c, k.told(k.now))
+				c.LookBack(k.told(k.now))
+				c.Answer(k.told(k.now))
 				k.flush()
 				if len(k.ready.Append)+len(k.ready.Back) > 0 {
 					require.LessOrEqual(t, due, k.now.Mono)

@@ -17,7 +17,7 @@ import (
 
 // late lets a record of a be on its way, for as long as it wants.
 func (a *actor) late(now clock.Instant) {
-	a.channels[0].link.Sent(lease.Hello, 1<<40, now.Add(-a.set.T/2))
+	a.channels[0].Link.Sent(lease.Hello, 1<<40, now.Add(-a.set.T/2))
 }
 
 func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
@@ -27,11 +27,11 @@ func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
 	before := len(w.sent(0, "a", lease.Snapshot))
 	a.do(func(now clock.Instant) {
 		a.late(now)
-		a.channels[0].offerSnapshot(after(0), a.in(now))
+		a.channels[0].OfferSnapshot(after(0), a.in(now))
 	})
 	w.pass(a.set.T / 4)
 	require.Len(t, w.sent(0, "a", lease.Snapshot), before, "others may have answered")
-	a.do(a.channels[0].works)
+	a.do(func(now clock.Instant) { works(a.channels[0], now) })
 	w.pass(a.set.T/20 + time.Millisecond)
 	require.Len(t, w.sent(0, "a", lease.Snapshot), before+1, "nobody has")
 }
@@ -51,15 +51,15 @@ func TestWhoIsBehindLeavesVacanciesAlone(t *testing.T) {
 	}
 	a.do(func(now clock.Instant) {
 		a.late(now)
-		require.True(t, s.main.link.Behind(now, a.set.T))
+		require.True(t, s.main.Link.Behind(now, a.set.T))
 		s.assign([]int32{1}, a.in(now))
 		require.Equal(t, now.Mono.Add(a.set.T/2), s.claims.AssignAt(), "what it would assign may be held by now")
 		s.claims.Clear()
 		s.claims.AddFor(vacancy.ToRank, now.Mono, []int32{2})
 		s.overdue(a.in(now))
 		require.Equal(t, []vacancy.Upcoming{vacancy.ToRank}, listed(), "others may have claimed it")
-		require.Equal(t, now.Mono.Add(a.set.T/20), s.claims.Next(s.main.pacing.ThinksAt()), "it looks again")
-		s.main.works(now)
+		require.Equal(t, now.Mono.Add(a.set.T/20), s.claims.Next(s.main.Pacing.ThinksAt()), "it looks again")
+		works(s.main, now)
 		later := now.Add(a.set.T / 20)
 		s.overdue(a.in(later))
 		require.Equal(t, []vacancy.Upcoming{vacancy.ToClaim}, listed(), "nobody has")
@@ -73,11 +73,11 @@ func TestOthersHaveTheTimeThatAnOwnClaimTakes(t *testing.T) {
 	w.pass(8 * time.Second)
 	s := a.shards[0]
 	a.do(func(now clock.Instant) {
-		s.main.pacing.Returned(true, 40*time.Millisecond, a.set.T, a.set.Random, now)
+		s.main.Pacing.Returned(true, 40*time.Millisecond, a.set.T, a.set.Random, now)
 		s.claims.AddFor(vacancy.ToAssign, now.Mono, []int32{3})
-		require.Equal(t, now.Mono.Add(40*time.Millisecond), s.claims.Next(s.main.pacing.ThinksAt()))
+		require.Equal(t, now.Mono.Add(40*time.Millisecond), s.claims.Next(s.main.Pacing.ThinksAt()))
 		s.claims.Clear()
-		_, ok := s.main.log.Claim([]int32{7}, now)
+		_, ok := s.main.Log.Claim([]int32{7}, now)
 		require.True(t, ok)
 		later := now.Add(50 * time.Millisecond)
 		s.claims.AddFor(vacancy.ToRank, later.Mono, []int32{3})
@@ -96,7 +96,7 @@ func TestWhoIsBehindHandsNothingOver(t *testing.T) {
 		w.pass(100 * time.Millisecond)
 	}
 	require.Len(t, a.leads(4), 4, "the answer would come too late")
-	a.do(a.channels[0].works)
+	a.do(func(now clock.Instant) { works(a.channels[0], now) })
 	w.pass(10 * time.Second)
 	require.Len(t, b.leads(4), 2)
 }
@@ -130,7 +130,7 @@ func TestLongRoundTripsLeaveNobodyUnknowing(t *testing.T) {
 		w.head = int64(len(w.logs[0]))
 		c := w.start("c", 3, nil)
 		w.pass(2 * a.set.T)
-		require.True(t, c.channels[0].log.Known(), "round trips of %v", lag)
+		require.True(t, c.channels[0].Log.Known(), "round trips of %v", lag)
 	}
 }
 
@@ -139,9 +139,9 @@ func TestOneLateLogPutsNothingOff(t *testing.T) {
 	a := w.start("a", 4, nil)
 	w.pass(8 * time.Second)
 	a.do(func(now clock.Instant) {
-		a.channels[1].lags(now)
+		lags(a.channels[1], a.set.T, now)
 		require.False(t, a.shards.allBehind(now, a.set.T), "one log that is late puts nothing off")
-		a.channels[0].lags(now)
+		lags(a.channels[0], a.set.T, now)
 		require.True(t, a.shards.allBehind(now, a.set.T))
 	})
 }

@@ -18,33 +18,33 @@ func TestAChannelThatWorksAgain(t *testing.T) {
 	k.now = k.now.Add(time.Minute)
 	c := k.channels[0]
 	back := func(kind lease.Kind, sent clock.Instant) {
-		r := c.word(kind, k.now)
-		c.stalls()
-		c.pacing, k.startup = vacancy.Pacing{}, vacancy.NewStartup(k.set.T)
-		k.back(k.shards.of(c.index), c, &r, sent, k.now)
+		r := c.Word(kind, k.now)
+		stalls(c)
+		c.Pacing, k.startup = vacancy.Pacing{}, vacancy.NewStartup(k.set.T)
+		k.back(k.shards.of(c.Index), c, &r, sent, k.now)
 	}
 	back(lease.Hello, k.now.Add(-time.Millisecond))
-	require.False(t, c.link.IsStalled())
-	require.Equal(t, k.now.Mono.Add(clock.Behind(k.set.T)), c.pacing.ClaimsAt())
+	require.False(t, c.Link.IsStalled())
+	require.Equal(t, k.now.Mono.Add(clock.Behind(k.set.T)), c.Pacing.ClaimsAt())
 	require.True(t, k.startup.End(2, false) > k.now.Mono)
 	back(lease.Pong, k.now.Add(-time.Millisecond))
-	require.False(t, c.link.IsStalled())
-	require.Zero(t, c.pacing.ClaimsAt(), "a Pong answers one holder")
+	require.False(t, c.Link.IsStalled())
+	require.Zero(t, c.Pacing.ClaimsAt(), "a Pong answers one holder")
 	back(lease.Hello, k.now.Add(-clock.Stalled(k.set.T)))
-	require.True(t, c.link.IsStalled(), "it came back too late")
+	require.True(t, c.Link.IsStalled(), "it came back too late")
 	back(lease.Hello, clock.Instant{})
-	require.True(t, c.link.IsStalled(), "nobody knows how late it came")
+	require.True(t, c.Link.IsStalled(), "nobody knows how late it came")
 	back(lease.Release, k.now)
-	require.True(t, c.link.IsStalled(), "a Release says nothing of the way")
+	require.True(t, c.Link.IsStalled(), "a Release says nothing of the way")
 	require.Equal(t, uint64(4), k.counts.RoundTrips.Count)
 
-	c.pacing = vacancy.Pacing{}
-	claim := c.word(lease.Claim, k.now)
-	k.back(k.shards.of(c.index), c, &claim, clock.Instant{}, k.now)
-	require.NotZero(t, c.pacing.ClaimsAt(), "a Claim that came late is no success")
-	k.back(k.shards.of(c.index), c, &claim, k.now.Add(-3*time.Millisecond), k.now)
-	require.Zero(t, c.pacing.ClaimsAt())
-	require.Equal(t, k.now.Mono.Add(3*time.Millisecond), c.pacing.ThinksAt(), "others' Claims arrive within as long")
+	c.Pacing = vacancy.Pacing{}
+	claim := c.Word(lease.Claim, k.now)
+	k.back(k.shards.of(c.Index), c, &claim, clock.Instant{}, k.now)
+	require.NotZero(t, c.Pacing.ClaimsAt(), "a Claim that came late is no success")
+	k.back(k.shards.of(c.Index), c, &claim, k.now.Add(-3*time.Millisecond), k.now)
+	require.Zero(t, c.Pacing.ClaimsAt())
+	require.Equal(t, k.now.Mono.Add(3*time.Millisecond), c.Pacing.ThinksAt(), "others' Claims arrive within as long")
 }
 
 // A contradiction is counted for each process that says so; a Snapshot shows this process's fold.
@@ -54,20 +54,20 @@ func TestAChannelInDoubt(t *testing.T) {
 	c := k.channels[0]
 	k.joined("b", 1)
 	r := k.from("b", 0, lease.Record{Kind: lease.Beat})
-	k.doubt(k.shards.of(c.index), c, lease.Event{}, Entry{}, &r, k.now)
+	k.doubt(k.shards.of(c.Index), c, lease.Event{}, Entry{}, &r, k.now)
 	require.Zero(t, k.counts.Contradictions)
-	k.doubt(k.shards.of(c.index), c, lease.Event{Differs: true, Doubts: true}, Entry{Offset: 7}, &r, k.now)
+	k.doubt(k.shards.of(c.Index), c, lease.Event{Differs: true, Doubts: true}, Entry{Offset: 7}, &r, k.now)
 	require.Equal(t, uint64(1), k.counts.Contradictions)
-	require.True(t, c.announcements.Answers())
+	require.True(t, c.Announcements.Answers())
 	require.Empty(t, k.counts.Diverged, "it may be this one that is wrong")
-	k.doubt(k.shards.of(c.index), c, lease.Event{Confirmed: true}, Entry{Offset: 8}, &r, k.now)
+	k.doubt(k.shards.of(c.Index), c, lease.Event{Confirmed: true}, Entry{Offset: 8}, &r, k.now)
 	require.Equal(t, "b", k.counts.Diverged)
 
 	k = newRooms(1, 1, func(s *Settings) { s.Observer = true })
 	k.begin()
-	k.doubt(k.shards.of(k.channels[0].index), k.channels[0], lease.Event{Differs: true, Doubts: true}, Entry{Offset: 7}, &r, k.now)
+	k.doubt(k.shards.of(k.channels[0].Index), k.channels[0], lease.Event{Differs: true, Doubts: true}, Entry{Offset: 7}, &r, k.now)
 	require.Equal(t, uint64(1), k.counts.Contradictions)
-	require.False(t, k.channels[0].announcements.Answers(), "an observer writes nothing")
+	require.False(t, k.channels[0].Announcements.Answers(), "an observer writes nothing")
 	require.Empty(t, k.nameOf("b"), "nobody knows its name")
 }
 
@@ -93,11 +93,11 @@ func TestWhoIsOutlivedIsSuspected(t *testing.T) {
 			k.joined("b", 1)
 			ch := k.channels[0]
 			if c.stall {
-				ch.stalls()
+				stalls(ch)
 			}
 			k.now = k.now.Add(c.heard)
 			r := k.from(c.by, 0, lease.Record{Kind: lease.Claim})
-			k.shards.of(ch.index).outlived(ch, []lease.Session{session("b"), session("unknown")}, &r, k.told(k.now))
+			k.shards.of(ch.Index).outlived(ch, []lease.Session{session("b"), session("unknown")}, &r, k.told(k.now))
 			require.Equal(t, c.want, k.members.Suspected("b"))
 		})
 	}

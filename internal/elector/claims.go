@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/channel"
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/roster"
@@ -24,7 +25,7 @@ func (s *shard) willing(in *told.In) bool {
 // claim claims all roles that are due, together.
 func (s *shard) claim(in *told.In) {
 	if !s.willing(in) {
-		s.main.link.Claims()
+		s.main.Link.Claims()
 		return
 	}
 	c := &s.claims
@@ -34,21 +35,21 @@ func (s *shard) claim(in *told.In) {
 	s.overdue(in)
 	switch at, ok := s.claimDue(in); {
 	case !ok:
-		s.main.link.Claims()
+		s.main.Link.Claims()
 		return
 	case in.Now.Mono < at:
 		return
 	}
-	if !s.main.link.Check(in.Now, s.set.T) {
+	if !s.main.Link.Check(in.Now, s.set.T) {
 		s.nomination.Claimed(in.Now) // this process would claim
-		s.main.probe(in)
-		if s.main.link.Withhold(in.Now, s.set.T) {
+		s.main.Probe(in)
+		if s.main.Link.Withhold(in.Now, s.set.T) {
 			in.Note(slog.LevelWarn, "own records take too long to come back: claiming nothing", "partition", s.Index,
-				"roundTrip", s.main.link.LastTook().Round(time.Millisecond), "limit", clock.Stalled(s.set.T), "heartbeatTimeout", s.set.T)
+				"roundTrip", s.main.Link.LastTook().Round(time.Millisecond), "limit", clock.Stalled(s.set.T), "heartbeatTimeout", s.set.T)
 		}
 		return
 	}
-	s.main.link.Claims()
+	s.main.Link.Claims()
 	due := c.Take(in.Now, s.Count(in.Desired.Roles))
 	if len(due) == 0 {
 		return
@@ -73,7 +74,7 @@ func (s *shard) send(roles []int32, in *told.In) {
 	if s.traits.Reminds {
 		return
 	}
-	if later, at := leases.Later(s.main.log, roles, in.Now); at != clock.Never {
+	if later, at := leases.Later(s.main.Log, roles, in.Now); at != clock.Never {
 		s.claims.Add(in.Now.MonoOf(at), later)
 	}
 }
@@ -113,13 +114,13 @@ func (s *shard) claimDue(in *told.In) (at clock.Mono, ok bool) {
 	case s.waits():
 		return 0, false
 	case !c.IsEmpty():
-		at = c.Next(s.main.pacing.ThinksAt())
+		at = c.Next(s.main.Pacing.ThinksAt())
 	case fresh != clock.Never && s.Count(in.Desired.Roles) > 0:
 		at = in.Now.MonoOf(fresh)
 	default:
 		return 0, false
 	}
-	return max(at, s.main.pacing.ClaimsAt(), in.Startup.End(in.Desired.Roles, s.set.Nominated), s.main.link.ProbedUntil(s.main.announcements.NextHello(), in.Now, s.set.T)), true
+	return max(at, s.main.Pacing.ClaimsAt(), in.Startup.End(in.Desired.Roles, s.set.Nominated), s.main.Link.ProbedUntil(s.main.Announcements.NextHello(), in.Now, s.set.T)), true
 }
 
 // freshAt is when a process that knows nothing may claim; Never if it knows something, or if it will be
@@ -128,15 +129,15 @@ func (s *shard) freshAt() clock.Raw {
 	if s.traits.Reminds {
 		return clock.Never
 	}
-	return s.main.log.FreshAt()
+	return s.main.Log.FreshAt()
 }
 
 // waits reports whether no Claim is made because another one is undecided.
-func (s *shard) waits() bool { return s.traits.OneClaim && s.logs.claiming() }
+func (s *shard) waits() bool { return s.traits.OneClaim && s.logs.Claiming() }
 
 // lapses reports whether a session is this process's own, which Tick ends when its leases are over.
 func (s *shard) lapses(id lease.Session) bool {
-	return !s.traits.Together && id == s.main.log.Session()
+	return !s.traits.Together && id == s.main.Log.Session()
 }
 
 // giveUpClaims forgets Claims that have not come back for as long as a lease lasts: the log has
@@ -145,7 +146,7 @@ func (s *shard) giveUpClaims(in *told.In) (after time.Duration) {
 	if !s.waits() {
 		return 0
 	}
-	_, oldest := s.main.log.Claiming()
+	_, oldest := s.main.Log.Claiming()
 	limit := max(2*s.set.T, 10*time.Second)
 	if !in.Desired.Willing(in.Now) {
 		limit = handover.CloseTail // nothing is lost
@@ -153,8 +154,8 @@ func (s *shard) giveUpClaims(in *told.In) (after time.Duration) {
 	if in.Now.Mono.Sub(oldest.Mono) < limit {
 		return 0
 	}
-	s.main.log.GiveUpClaims(in.Now.Add(-limit))
-	s.main.pacing.Late(s.set.T, s.set.Random, in.Now)
+	s.main.Log.GiveUpClaims(in.Now.Add(-limit))
+	s.main.Pacing.Late(s.set.T, s.set.Random, in.Now)
 	s.reconsiderVacant(in)
 	return limit
 }
@@ -217,12 +218,12 @@ func (s *shard) assign(roles []int32, in *told.In) {
 		s.claims.AddFor(vacancy.ToAssign, next, roles)
 		return
 	}
-	pause := s.claims.Assigned(s.main.link.Behind(in.Now, s.set.T), in.Desired.Roles, in.Members.Size(), s.set.T, in.Now)
+	pause := s.claims.Assigned(s.main.Link.Behind(in.Now, s.set.T), in.Desired.Roles, in.Members.Size(), s.set.T, in.Now)
 	plan, me := in.Plan(true)
 	assigned := s.assignments(plan, roles, false, in)
-	late := s.main.othersRead(in)
+	late := s.main.OthersRead(in)
 	late = max(late, vacancy.AssignTime(len(roles), in.Desired.Roles, plan.Len(), s.set.T)) // others assign as slowly
-	if s.main.link.Recovering(in.Now, s.set.T) || s.main.link.IsStalled() {
+	if s.main.Link.Recovering(in.Now, s.set.T) || s.main.Link.IsStalled() {
 		// Those processes may still be recovering, as all are.
 		late = clock.Patience(s.set.T) + s.set.Random(clock.Stalled(s.set.T))
 	}
@@ -252,11 +253,11 @@ func (s *shard) assign(roles []int32, in *told.In) {
 // limited to T/2, because where round trips are always long it would never end.
 func (s *shard) overdue(in *told.In) {
 	c := &s.claims
-	if s.waits() || in.Now.Mono < s.main.pacing.ThinksAt() {
+	if s.waits() || in.Now.Mono < s.main.Pacing.ThinksAt() {
 		return
 	}
-	if s.main.link.Behind(in.Now, s.set.T) && !c.Overdue(in.Now.Mono.Add(-clock.Patience(s.set.T))) {
-		s.main.pacing.Think(in.Now.Mono.Add(clock.Behind(s.set.T)))
+	if s.main.Link.Behind(in.Now, s.set.T) && !c.Overdue(in.Now.Mono.Add(-clock.Patience(s.set.T))) {
+		s.main.Pacing.Think(in.Now.Mono.Add(clock.Behind(s.set.T)))
 		return
 	}
 	limit := s.Count(in.Desired.Roles) // R may be smaller by in.Now
@@ -301,10 +302,10 @@ func (s *shard) noticeSilent(in *told.In) {
 }
 
 // unclaim handles a Claim that may not be in the log.
-func (s *shard) unclaim(c *channel, r *lease.Record, in *told.In) {
-	s.leases.Failed(c.index, r, in.Now)
+func (s *shard) unclaim(c *channel.Channel, r *lease.Record, in *told.In) {
+	s.leases.Failed(c.Index, r, in.Now)
 	if !s.traits.Reminds {
-		c.pacing.Late(s.set.T, s.set.Random, in.Now)
+		c.Pacing.Late(s.set.T, s.set.Random, in.Now)
 		s.vacate(r.Roles, in)
 	}
 }

@@ -72,7 +72,7 @@ func TestGoodbyesAreNotWaitedForForLong(t *testing.T) {
 	a := w.actors[0]
 	for i := range 1000 {
 		w.after(time.Duration(i)*time.Millisecond, func() {
-			r := w.actors[1].channels[0].word(lease.Hello, w.instant())
+			r := w.actors[1].channels[0].Word(lease.Hello, w.instant())
 			r.Session.Process, r.Hello = "x", &lease.Announcement{Leaving: true}
 			w.append(a, Append{Record: r})
 		})
@@ -137,7 +137,7 @@ func late(w *world, by time.Duration, talk bool) {
 	b := w.actors[1]
 	for i := range 100 {
 		w.after(time.Duration(i)*100*time.Millisecond, func() {
-			r := b.channels[0].word(lease.Hello, w.instant())
+			r := b.channels[0].Word(lease.Hello, w.instant())
 			r.Hello = b.announcement(nil)
 			w.append(b, Append{Record: r})
 		})

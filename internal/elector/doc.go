@@ -74,8 +74,7 @@ process wants, its plan, and the handovers that follow from that. loop.go has th
 and the I/O, and calls.go what others ask of an Elector.
 
 A shard (shard.go) is the roles that have the same logs, and what it needs of them. claims.go decides what is
-claimed and when, release.go what is given up. A channel (channel.go) is one log, its own records there,
-and the Pings that members answer.
+claimed and when, release.go what is given up.
 
 # Packages
 
@@ -83,6 +82,7 @@ These need no Node. The Node tells each what it has to know, and carries out wha
 changes its own fields only:
 
 	outside   what an elector is told by its application, and what it needs of the logs
+	channel   one log: own records there, Hellos, Snapshots, Releases that are repeated
 	told      what a shard is told of its process, and what it wants it to do
 	leases    who holds a shard's roles, by one log or by a majority of small ones, and what is our own
 	roster    who is there, and who may be given roles

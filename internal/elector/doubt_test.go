@@ -26,7 +26,7 @@ func TestWhoHasMisreadARecordRejoinsAlone(t *testing.T) {
 	require.Equal(t, []int{0}, b.leads(1), "the healthy one lost its term")
 	w.pass(15 * time.Second)
 
-	require.True(t, c.channels[0].log.Known())
+	require.True(t, c.channels[0].Log.Known())
 	h, held := c.Holder(0, w.instant())
 	require.True(t, held)
 	require.Equal(t, "b", h.Name, "a wrong fold lives on")

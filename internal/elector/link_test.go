@@ -27,7 +27,7 @@ func TestReleaseIsNoRoundTrip(t *testing.T) {
 	a.do(func(now clock.Instant) { _, err := a.Transfer(1, "b", now); require.NoError(t, err) })
 	w.pass(50 * time.Millisecond)
 	require.Equal(t, []int{1}, w.actor("b").leads(2))
-	require.False(t, a.channels[0].link.IsStalled(), "a Release that comes back late is no stall")
+	require.False(t, a.channels[0].Link.IsStalled(), "a Release that comes back late is no stall")
 	require.LessOrEqual(t, a.trip.Takes(), rtt)
 	require.Equal(t, []request.Outcome{{ID: 1}}, a.ends)
 }
@@ -59,7 +59,7 @@ func TestWoken(t *testing.T) {
 func TestReadingTheHistoryIsNoRoundTrip(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	s, c := k.reading(2)
-	c.hello(k.announcement(nil), k.told(k.now))
+	c.Hello(k.announcement(nil), k.told(k.now))
 	hello := k.out()
 	history := []lease.Record{
 		{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}},
@@ -73,8 +73,8 @@ func TestReadingTheHistoryIsNoRoundTrip(t *testing.T) {
 	}
 	k.now = k.now.Add(time.Millisecond)
 	k.read(0, hello[0])
-	require.False(t, c.link.IsStalled())
-	require.False(t, c.link.Behind(k.now, k.set.T))
+	require.False(t, c.Link.IsStalled())
+	require.False(t, c.Link.Behind(k.now, k.set.T))
 	require.LessOrEqual(t, k.trip.Takes(), link.MaxRoundTrip)
 	k.step(s, k.now)
 	require.NotContains(t, kinds(k.out()), lease.Claim, "others that start too have said Hello behind the history")
@@ -103,13 +103,13 @@ func TestTheWaitForOthersBeginsAnewAfterALongHistory(t *testing.T) {
 	} {
 		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })
 		_, log := k.reading(1)
-		log.announcements.BeganBack(c.again, false)
-		log.hello(k.announcement(nil), k.told(k.now))
+		log.Announcements.BeganBack(c.again, false)
+		log.Hello(k.announcement(nil), k.told(k.now))
 		k.flush()
 		want := k.startup.End(2, false)
 		k.now = k.now.Add(c.took)
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-		k.shards.of(log.index).catchUp(log, k.told(k.now))
+		k.shards.of(log.Index).catchUp(log, k.told(k.now))
 		k.flush()
 		if c.want {
 			want = k.now.Mono.Add(k.set.T / 2)
@@ -124,11 +124,11 @@ func TestTheWaitForOthersBeginsAnewWithTheOwnHello(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{vacancy.StartupWaitMax - time.Millisecond: vacancy.StartupWaitMax, time.Second: time.Second + 50*time.Millisecond + vacancy.StartupWaitMax} {
 		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })
 		_, c := k.reading(1)
-		c.hello(k.announcement(nil), k.told(k.now))
+		c.Hello(k.announcement(nil), k.told(k.now))
 		hello, began := k.out()[0], k.now.Mono
 		k.now = k.now.Add(took)
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-		k.shards.of(c.index).catchUp(c, k.told(k.now))
+		k.shards.of(c.Index).catchUp(c, k.told(k.now))
 		k.now = k.now.Add(50 * time.Millisecond)
 		k.read(0, hello)
 		require.Equal(t, began.Add(want), k.startup.End(2, false), "after %v", took)
@@ -139,12 +139,12 @@ func TestTheWaitForOthersBeginsAnewWithTheOwnHello(t *testing.T) {
 func TestAHelloEndsAHistoryWithGaps(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	_, c := k.reading(9)
-	c.hello(k.announcement(nil), k.told(k.now))
+	c.Hello(k.announcement(nil), k.told(k.now))
 	hello := k.out()[0]
 	k.ends[0], k.now = 9, k.now.Add(600*time.Millisecond)
-	require.False(t, c.link.Check(k.now, k.set.T))
-	require.False(t, c.link.IsStalled(), "nothing is overdue while the history is read")
+	require.False(t, c.Link.Check(k.now, k.set.T))
+	require.False(t, c.Link.IsStalled(), "nothing is overdue while the history is read")
 	k.read(0, hello)
-	require.False(t, c.link.IsStalled())
-	require.False(t, c.link.Behind(k.now, k.set.T))
+	require.False(t, c.Link.IsStalled())
+	require.False(t, c.Link.Behind(k.now, k.set.T))
 }

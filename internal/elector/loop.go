@@ -282,7 +282,7 @@ func (e *Elector) carryOut(r Ready) {
 func (e *Elector) unknown(p int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return !e.node.channels[p].log.Known()
+	return !e.node.channels[p].Log.Known()
 }
 
 func (e *Elector) append(a Append) {

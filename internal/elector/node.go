@@ -8,6 +8,7 @@ import (
 	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
+	"github.com/goneli/neli/internal/elector/channel"
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/link"
@@ -34,7 +35,7 @@ import (
 type Node struct {
 	planning
 	terms      *term.Table
-	channels   channels
+	channels   channel.Channels
 	observed   observe.Shards
 	codec      lease.Codec
 	trip       link.RoundTrip
@@ -122,11 +123,11 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 // or may not have it.
 func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	c, s, r := n.channels[a.Partition], n.shards.of(a.Partition), &a.Record
-	former := a.ID != c.id // of an incarnation that has ended: it says nothing about the present one
+	former := a.ID != c.ID() // of an incarnation that has ended: it says nothing about the present one
 	switch r.Kind {
 	case lease.Release:
 		n.closing.Reported()
-		c.releasing--
+		c.Reported()
 	case lease.Snapshot:
 		n.closing.Reported()
 	case lease.Hello:
@@ -138,16 +139,16 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 			if !former {
 				n.do(now, func(in *told.In) { s.unclaim(c, r, in) })
 			}
-			n.ready.note(slog.LevelDebug, "claim not confirmed", "partition", c.index, "error", err)
+			n.ready.note(slog.LevelDebug, "claim not confirmed", "partition", c.Index, "error", err)
 		}
 	case lease.Ping:
 		if err != nil && (r.Request != nil || r.To == lease.Everyone) {
-			n.requests.Failed(c.index, r, err, now)
+			n.requests.Failed(c.Index, r, err, now)
 		}
 	case lease.Beat, lease.Pong:
 	}
 	if err != nil && !former {
-		c.link.Failed(r.Seq)
+		c.Link.Failed(r.Seq)
 	}
 	n.counts.Acked(err)
 	n.step(s, now)
@@ -306,7 +307,7 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 		Held: c.Of[observe.Held], Vacant: c.Of[observe.Vacant], Unknown: c.Of[observe.Unknown], RequestsAccepted: accepted, RequestsRefused: refused, Rebalances: calls, RolesRebalanced: roles}
 	out.Prepares, out.Given = n.warm.Counts(now)
 	for _, s := range n.shards {
-		out.Add(&s.vacancyStats, n.set.HeartbeatInterval, s.main.link.WithheldFor(now), s.own.Evidence(now))
+		out.Add(&s.vacancyStats, n.set.HeartbeatInterval, s.main.Link.WithheldFor(now), s.own.Evidence(now))
 	}
 	if len(n.shards) == 0 {
 		out.Unknown = n.desired.Roles
@@ -364,7 +365,7 @@ func (n *Node) do(now clock.Instant, what func(in *told.In)) {
 }
 
 // openShards opens the logs. It also returns how many lines of V there are.
-func openShards(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (shards, channels, int) {
+func openShards(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (shards, channel.Channels, int) {
 	if set.Majority {
 		return openSmall(set, terms, counts, logs, now)
 	}
@@ -372,13 +373,13 @@ func openShards(set *Settings, terms *term.Table, counts *stats.Counters, logs i
 }
 
 // openLogs opens logs each of which is the only one with its roles.
-func openLogs(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (parts shards, all channels, lines int) {
+func openLogs(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (parts shards, all channel.Channels, lines int) {
 	rules := lease.Rules{Process: set.Process, Name: set.Name, T: set.T, Rho: set.Rho}
 	for i := range logs {
 		l := leases.NewOne(rules, i)
 		s := newShard(set, terms, counts, byrole.Numbering{Index: i, Of: logs}, l, l, leases.OneTraits)
-		s.main = newChannel(set, i, l.Lease, l, now)
-		s.logs = channels{s.main}
+		s.main = channel.New(set, i, l.Lease, l, now)
+		s.logs = channel.Channels{s.main}
 		parts, all = append(parts, s), append(all, s.main)
 	}
 	return parts, all, logs
@@ -386,15 +387,13 @@ func openLogs(set *Settings, terms *term.Table, counts *stats.Counters, logs int
 
 // openSmall opens small logs, which form one shard together. It also returns how many lines of V there
 // are.
-func openSmall(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (shards, channels, int) {
+func openSmall(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (shards, channel.Channels, int) {
 	q := leases.NewSmall(quorum.Rules{Logs: logs, Process: set.Process, Name: set.Name, T: set.T, Rho: set.Rho,
 		Random: set.Random})
 	s := newShard(set, terms, counts, byrole.Numbering{Index: 0, Of: 1}, q, nil, leases.SmallTraits)
-	s.main = &channel{set: set, link: link.TrustedLink()} // q delays Claims
+	s.main = channel.NewOfAll(set) // q delays Claims
 	for i := range logs {
-		c := newChannel(set, i, q.Log(i), q, now)
-		c.shallow, c.link = true, link.TrustedLink()
-		s.logs = append(s.logs, c)
+		s.logs = append(s.logs, channel.NewSmall(set, i, q.Log(i), q, now))
 	}
 	return shards{s}, s.logs, q.Lease.Lines()
 }

@@ -179,14 +179,14 @@ func TestAnnouncementsElsewhere(t *testing.T) {
 	w.pass(20 * time.Second)
 	require.Greater(t, count(home), h)
 	require.Equal(t, o, count(other))
-	a.do(func(now clock.Instant) { a.channels[home].stalls(); a.Tick(now) })
-	require.Equal(t, other, a.channels.reachable(a.announcer.HomeLog()).index)
-	a.channels[other].stalls()
-	require.Equal(t, (home+2)%3, a.channels.reachable(a.announcer.HomeLog()).index)
+	a.do(func(now clock.Instant) { stalls(a.channels[home]); a.Tick(now) })
+	require.Equal(t, other, a.channels.Reachable(a.announcer.HomeLog()).Index)
+	stalls(a.channels[other])
+	require.Equal(t, (home+2)%3, a.channels.Reachable(a.announcer.HomeLog()).Index)
 	for _, c := range a.channels {
-		c.stalls()
+		stalls(c)
 	}
-	require.Equal(t, other, a.channels.reachable(a.announcer.HomeLog()).index, "none is better, and it has said nothing there for longest")
+	require.Equal(t, other, a.channels.Reachable(a.announcer.HomeLog()).Index, "none is better, and it has said nothing there for longest")
 }
 
 // A newcomer that cannot read from the beginning is told who holds what by one Snapshot.

@@ -20,7 +20,7 @@ func TestOneClaimAtATime(t *testing.T) {
 	w.pass(5 * time.Second)
 	a.cut = true // its probe has come back: it claims
 	w.pass(100 * time.Millisecond)
-	inFlight := func() int { n, _ := a.shards[0].main.log.Claiming(); return n }
+	inFlight := func() int { n, _ := a.shards[0].main.Log.Claiming(); return n }
 	require.Equal(t, 1, inFlight())
 	w.take()
 	w.pass(9 * time.Second)

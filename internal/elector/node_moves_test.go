@@ -131,8 +131,8 @@ func TestAnEarlierTermIsNoOutcome(t *testing.T) {
 			old := int64(len(w.logs[0]))
 			b.do(func(now clock.Instant) {
 				for _, c := range b.channels {
-					old = min(old, int64(len(w.logs[c.index])))
-					c.append(a.in(now), c.snapshot(now)...)
+					old = min(old, int64(len(w.logs[c.Index])))
+					c.Append(a.in(now), c.Snapshot(now)...)
 				}
 			})
 			w.pass(time.Second)

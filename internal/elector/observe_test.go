@@ -100,14 +100,14 @@ func TestAHolderIsHeardAgainOnceItsSilenceWasTold(t *testing.T) {
 	wt := observe.NewWatcher()
 	require.Equal(t, []string{"0: a"}, o.told(wt))
 
-	g, _ := o.channels[0].log.Holder(0)
+	g, _ := o.channels[0].Log.Holder(0)
 	now := w.instant()
 	now = now.Add(g.FreeAt.Sub(now.Raw))
 	s := o.Changes(wt, now)
 	require.Len(t, s, 1)
 	require.Equal(t, observe.Vacant, s[0].Status)
 	o.Ready(now) // nothing else has changed
-	last := o.channels[0].log.Offset()
+	last := o.channels[0].Log.Offset()
 	o.Read(Entry{Offset: last + 1}, &lease.Record{Kind: lease.Beat, Session: g.Session, Read: last, Seq: 1 << 20}, nil, now)
 	require.True(t, o.Ready(now).Changed)
 	require.Equal(t, observe.Held, o.Changes(wt, now)[0].Status)

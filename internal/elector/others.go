@@ -38,18 +38,18 @@ func (n *Node) announce(now clock.Instant) {
 		return
 	}
 	a.Said(wants, n.members.Size(), now)
-	n.do(now, func(in *told.In) { n.channels.reachable(in.Home).hello(n.announcement(wants), in) })
+	n.do(now, func(in *told.In) { n.channels.Reachable(in.Home).Hello(n.announcement(wants), in) })
 }
 
 // announceDue is when the next Hello may go out: not while another one has not come back
 // from the log that it would go to, unless it is the last.
 func (n *Node) announceDue(now clock.Instant) clock.Mono {
-	at, c := n.announcer.Due(), n.channels.reachable(n.announcer.HomeLog())
-	if !c.addressable() {
+	at, c := n.announcer.Due(), n.channels.Reachable(n.announcer.HomeLog())
+	if !c.Addressable() {
 		return clock.Never
 	}
-	if c.link.Probing(now, n.set.T) && !n.desired.Closing {
-		at = max(at, c.link.ProbeLostAt(n.set.T))
+	if c.Link.Probing(now, n.set.T) && !n.desired.Closing {
+		at = max(at, c.Link.ProbeLostAt(n.set.T))
 	}
 	return at
 }
@@ -99,7 +99,7 @@ func (n *Node) route(role, tries int) int {
 		s, _ := n.shards.local(role)
 		logs = s.logs
 	}
-	return logs[(n.channels.reachable(n.announcer.HomeLog()).index+tries)%len(logs)].index
+	return logs[(n.channels.Reachable(n.announcer.HomeLog()).Index+tries)%len(logs)].Index
 }
 
 // requested handles a request to this process.
@@ -116,7 +116,7 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 		_, leads := home.leases.Leads(local, now)
 		leads = leads && h != nil && home.handovers.Of(local) == nil
 		// A late request may concern an earlier term: its sender had not read the Claim of this one.
-		earlier := leads && home.traits.Earlier(log, home.main.index, r.Read, h.Token)
+		earlier := leads && home.traits.Earlier(log, home.main.Index, r.Read, h.Token)
 		return request.Tenure{Takes: n.set.Requests, Nominated: n.set.Nominated, Known: true, Leads: leads, Earlier: earlier,
 			Token: home.own.TokenOf(local)}
 	}, now)
@@ -135,15 +135,15 @@ func (n *Node) correspond(now clock.Instant) {
 	prepared := n.warm.Letters(warm.WillOf(n.set, n.desired, now), n.desired.Roles, func(i int) warm.Shard { return n.shards[i].offering(n.in(now)) }, now)
 	for _, l := range append(letters, prepared...) {
 		c := n.channels[l.Log]
-		if !c.begun || l.Kind == lease.Pong && c.log.Offset() < l.Ping {
+		if !c.Begun() || l.Kind == lease.Pong && c.Log.Offset() < l.Ping {
 			continue
 		}
-		r := c.word(l.Kind, now)
+		r := c.Word(l.Kind, now)
 		r.To, r.Ping, r.Request, r.Answer, r.Offer, r.Prepared = l.To, l.Ping, l.Request, l.Answer, l.Offer, l.Prepared
 		if l.Kind == lease.Pong {
 			r.Hello = n.announcement(n.wants(now))
 		}
-		n.do(now, func(in *told.In) { c.append(in, r) })
+		n.do(now, func(in *told.In) { c.Append(in, r) })
 	}
 }
 
@@ -191,7 +191,7 @@ func (n *Node) joins(now clock.Instant) bool {
 func (n *Node) verify(now clock.Instant) {
 	busy := false
 	for _, s := range n.shards {
-		busy = busy || s.own.Len() > 0 || s.logs.claiming()
+		busy = busy || s.own.Len() > 0 || s.logs.Claiming()
 		n.do(now, func(in *told.In) {
 			if after := s.giveUpClaims(in); after > 0 {
 				n.ready.verify()
@@ -220,19 +220,19 @@ func (n *Node) finish(now clock.Instant) {
 		if s.own.Len() > 0 {
 			return
 		}
-		claiming = claiming || s.logs.claiming()
+		claiming = claiming || s.logs.Claiming()
 		owing = owing || s.leases.Owing(now)
 	}
 	n.closing.Free(now)
 	promised := false
 	for _, c := range n.channels {
 		switch {
-		case !c.announcements.OwesFarewell() || !c.log.Known() || !c.log.Vacant():
-		case now.Mono < n.closing.SucceedBy(vacancy.HeadStart(2*n.trip.Takes())) && n.shards.of(c.index).claims.Promised(n.members.Takes):
+		case !c.Announcements.OwesFarewell() || !c.Log.Known() || !c.Log.Vacant():
+		case now.Mono < n.closing.SucceedBy(vacancy.HeadStart(2*n.trip.Takes())) && n.shards.of(c.Index).claims.Promised(n.members.Takes):
 			promised = true
 		default:
-			c.announcements.LeaveFarewell()
-			n.do(now, func(in *told.In) { c.append(in, c.snapshot(now)...) })
+			c.Announcements.LeaveFarewell()
+			n.do(now, func(in *told.In) { c.Append(in, c.Snapshot(now)...) })
 		}
 	}
 	waited := n.closing.Waited(owing && now.Age(n.counts.Read) < handover.CloseTail/4, now)
@@ -245,7 +245,7 @@ func (n *Node) finish(now clock.Instant) {
 // the last release.
 func (n *Node) Busy(now clock.Instant) bool {
 	for _, s := range n.shards {
-		if s.own.Len() > 0 || s.logs.claiming() {
+		if s.own.Len() > 0 || s.logs.Claiming() {
 			return true
 		}
 	}
@@ -261,13 +261,13 @@ func (n *Node) sayWaiting(now clock.Instant) {
 	}
 	longest, why := time.Duration(0), ""
 	for _, c := range n.channels {
-		if !c.begun {
+		if !c.Begun() {
 			return
 		}
-		if at := c.log.FreshAt(); at != clock.Never && n.shards.of(c.index).Count(n.desired.Roles) > 0 {
+		if at := c.Log.FreshAt(); at != clock.Never && n.shards.of(c.Index).Count(n.desired.Roles) > 0 {
 			if left := at.Sub(now.Raw); left > longest {
 				longest = left
-				if proven, reason := n.origins.Proven(c.index); proven {
+				if proven, reason := n.origins.Proven(c.Index); proven {
 					why = "no record of this process has come back yet"
 				} else {
 					why = cmp.Or(reason, "the log does not prove that nobody leads")

@@ -56,9 +56,9 @@ func TestASilentHolderIsNoCandidate(t *testing.T) {
 	require.True(t, silent(half+1))
 	plan, _ := k.told(k.now.Add(half + 1)).Plan(false)
 	require.Negative(t, plan.Find("b"))
-	s.main.stalls()
+	stalls(s.main)
 	require.False(t, silent(half+1), "the log stands still")
-	s.main.works(k.now.Add(1))
+	works(s.main, k.now.Add(1))
 	require.False(t, silent(half+1), "it has stood still")
 }
 

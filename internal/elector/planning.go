@@ -286,7 +286,7 @@ func (n *Node) resolveMoves(now clock.Instant) {
 		s := n.shards[v.Partition]
 		g, held := s.leases.Holder(v.Role)
 		// A log that is read again tells of earlier terms first.
-		held = held && s.logs.CaughtUp() && !s.traits.Earlier(s.main.index, s.main.index, g.Token, v.Token)
+		held = held && s.logs.CaughtUp() && !s.traits.Earlier(s.main.Index, s.main.Index, g.Token, v.Token)
 		longer, spared := n.warm.Spares(v.To, v.Partition, &n.members, now)
 		return balance.Fate{Longer: longer, Spared: spared, Held: held, Ours: held && s.traits.Ours(g, n.set.Process, v.Token), By: g.Session.Process,
 			Kept: s.own.At(v.Role) != nil && s.handovers.Of(v.Role) == nil}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
+	"github.com/goneli/neli/internal/elector/channel"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/warm"
 	"github.com/goneli/neli/internal/lease"
@@ -21,25 +22,25 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	spent := false
 	switch {
 	case e.Reset:
-		if c.begun && !c.announcements.GoesBack() {
+		if c.Begun() && !c.Announcements.GoesBack() {
 			n.counts.BeganAgain()
 		}
-		c.id = e.ID
-		n.origins.Read(c.index, e, nil, nil, n.set.Process)
-		out := s.leases.Read(c.index, e, nil, nil, now)
+		c.Enter(e.ID)
+		n.origins.Read(c.Index, e, nil, nil, n.set.Process)
+		out := s.leases.Read(c.Index, e, nil, nil, now)
 		spent = out.Spent
-		farther := c.announcements.GoesBack()
+		farther := c.Announcements.GoesBack()
 		n.reset(s, c, out.Void, e.End, now)
-		c.announcements.BeganBack(farther, e.Whole)
-	case e.ID != c.id:
+		c.Announcements.BeganBack(farther, e.Whole)
+	case e.ID != c.ID():
 		return
 	case e.Alive:
-		spent = s.leases.Read(c.index, e, nil, nil, now).Spent
-		c.heard(now)
+		spent = s.leases.Read(c.Index, e, nil, nil, now).Spent
+		c.Heard(now)
 		s.vacancyStats.Heard(now)
 	default:
 		n.counts.GotRecord(now)
-		c.heard(now)
+		c.Heard(now)
 		s.vacancyStats.Heard(now)
 		s.nomination.Heard()
 		spent = n.consume(s, c, e, r, bad, now)
@@ -61,15 +62,15 @@ func (n *Node) conclude(now clock.Instant) {
 
 // consume folds a record into the leases and acts on the result. It reports whether no further term can
 // begin.
-func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error, now clock.Instant) (spent bool) {
+func (n *Node) consume(s *shard, c *channel.Channel, e Entry, r *lease.Record, bad error, now clock.Instant) (spent bool) {
 	below := s.Count(n.desired.Roles)
 	late := s.vacancyStats.Overtaking(r, below, now)
-	n.origins.Read(c.index, e, r, bad, n.set.Process)
-	if bad == nil && r.Session.Process == n.set.Process && !c.log.Known() {
-		proven, _ := n.origins.Proven(c.index)
-		c.log.Origin(proven)
+	n.origins.Read(c.Index, e, r, bad, n.set.Process)
+	if bad == nil && r.Session.Process == n.set.Process && !c.Log.Known() {
+		proven, _ := n.origins.Proven(c.Index)
+		c.Log.Origin(proven)
 	}
-	out := s.leases.Read(c.index, e, r, bad, now)
+	out := s.leases.Read(c.Index, e, r, bad, now)
 	ev, anew := out.Event, out.Void
 	s.vacancyStats.Overtook(late, below, now)
 	if bad != nil {
@@ -77,7 +78,7 @@ func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error
 		n.ready.tell(n.reports.Skipped(bad, e))
 	}
 	if ev.Rewound { // the log went back, or contradicts what this process has read
-		n.ready.tell(n.reports.Rewound(ev, c.index, e.Offset, n.counts.BeganAgain(), now))
+		n.ready.tell(n.reports.Rewound(ev, c.Index, e.Offset, n.counts.BeganAgain(), now))
 		n.ready.verify()
 		n.reset(s, c, anew, e.Offset+1, now)
 		return out.Spent
@@ -94,7 +95,7 @@ func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error
 		return out.Spent
 	}
 	if ev.Origin { // there will be no fresh Claim from which others learn the fold
-		n.do(now, func(in *told.In) { c.offerSnapshot(func() time.Duration { return in.Turn(uint64(e.Offset)) }, in) })
+		n.do(now, func(in *told.In) { c.OfferSnapshot(func() time.Duration { return in.Turn(uint64(e.Offset)) }, in) })
 	}
 	n.warm.Changed(ev.Changed)
 	n.listen(s, c, e.Offset, r, now)
@@ -105,24 +106,24 @@ func (n *Node) consume(s *shard, c *channel, e Entry, r *lease.Record, bad error
 }
 
 // back handles an own record that was read back.
-func (n *Node) back(s *shard, c *channel, r *lease.Record, sent, now clock.Instant) {
+func (n *Node) back(s *shard, c *channel.Channel, r *lease.Record, sent, now clock.Instant) {
 	if r.Kind == lease.Release {
 		return // it has no stamp, so the time that it took is unknown
 	}
-	if !c.link.IsReading() {
+	if !c.Link.IsReading() {
 		n.startup.OwnBack(now)
 	}
 	switch {
 	case sent == (clock.Instant{}):
-	case c.link.IsReading():
+	case c.Link.IsReading():
 		sent = now
-	case sent.Mono < c.caughtUpAt.Mono:
-		sent = c.caughtUpAt // see link.caughtUp
+	case sent.Mono < c.CaughtUpAt.Mono:
+		sent = c.CaughtUpAt // see Link.CaughtUp
 	}
-	stalled := c.link.IsStalled()
-	c.link.Back(r.Seq, sent, now, n.set.T)
-	if stalled && !c.link.IsStalled() && r.Kind != lease.Pong { // a Pong answers one holder; no jitter is needed
-		c.pacing.Hold(now.Mono.Add(n.set.Random(clock.Behind(n.set.T) + 1)))
+	stalled := c.Link.IsStalled()
+	c.Link.Back(r.Seq, sent, now, n.set.T)
+	if stalled && !c.Link.IsStalled() && r.Kind != lease.Pong { // a Pong answers one holder; no jitter is needed
+		c.Pacing.Hold(now.Mono.Add(n.set.Random(clock.Behind(n.set.T) + 1)))
 		n.startup.Anew(now) // all come back at the same time, and may have forgotten each other
 		n.do(now, s.reconsiderVacant)
 	}
@@ -133,52 +134,52 @@ func (n *Node) back(s *shard, c *channel, r *lease.Record, sent, now clock.Insta
 	}
 	n.counts.RoundTrips.Add(took, 1)
 	if r.Kind == lease.Claim {
-		c.pacing.Returned(sent != (clock.Instant{}), took, n.set.T, n.set.Random, now)
+		c.Pacing.Returned(sent != (clock.Instant{}), took, n.set.T, n.set.Random, now)
 	}
 }
 
 // doubt handles a record whose sender has computed another fold of the same log. Every process
 // that knows the fold writes a Snapshot, so that all can compare; the lease decides what follows.
-func (n *Node) doubt(s *shard, c *channel, ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
+func (n *Node) doubt(s *shard, c *channel.Channel, ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
 	if ev.Differs {
 		n.counts.Contradicted()
-		n.ready.tell(n.reports.Contradicted(c.index, e.Offset, r, n.nameOf(r.Session.Process), now))
-		c.announcements.ContradictedBy(r.Session.Process)
+		n.ready.tell(n.reports.Contradicted(c.Index, e.Offset, r, n.nameOf(r.Session.Process), now))
+		c.Announcements.ContradictedBy(r.Session.Process)
 	}
 	if ev.Doubts {
 		if !n.set.Observer {
-			c.announcements.Speak(n.in(now).Turn(uint64(e.Offset)), now)
+			c.Announcements.Speak(n.in(now).Turn(uint64(e.Offset)), now)
 		}
 	}
 	if ev.Confirmed {
-		process := c.announcements.Contradictor()
+		process := c.Announcements.Contradictor()
 		name := n.nameOf(process)
 		n.counts.DivergedFrom(name)
-		n.ready.tell(n.reports.Confirmed(c.index, e.Offset, process, name, now))
+		n.ready.tell(n.reports.Confirmed(c.Index, e.Offset, process, name, now))
 		n.do(now, s.reconsiderVacant)
 	}
 }
 
 // reset forgets the state of a log that is read again and ends at end. If lost is true, it also
 // ends all terms of the log's roles.
-func (n *Node) reset(s *shard, c *channel, lost bool, end int64, now clock.Instant) {
+func (n *Node) reset(s *shard, c *channel.Channel, lost bool, end int64, now clock.Instant) {
 	if lost {
 		s.end(s.own.Roles(), term.LogReset)
 		s.forget()
 	}
-	n.warm.Anew(c.index, s.Index)
-	c.restart(end, now)
+	n.warm.Anew(c.Index, s.Index)
+	c.Restart(end, now)
 	s.begun = true
 	s.vacancyStats.Recount(s.Count(n.desired.Roles), now)
 	n.planner.Forget()
 }
 
 // listen acts on what a record says about its sender, independently of the lease.
-func (n *Node) listen(s *shard, c *channel, o int64, r *lease.Record, now clock.Instant) {
-	id, live := r.Session.Process, o >= c.end
-	if c.announcements.Heard(announce.SnapshotEvery(c.log.Roles())) && r.Kind != lease.Snapshot {
+func (n *Node) listen(s *shard, c *channel.Channel, o int64, r *lease.Record, now clock.Instant) {
+	id, live := r.Session.Process, c.IsNew(o)
+	if c.Announcements.Heard(announce.SnapshotEvery(c.Log.Roles())) && r.Kind != lease.Snapshot {
 		in := n.in(now)
-		c.offerSnapshot(func() time.Duration { return 4 * in.Turn(uint64(o)) }, in) // no process waits for it
+		c.OfferSnapshot(func() time.Duration { return 4 * in.Turn(uint64(o)) }, in) // no process waits for it
 	}
 	if r.Kind == lease.Hello && r.Hello.Leaving {
 		n.announcer.Parted(now)
@@ -190,12 +191,12 @@ func (n *Node) listen(s *shard, c *channel, o int64, r *lease.Record, now clock.
 		switch {
 		case r.Kind != lease.Ping:
 		case r.To == lease.Everyone || r.Request != nil:
-			n.requests.Back(c.index, o, r)
+			n.requests.Back(c.Index, o, r)
 		default:
-			s.handovers.Pinged(c.index, o, r.To, now)
+			s.handovers.Pinged(c.Index, o, r.To, now)
 		}
 		if r.Kind == lease.Snapshot {
-			c.announcements.Told(now)
+			c.Announcements.Told(now)
 		}
 		return
 	}
@@ -213,25 +214,25 @@ func (n *Node) listen(s *shard, c *channel, o int64, r *lease.Record, now clock.
 			}
 		case r.To != n.set.Process || !live: // it was sent before this process started, to a former one
 		case r.Request != nil:
-			n.requested(c.index, o, r, now)
-		case n.warm.Offered(s.Index, c.index, o, r, warm.WillOf(n.set, n.desired, now), s.leases.Holder, now):
+			n.requested(c.Index, o, r, now)
+		case n.warm.Offered(s.Index, c.Index, o, r, warm.WillOf(n.set, n.desired, now), s.leases.Holder, now):
 		default:
 			n.do(now, func(in *told.In) { s.pong(c, o, r, in) })
 		}
 	case lease.Pong:
-		if r.To == n.set.Process && !n.requests.Replied(c.index, r, now) {
-			s.handovers.Ponged(c.index, r.Ping, r.Session.Process, now)
+		if r.To == n.set.Process && !n.requests.Replied(c.Index, r, now) {
+			s.handovers.Ponged(c.Index, r.Ping, r.Session.Process, now)
 			n.warm.Answered(s.Index, r, now)
 		}
 	case lease.Snapshot:
-		c.announcements.Told(now)
+		c.Announcements.Told(now)
 	case lease.Beat, lease.Claim, lease.Release:
 	}
 }
 
 // greeted handles another process's Hello. A newcomer learns at once which members exist and who
 // holds what.
-func (n *Node) greeted(c *channel, o int64, r *lease.Record, live bool, now clock.Instant) {
+func (n *Node) greeted(c *channel.Channel, o int64, r *lease.Record, live bool, now clock.Instant) {
 	unknown, changed := n.members.Announced(r.Session.Process, r.Name, r.Hello, live, now)
 	if changed {
 		n.planner.Forget()
@@ -239,7 +240,7 @@ func (n *Node) greeted(c *channel, o int64, r *lease.Record, live bool, now cloc
 	}
 	if r.Longest == lease.Unsaid && live && !r.Hello.Leaving {
 		in := n.in(now)
-		c.offerSnapshot(func() time.Duration { return in.Turn(uint64(o)) }, in)
+		c.OfferSnapshot(func() time.Duration { return in.Turn(uint64(o)) }, in)
 	}
 	if !live {
 		return

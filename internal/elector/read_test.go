@@ -56,14 +56,14 @@ func TestATermBegins(t *testing.T) {
 			k.read(0, k.from("z", 0, c.r))
 			s.wanted = true
 			s.send([]int32{0}, k.told(k.now))
-			s.main.beatAt = 0 // the Claim was long in coming back
+			s.main.BeatAt = 0 // the Claim was long in coming back
 			k.echo()
 			require.Equal(t, []int32{0}, s.own.Roles())
 			h := s.own.At(0)
 			require.Equal(t, c.want, h.Cause)
 			require.Equal(t, k.now.Mono, h.Since)
 			require.False(t, s.wanted, "it is looked at whether it is to be given up again")
-			require.Equal(t, k.now.Mono.Add(k.set.HeartbeatInterval), s.main.beatAt)
+			require.Equal(t, k.now.Mono.Add(k.set.HeartbeatInterval), s.main.BeatAt)
 			_, leads := s.leases.Leads(0, k.now)
 			require.True(t, leads)
 			require.True(t, s.claims.IsEmpty())
@@ -75,12 +75,12 @@ func TestATermBegins(t *testing.T) {
 func TestWhatIsLearnedIsPlannedAnew(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	c := k.channels[0]
-	s := k.shards.of(c.index)
+	s := k.shards.of(c.Index)
 	s.leases.Read(0, Entry{Reset: true, Offset: 5, End: 6}, nil, nil, k.now)
-	c.restart(6, k.now)
+	c.Restart(6, k.now)
 	s.begun = true
-	c.announcements.GoBack()
-	c.pacing.Think(clock.Never)
+	c.Announcements.GoBack()
+	c.Pacing.Think(clock.Never)
 	k.ends[0] = 5
 	s.claims.Add(k.now.Mono.Add(time.Hour), []int32{1})
 	require.False(t, s.leases.Known())
@@ -92,8 +92,8 @@ func TestWhatIsLearnedIsPlannedAnew(t *testing.T) {
 	ev := k.read(0, r)
 	require.True(t, ev.Known)
 	require.True(t, s.leases.Known())
-	require.Zero(t, c.pacing.ThinksAt())
-	require.False(t, c.announcements.GoesBack(), "it may look back again when it has to")
+	require.Zero(t, c.Pacing.ThinksAt())
+	require.False(t, c.Announcements.GoesBack(), "it may look back again when it has to")
 	require.NotEqual(t, k.now.Mono.Add(time.Hour), listing(&s.claims)[vacancy.ToClaim][1])
 	_, held := s.leases.Holder(0)
 	require.True(t, held)

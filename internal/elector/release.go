@@ -131,8 +131,8 @@ func (s *shard) advanceOne(h *handover.Handover, in *told.In) {
 
 // offering is what is needed to offer roles of the shard, and to prepare some.
 func (s *shard) offering(in *told.In) warm.Shard {
-	return warm.Shard{Numbering: s.Numbering, Handovers: &s.handovers, Fold: s.leases, Own: &s.own, Claims: &s.claims, Claiming: s.logs.claiming,
-		Keeps: s.keeps(in), Log: s.logs.reachable(in.Home).index}
+	return warm.Shard{Numbering: s.Numbering, Handovers: &s.handovers, Fold: s.leases, Own: &s.own, Claims: &s.claims, Claiming: s.logs.Claiming,
+		Keeps: s.keeps(in), Log: s.logs.Reachable(in.Home).Index}
 }
 
 // next takes the next step of a handover, or of a part of it.
@@ -230,7 +230,7 @@ func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, i
 	s.leases.Forget(roles)
 	in.Part()
 	for _, c := range s.logs {
-		out := s.leases.ReleaseOn(c.index, roles, in.Now)
+		out := s.leases.ReleaseOn(c.Index, roles, in.Now)
 		if h != nil && in.Members.Takes(h.Successor()) {
 			wait := vacancy.AnsweredIn(h.Answer(), h.AnsweredAgo(in.Now), s.set.T)
 			in.Inherit(wait)
@@ -238,32 +238,11 @@ func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, i
 				h.Mark(&out[i], wait)
 			}
 		}
-		c.announcements.Released()
-		c.released(in.Now)
-		c.append(in, out...)
+		c.Announcements.Released()
+		c.Released(in.Now)
+		c.Append(in, out...)
 	}
 }
-
-// repeat repeats Releases that have not come back, since they may be lost. As with Beats and
-// Claims, none is sent while another one has no report: while the log stands still they would pile
-// up, and keep it busy when it is back. If nothing is held any more, the intervals grow: all
-// members have to read them, which may make them late, and the roles are free by T′ anyway. A
-// session that still holds a role beats, so its released roles would not become free by
-// themselves.
-func (s *shard) repeat(c *channel, in *told.In) {
-	if in.Now.Mono < c.releaseAt || c.releasing > 0 || !c.log.Owing() {
-		return
-	}
-	c.repeats = min(c.repeats+1, maxRepeats)
-	if s.own.Len() > 0 {
-		c.repeats = 0
-	}
-	c.releaseAt = in.Now.Mono.Add(clock.Resend(s.set.T) << c.repeats)
-	c.append(in, s.leases.Unreleased(c.index, in.Now)...)
-}
-
-// maxRepeats limits the pause between Releases that do not come back to 2T.
-const maxRepeats = 3
 
 // ping asks a handover's successor whether it is there, in the log in which it is to claim or, of
 // several, in one that works. The answer opens and warms up the connection that the claim needs,
@@ -272,9 +251,9 @@ func (s *shard) ping(h *handover.Handover, in *told.In) {
 	if !h.NeedsPing() {
 		return
 	}
-	c := s.logs.reachable(in.Home)
-	h.Pinging(c.index)
-	r := c.word(lease.Ping, in.Now)
+	c := s.logs.Reachable(in.Home)
+	h.Pinging(c.Index)
+	r := c.Word(lease.Ping, in.Now)
 	r.To = h.Successor()
-	c.append(in, r)
+	c.Append(in, r)
 }

@@ -99,7 +99,7 @@ func TestWhatAReleaseSays(t *testing.T) {
 			require.Equal(t, c.moved, out[0].Moved)
 			k.flush()
 			require.True(t, k.closing.Busy(k.now.Add(handover.CloseTail-1)))
-			require.True(t, s.main.announcements.OwesFarewell())
+			require.True(t, s.main.Announcements.OwesFarewell())
 			_, leads := s.leases.Leads(1, k.now)
 			require.False(t, leads, "from this moment on")
 			s.giveBack(nil, c.h, term.Closing, k.told(k.now))
@@ -155,7 +155,7 @@ func TestASuccessorIsAskedWhereItCanAnswer(t *testing.T) {
 	s := k.shards[0]
 	k.joined("b", 1)
 	k.announcer.SetHome(1)
-	k.channels[1].stalls()
+	stalls(k.channels[1])
 	k.out()
 	h := handover.NewHandover(term.Transferred, k.now, "b", true)
 	s.begin(k.told(k.now), h, 0)

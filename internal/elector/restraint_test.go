@@ -194,7 +194,7 @@ func TestBeatsGoOutInUnison(t *testing.T) {
 		apart    time.Duration
 		together bool
 	}{{200 * time.Millisecond, true}, {300 * time.Millisecond, false}} {
-		b.channels[0].beatAt = a.channels[0].beatAt.Add(c.apart)
+		b.channels[0].BeatAt = a.channels[0].BeatAt.Add(c.apart)
 		w.pass(2 * b.set.HeartbeatInterval)
 		as, bs := a.since(0, lease.Beat), b.since(0, lease.Beat)
 		gap := bs[len(bs)-1].at - as[len(as)-1].at

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/channel"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
@@ -66,10 +67,10 @@ func (k *rooms) step(s *shard, now clock.Instant) {
 }
 
 // reading begins the first log, which ends at end, but does not begin the others.
-func (k *rooms) reading(end int64) (*shard, *channel) {
+func (k *rooms) reading(end int64) (*shard, *channel.Channel) {
 	s, c := k.shards[0], k.channels[0]
 	s.leases.Read(0, Entry{Reset: true}, nil, nil, k.now)
-	c.restart(end, k.now)
+	c.Restart(end, k.now)
 	s.begun = true
 	return s, c
 }
@@ -78,7 +79,7 @@ func (k *rooms) reading(end int64) (*shard, *channel) {
 func (k *rooms) begin() {
 	for i, c := range k.channels {
 		k.shards.of(i).leases.Read(i, Entry{Reset: true, Whole: true}, nil, nil, k.now)
-		c.restart(0, k.now)
+		c.Restart(0, k.now)
 		k.shards.of(i).begun = true
 		k.shards.of(i).catchUp(c, k.told(k.now))
 	}
@@ -169,8 +170,10 @@ func leading(t *testing.T, roles int, change func(*Settings)) (*rooms, *shard) {
 
 // works lets all own records have come back at a time, stalls lets none come back, and lags makes
 // this process read what is old.
-func (c *channel) works(now clock.Instant) { c.link.Back(1<<50, now, now, c.set.T) }
-func (c *channel) stalls()                 { c.link.Failed(0) }
-func (c *channel) lags(now clock.Instant)  { c.link.Back(0, now.Add(-c.set.T/5), now, c.set.T) }
+func works(c *channel.Channel, now clock.Instant) { c.Link.Back(1<<50, now, now, time.Second) }
+func stalls(c *channel.Channel)                   { c.Link.Failed(0) }
+func lags(c *channel.Channel, t time.Duration, now clock.Instant) {
+	c.Link.Back(0, now.Add(-t/5), now, t)
+}
 
 func after(d time.Duration) func() time.Duration { return func() time.Duration { return d } }

@@ -8,6 +8,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/balance"
+	"github.com/goneli/neli/internal/elector/channel"
 	"github.com/goneli/neli/internal/elector/handover"
 	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/nominate"
@@ -30,10 +31,10 @@ type shard struct {
 	observe.Standings // what is known of who holds what
 	leases            leases.Leases
 	traits            leases.Traits
-	logs              channels // that say so
-	main              *channel // the channel that delays Claims
-	begun             bool     // reading has begun; nothing is said or claimed before
-	joined            bool     // another process held roles when this one learned who does
+	logs              channel.Channels // that say so
+	main              *channel.Channel // the channel that delays Claims
+	begun             bool             // reading has begun; nothing is said or claimed before
+	joined            bool             // another process held roles when this one learned who does
 
 	own          leases.Own          // roles that this process leads or gives up
 	handovers    handover.Handovers  // orderly ends of terms
@@ -65,7 +66,7 @@ func newShard(set *Settings, terms *term.Table, counts *stats.Counters, n byrole
 func (s *shard) forget() {
 	s.handovers = handover.Handovers{}
 	s.claims.Init()
-	s.main.pacing.Think(0)
+	s.main.Pacing.Think(0)
 }
 
 // due is when the shard next has something to do if nothing is read, by the monotonic clock.
@@ -81,15 +82,13 @@ func (s *shard) due(in *told.In) clock.Mono {
 	}
 	mono(in.Now.MonoOf(s.claims.NextSilent()))
 	for _, c := range s.logs {
-		if !c.begun {
+		if !c.Begun() {
 			continue
 		}
-		if s.keepsAlive(c) && s.set.Alive(in.Now) && !c.link.Beating(in.Now, s.set.T) {
-			mono(c.beatAt)
+		if s.keepsAlive(c) && s.set.Alive(in.Now) && !c.Link.Beating(in.Now, s.set.T) {
+			mono(c.BeatAt)
 		}
-		if c.log.Owing() && c.releasing == 0 {
-			mono(c.releaseAt)
-		}
+		mono(c.RepeatAt())
 		s.talkDue(c, in, mono)
 	}
 	return next
@@ -100,9 +99,9 @@ func (s *shard) appendAll(out []quorum.Out, in *told.In) {
 	logs := s.logs
 	for _, o := range out {
 		if o.Record.Kind == lease.Release {
-			logs[o.Log].released(in.Now)
+			logs[o.Log].Released(in.Now)
 		}
-		logs[o.Log].append(in, o.Record)
+		logs[o.Log].Append(in, o.Record)
 	}
 }
 
@@ -111,7 +110,7 @@ func (s *shard) appendAll(out []quorum.Out, in *told.In) {
 func (s *shard) recheckVacant(in *told.In) {
 	s.recheckAt = in.Now.Mono.Add(max(s.set.T, recheckEvery))
 	s.free()
-	if !s.begun || s.logs.claiming() || !s.claims.IsEmpty() {
+	if !s.begun || s.logs.Claiming() || !s.claims.IsEmpty() {
 		return
 	}
 	if s.claims.AnySilent() || len(s.leases.Free(s.Count(in.Desired.Roles), in.Now)) > 0 {
@@ -139,7 +138,7 @@ func (s *shard) step(in *told.In) {
 	}
 	logs := s.logs
 	for _, c := range logs {
-		if c.begun {
+		if c.Begun() {
 			s.catchUp(c, in)
 		}
 	}
@@ -147,17 +146,17 @@ func (s *shard) step(in *told.In) {
 	s.giveUp(in)
 	s.advance(in)
 	for _, c := range logs {
-		s.repeat(c, in)
+		c.Repeat(s.own.Len() > 0, s.leases.Unreleased, in)
 	}
 	s.beat(in, 0)
 	s.noticeSilent(in)
 	s.claim(in)
 	s.sync(in)
 	for _, c := range logs {
-		if c.begun {
+		if c.Begun() {
 			s.greet(c, in)
-			c.lookBack(in)
-			c.answer(in)
+			c.LookBack(in)
+			c.Answer(in)
 		}
 	}
 	s.dueAt = s.due(in)
@@ -185,9 +184,9 @@ func (s *shard) lapse(in *told.In) {
 
 // keepsAlive reports whether a log needs Beats. Grants on a small log are kept alive there, with or without
 // a term.
-func (s *shard) keepsAlive(c *channel) bool {
+func (s *shard) keepsAlive(c *channel.Channel) bool {
 	if s.traits.Together {
-		return c.log.Holding() > 0
+		return c.Log.Holding() > 0
 	}
 	return s.own.Len() > 0
 }
@@ -196,12 +195,12 @@ func (s *shard) keepsAlive(c *channel) bool {
 // to a log that returns nothing, where Beats would pile up.
 func (s *shard) beat(in *told.In, early time.Duration) {
 	for _, c := range s.logs {
-		if !s.keepsAlive(c) || in.Now.Mono < c.beatAt.Add(-early) ||
-			c.link.Beating(in.Now, s.set.T) || !s.set.Alive(in.Now) {
+		if !s.keepsAlive(c) || in.Now.Mono < c.BeatAt.Add(-early) ||
+			c.Link.Beating(in.Now, s.set.T) || !s.set.Alive(in.Now) {
 			continue
 		}
-		if r, ok := s.leases.Beat(c.index, in.Now); ok {
-			c.append(in, r)
+		if r, ok := s.leases.Beat(c.Index, in.Now); ok {
+			c.Append(in, r)
 		}
 	}
 }
@@ -229,9 +228,7 @@ func (s *shard) sync(in *told.In) {
 func (s *shard) gain(w leases.Won, in *told.In) {
 	s.own.Gain(w, func(local int32) vacancy.Cause { return s.claims.CauseOf(local, s.set.Process) }, in.Now)
 	s.wanted = false
-	if s.main.beatAt < in.Now.Mono {
-		s.main.beatAt = in.Now.Mono.Add(s.set.HeartbeatInterval)
-	}
+	s.main.Wins(in.Now)
 }
 
 // end ends the terms of roles that are no longer held.
@@ -254,25 +251,23 @@ func (parts shards) local(role int) (*shard, int32) {
 }
 
 // catchUp notes that the records that were in the log when reading began are read.
-func (s *shard) catchUp(c *channel, in *told.In) {
-	if !c.announcements.CatchUp(c.log.Offset()+1 >= c.end, s.set.T, in.Now) {
+func (s *shard) catchUp(c *channel.Channel, in *told.In) {
+	if !c.CatchUp(in.Now) {
 		return
 	}
-	c.caughtUpAt, c.history = in.Now, c.announcements.ReadFor(in.Now)
-	c.link.CaughtUp(in.Now)
 	s.vacancyStats.Follow(s.Count(in.Desired.Roles), in.Now) // they may begin to count
 	switch {
 	case s.meets(c, in):
 		in.Wait((*vacancy.Startup).Anew)
-		if !c.link.Greeting() {
-			c.hello(nil, in)
+		if !c.Link.Greeting() {
+			c.Hello(nil, in)
 		}
 		in.Wait((*vacancy.Startup).Await) // then all vacant roles are reconsidered
 	case s.claims.IsPostponed() && s.logs.CaughtUp():
 		s.reconsiderVacant(in)
 	}
-	if c.announcements.WentBack() {
-		c.offerSnapshot(func() time.Duration { return in.Turn(uint64(c.index)) }, in) // others look for one too
+	if c.Announcements.WentBack() {
+		c.OfferSnapshot(func() time.Duration { return in.Turn(uint64(c.Index)) }, in) // others look for one too
 	}
 }
 
@@ -280,12 +275,12 @@ func (s *shard) catchUp(c *channel, in *told.In) {
 // start too began with its Hello; if reading the history took longer than that wait, their Hellos
 // lie behind the history, and an own Hello behind them shows when they are read. Reading from
 // farther back is no reason: the records behind the history are known by then.
-func (s *shard) meets(c *channel, in *told.In) bool {
-	return c.history >= in.Startup.Length() && !c.announcements.WentBack() && !s.set.Nominated && !s.set.Observer && !in.Desired.Closing
+func (s *shard) meets(c *channel.Channel, in *told.In) bool {
+	return c.History >= in.Startup.Length() && !c.Announcements.WentBack() && !s.set.Nominated && !s.set.Observer && !in.Desired.Closing
 }
 
 // greet says Hello when greetDue says so.
-func (s *shard) greet(c *channel, in *told.In) {
+func (s *shard) greet(c *channel.Channel, in *told.In) {
 	if s.set.Observer || in.Desired.Closing {
 		return
 	}
@@ -296,30 +291,30 @@ func (s *shard) greet(c *channel, in *told.In) {
 		s.noticeSilent(in)
 	}
 	if at, ok := s.greetDue(c, in); ok && in.Now.Mono >= at {
-		c.probe(in)
+		c.Probe(in)
 	}
 }
 
-func (s *shard) greetDue(c *channel, in *told.In) (at clock.Mono, ok bool) {
-	known, freeAt, probed := c.log.Known(), in.Now.MonoOf(c.log.FreshAt()), clock.Mono(0)
+func (s *shard) greetDue(c *channel.Channel, in *told.In) (at clock.Mono, ok bool) {
+	known, freeAt, probed := c.Log.Known(), in.Now.MonoOf(c.Log.FreshAt()), clock.Mono(0)
 	if known {
 		freeAt = in.Now.MonoOf(s.claims.NextSilent())
 	}
-	if c.link.Probing(in.Now, s.set.T) {
-		probed = c.link.ProbeLostAt(s.set.T)
+	if c.Link.Probing(in.Now, s.set.T) {
+		probed = c.Link.ProbeLostAt(s.set.T)
 	}
-	return c.announcements.GreetDue(announce.Greeting{Known: known, Read: c.log.Offset()+1 >= c.end, Spare: s.Count(in.Desired.Roles) == 0,
+	return c.Announcements.GreetDue(announce.Greeting{Known: known, Read: c.IsRead(), Spare: s.Count(in.Desired.Roles) == 0,
 		FreeAt: freeAt, Probed: probed, T: s.set.T, HeartbeatInterval: s.set.HeartbeatInterval,
 		Unsure: func() bool {
-			works := c.link.Check(in.Now, s.set.T)
+			works := c.Link.Check(in.Now, s.set.T)
 			return !works && s.willing(in)
 		}})
 }
 
 // talkDue reports when this process next has something to say in the log.
-func (s *shard) talkDue(c *channel, in *told.In, mono func(clock.Mono)) {
-	mono(c.announcements.Due(s.set.T))
-	mono(c.lookBackAt(in))
+func (s *shard) talkDue(c *channel.Channel, in *told.In, mono func(clock.Mono)) {
+	mono(c.Announcements.Due(s.set.T))
+	mono(c.LookBackAt(in))
 	if s.set.Observer || in.Desired.Closing {
 		return
 	}
@@ -329,17 +324,17 @@ func (s *shard) talkDue(c *channel, in *told.In, mono func(clock.Mono)) {
 }
 
 // pong answers a Ping in the same log. The Node puts in what the process says of itself.
-func (s *shard) pong(c *channel, o int64, r *lease.Record, in *told.In) {
+func (s *shard) pong(c *channel.Channel, o int64, r *lease.Record, in *told.In) {
 	if s.set.Nominated || s.set.Observer || in.Desired.Closing || !s.willing(in) {
 		return
 	}
-	answer := c.word(lease.Pong, in.Now)
+	answer := c.Word(lease.Pong, in.Now)
 	answer.To, answer.Ping = r.Session.Process, o
-	c.append(in, answer)
+	c.Append(in, answer)
 }
 
 // follow acts on what a record did to the lease.
-func (s *shard) follow(c *channel, ev lease.Event, anew bool, r *lease.Record, in *told.In) {
+func (s *shard) follow(c *channel.Channel, ev lease.Event, anew bool, r *lease.Record, in *told.In) {
 	if ev.Known {
 		s.learned(anew, in)
 	}
@@ -349,7 +344,7 @@ func (s *shard) follow(c *channel, ev lease.Event, anew bool, r *lease.Record, i
 			s.watch(roles)
 			s.vacancyStats.RecountOf(roles, s.Count(in.Desired.Roles), true, in.Now)
 		}
-		s.Heard(r.Session, c.log.Offset() >= c.end)
+		s.Heard(r.Session, c.IsNew(c.Log.Offset()))
 	}
 	s.outlived(c, ev.Outlived, r, in)
 	if len(ev.Changed) > 0 {
@@ -375,7 +370,7 @@ func (s *shard) watch(roles []int32) {
 
 // outlived handles holders that another process has found to be silent before this process did:
 // their roles have changed hands, so this process would not find out by itself.
-func (s *shard) outlived(c *channel, ids []lease.Session, r *lease.Record, in *told.In) {
+func (s *shard) outlived(c *channel.Channel, ids []lease.Session, r *lease.Record, in *told.In) {
 	for _, id := range ids {
 		if id.Process != r.Session.Process { // else it claims its own roles again
 			s.suspect(c, id.Process, in.Now.Add(-s.set.T), in)
@@ -386,9 +381,9 @@ func (s *shard) outlived(c *channel, ids []lease.Session, r *lease.Record, in *t
 // suspect takes a holder for dead that was last heard at a time and whose lease is over, unless there
 // is another explanation: the log has stood still since then, or the holder was heard in another log,
 // so it has lost touch with some logs, or they have stopped.
-func (s *shard) suspect(c *channel, process string, heard clock.Instant, in *told.In) {
+func (s *shard) suspect(c *channel.Channel, process string, heard clock.Instant, in *told.In) {
 	switch {
-	case c.link.Doubtful(heard):
+	case c.Link.Doubtful(heard):
 	case len(s.logs) > 1 && in.Members.HeardSince(process, in.Now.Add(-clock.Recent(s.set.T))):
 	default:
 		in.Plans.Suspect(process)
@@ -405,8 +400,8 @@ func (s *shard) learned(anew bool, in *told.In) {
 	for h := range s.leases.Holders() {
 		s.joined = s.joined || h.Session.Process != s.set.Process
 	}
-	s.main.pacing.Think(0)
-	s.main.announcements.MayGoBackAgain()
+	s.main.Pacing.Think(0)
+	s.main.Announcements.MayGoBackAgain()
 	s.Standings.Learned()
 }
 
@@ -422,7 +417,7 @@ func (parts shards) placed(told uint64) balance.Placed {
 
 // allBehind reports whether this process is behind in all logs.
 func (parts shards) allBehind(now clock.Instant, t time.Duration) bool {
-	return !slices.ContainsFunc(parts, func(s *shard) bool { return !s.main.link.Behind(now, t) })
+	return !slices.ContainsFunc(parts, func(s *shard) bool { return !s.main.Link.Behind(now, t) })
 }
 
 // anyTenured reports whether a role may be moved later, but not yet.
@@ -435,12 +430,12 @@ func (parts shards) anyTenured(now clock.Instant) bool {
 func (parts shards) silentHolders(now clock.Instant) map[string]bool {
 	var silent map[string]bool
 	for _, s := range parts {
-		if s.main.link.IsStalled() {
+		if s.main.Link.IsStalled() {
 			continue
 		}
 		for h := range s.leases.Holders() {
 			whole := h.FreeAt.Sub(h.Heard.Raw)
-			if now.Raw.Sub(h.Heard.Raw) > whole/2 && !s.main.link.Doubtful(h.Heard) {
+			if now.Raw.Sub(h.Heard.Raw) > whole/2 && !s.main.Link.Doubtful(h.Heard) {
 				if silent == nil {
 					silent = map[string]bool{}
 				}

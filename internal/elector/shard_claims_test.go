@@ -38,7 +38,7 @@ func vacantRooms(roles int) (*rooms, *shard) {
 		all[i] = int32(i)
 	}
 	k.read(0, k.from("z", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: all}))
-	s.main.works(k.now)
+	works(s.main, k.now)
 	r := k.from("z", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: all}}})
 	ev := s.leases.Read(0, Entry{Offset: k.ends[0]}, &r, nil, k.now)
 	k.ends[0]++
@@ -56,7 +56,7 @@ func TestAShardLeavesOthersTimeToRead(t *testing.T) {
 		{50 * time.Millisecond, 0}, {400 * time.Millisecond, 400 * time.Millisecond}, {time.Hour, 500 * time.Millisecond},
 	} {
 		k, s := vacantRooms(9)
-		s.main.caughtUpAt, s.main.history = k.now, tc.took
+		s.main.CaughtUpAt, s.main.History = k.now, tc.took
 		for _, passed := range []time.Duration{0, 300 * time.Millisecond} {
 			s.claims.Init()
 			now := k.now.Add(passed)
@@ -207,7 +207,7 @@ func TestAShardNoticesASilentHolder(t *testing.T) {
 			k := newRooms(1, 2, nil)
 			k.begin()
 			s := k.shards[0]
-			s.main.announcements.CatchUp(true, 0, k.now)
+			s.main.Announcements.CatchUp(true, 0, k.now)
 			k.joined("b", 2)
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
 			s.noticeSilent(k.told(k.now))
@@ -217,8 +217,8 @@ func TestAShardNoticesASilentHolder(t *testing.T) {
 			require.False(t, k.members.Suspected("b"))
 			k.now = k.now.Add(1)
 			if stood {
-				s.main.stalls()
-				s.main.works(k.now)
+				stalls(s.main)
+				works(s.main, k.now)
 			}
 			s.noticeSilent(k.told(k.now))
 			require.Equal(t, !stood, k.members.Suspected("b"))

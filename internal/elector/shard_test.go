@@ -38,20 +38,20 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 		"one whose application has hung":     func() { k.alive = false },
 		"one that has stepped down":          func() { k.desired.Away = clock.Never },
 		"one that is closing":                func() { k.desired.Closing = true },
-		"one whose log is not known to work": func() { s.main.stalls() },
+		"one whose log is not known to work": func() { stalls(s.main) },
 	} {
-		works := s.main.link
+		works := s.main.Link
 		t.Run(name, func(t *testing.T) {
 			hinder()
 			k.now = at(3 * time.Second)
 			s.claim(k.told(k.now))
 			require.NotContains(t, kinds(k.out()), lease.Claim)
 		})
-		k.set.Observer, s.nomination, k.alive, s.main.link, k.now = false, nominate.NewNomination(true), true, works, at(0)
+		k.set.Observer, s.nomination, k.alive, s.main.Link, k.now = false, nominate.NewNomination(true), true, works, at(0)
 		k.desired.Away, k.desired.Closing = 0, false
 	}
 	k.now = at(3 * time.Second)
-	s.main.works(k.now) // a probe has come back
+	works(s.main, k.now) // a probe has come back
 	s.claim(k.told(k.now))
 	claims := k.out()
 	require.Equal(t, []lease.Kind{lease.Claim}, kinds(claims))
@@ -171,12 +171,12 @@ func TestAShardKnowsWhoIsReady(t *testing.T) {
 // A session that has lapsed ends its terms before anything else is said, and claims anew.
 func TestAShardThatLapsedLeadsNothing(t *testing.T) {
 	k, s := leading(t, 2, nil)
-	before := s.main.log.Session()
+	before := s.main.Log.Session()
 	k.now = k.now.Add(1100 * time.Millisecond)
 	k.step(s, k.now)
 	require.Zero(t, s.own.Len())
 	require.Equal(t, lease.Release, kinds(k.out())[0])
-	require.NotEqual(t, before, s.main.log.Session())
+	require.NotEqual(t, before, s.main.Log.Session())
 	changes := k.terms.Collect(k.now)
 	require.Len(t, changes, 1)
 	require.Equal(t, term.Lapsed, changes[0].Reason)
@@ -213,11 +213,11 @@ func TestAShardForgetsWithItsLog(t *testing.T) {
 	s.claims.Add(k.now.Mono, []int32{1})
 	s.claims.SaidSilent(session("c"))
 	require.True(t, s.claims.Revived(session("c")))
-	s.main.pacing.Think(7)
+	s.main.Pacing.Think(7)
 	s.forget()
 	require.Nil(t, s.handovers.Of(0))
 	require.True(t, s.claims.IsEmpty())
-	require.Zero(t, s.main.pacing.ThinksAt())
+	require.Zero(t, s.main.Pacing.ThinksAt())
 	require.Equal(t, uint64(1), s.claims.Silences(), "what others were told is not forgotten")
 }
 

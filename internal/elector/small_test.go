@@ -174,7 +174,7 @@ func TestALateAnswerOfAFormerIncarnationIsNotLookedAt(t *testing.T) {
 		s.Read(Entry{Partition: a.Partition, ID: a.ID}, &r, nil, s.now)
 	}
 	s.Tick(s.now)
-	require.False(t, s.channels[0].log.Known(), "x0 is not read any more")
+	require.False(t, s.channels[0].Log.Known(), "x0 is not read any more")
 	require.EqualValues(t, 2, s.Stats(s.now).Records)
 	_, _, led := s.majority().Lease.Term(0)
 	require.True(t, led, "two logs are enough")
@@ -192,14 +192,14 @@ func TestALogWhoseRecordsWereLostBeginsAnew(t *testing.T) {
 	s.taken()
 	_, _, led := s.majority().Lease.Term(0)
 	require.True(t, led)
-	session := s.channels[0].log.Session()
+	session := s.channels[0].Log.Session()
 
 	s.ends[0] += 2 // which nobody has handed over
 	hello := lease.Record{Kind: lease.Hello, Session: lease.Session{Process: "b", N: 1}, Name: "b", Read: -1, Seq: 9, Longest: lease.Unsaid,
 		Hello: &lease.Announcement{Roles: 1}}
 	s.record(0, "x0", hello)
-	require.False(t, s.channels[0].log.Known(), "lost records were not noticed")
-	require.NotEqual(t, session, s.channels[0].log.Session())
+	require.False(t, s.channels[0].Log.Known(), "lost records were not noticed")
+	require.NotEqual(t, session, s.channels[0].Log.Session())
 	require.EqualValues(t, 1, s.Stats(s.now).LogResets)
 	notes := s.Ready(s.now).Notes
 	require.Len(t, notes, 1)
@@ -288,11 +288,11 @@ func TestADoubtEndsOnALogInWhichNobodyWrites(t *testing.T) {
 		}
 		s.record(log, id, lease.Record{Kind: lease.Beat, Session: lease.Session{Process: "x", N: 1}, Read: s.ends[log] - 1, Seq: 1,
 			T: s.set.T, Longest: s.set.T})
-		require.True(t, s.channels[log].log.Doubtful())
+		require.True(t, s.channels[log].Log.Doubtful())
 	}
 	follow(3 * time.Second)
 	for log := range ids {
-		require.False(t, s.channels[log].log.Doubtful(), "log %d", log)
+		require.False(t, s.channels[log].Log.Doubtful(), "log %d", log)
 	}
 	s.Set(Desired{Roles: 1, Contend: true}, s.now)
 	follow(3 * time.Second)

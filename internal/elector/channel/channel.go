@@ -1,0 +1,236 @@
+// Package channel is one log: what was read from it, which own records have not come back, and when the next record
+// is due. A channel knows neither its shard nor the Node.
+package channel
+
+import (
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/announce"
+	"github.com/goneli/neli/internal/elector/leases"
+	"github.com/goneli/neli/internal/elector/link"
+	"github.com/goneli/neli/internal/elector/outside"
+	"github.com/goneli/neli/internal/elector/told"
+	"github.com/goneli/neli/internal/elector/vacancy"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// Channel is one log.
+type Channel struct {
+	Index         int
+	Log           *lease.Lease
+	Link          link.Link              // own records and their round trips
+	Pacing        vacancy.Pacing         // of own Claims
+	Announcements announce.Announcements // Hellos and Snapshots
+	CaughtUpAt    clock.Instant          // when the records were read that were there when reading began; zero: not yet
+	History       time.Duration          // how long reading them took
+	BeatAt        clock.Mono             // when the next Beat is due
+
+	set     *outside.Settings
+	wire    leases.Wire
+	id      string // of the incarnation of a small log
+	begun   bool   // reading has begun; nothing is appended before
+	shallow bool   // no records lie farther back than the first ones read
+	end     int64  // where the log ended when reading began; records before it are of unknown age
+	readAt  clock.Instant
+
+	releaseAt clock.Mono // when Releases are repeated
+	repeats   int        // how often they were repeated
+	releasing int        // Releases without a report yet
+}
+
+// New returns the channel of a log, the only one with its roles.
+func New(set *outside.Settings, index int, l *lease.Lease, w leases.Wire, now clock.Instant) *Channel {
+	c := &Channel{set: set, wire: w, Index: index, Log: l}
+	c.Log.Begin(0, false, now) // until the log reports where it begins
+	return c
+}
+
+// NewSmall returns the channel of a small log, which says by itself that it can be reached.
+func NewSmall(set *outside.Settings, index int, l *lease.Lease, w leases.Wire, now clock.Instant) *Channel {
+	c := New(set, index, l, w, now)
+	c.shallow, c.Link = true, link.TrustedLink()
+	return c
+}
+
+// NewOfAll returns what stands for all small logs together. It delays no Claim.
+func NewOfAll(set *outside.Settings) *Channel { return &Channel{set: set, Link: link.TrustedLink()} }
+
+// ID is the incarnation of a small log that is read, and Enter notes that reading of another one begins.
+func (c *Channel) ID() string      { return c.id }
+func (c *Channel) Enter(id string) { c.id = id }
+
+// Begun reports whether reading has begun. Nothing is appended before.
+func (c *Channel) Begun() bool { return c.begun }
+
+// Restart forgets the state of the log, which is read again and ends at end now.
+func (c *Channel) Restart(end int64, now clock.Instant) {
+	c.begun, c.end, c.CaughtUpAt, c.History = true, end, clock.Instant{}, 0
+	c.Link.Reset()
+	c.Announcements.Reset(now)
+}
+
+// Heard notes that something was read.
+func (c *Channel) Heard(now clock.Instant) { c.readAt = now }
+
+// IsNew reports whether a record at an offset came after reading began, so that its age is known.
+func (c *Channel) IsNew(offset int64) bool { return offset >= c.end }
+
+// IsRead reports whether all records are read that were there when reading began.
+func (c *Channel) IsRead() bool { return c.Log.Offset()+1 >= c.end }
+
+// CatchUp notes, once, that they are read, or are not waited for any more.
+func (c *Channel) CatchUp(now clock.Instant) bool {
+	if !c.Announcements.CatchUp(c.IsRead(), c.set.T, now) {
+		return false
+	}
+	c.CaughtUpAt, c.History = now, c.Announcements.ReadFor(now)
+	c.Link.CaughtUp(now)
+	return true
+}
+
+// Wins notes that roles were won: the next Beat is an interval away, if it is overdue.
+func (c *Channel) Wins(now clock.Instant) {
+	if c.BeatAt < now.Mono {
+		c.BeatAt = now.Mono.Add(c.set.HeartbeatInterval)
+	}
+}
+
+// Released notes that roles were released: lost Releases are repeated.
+func (c *Channel) Released(now clock.Instant) {
+	c.repeats, c.releaseAt = 0, now.Mono.Add(clock.Resend(c.set.T))
+}
+
+// Reported notes that there is a report on a Release.
+func (c *Channel) Reported() { c.releasing-- }
+
+// RepeatAt is when Releases that have not come back are repeated, since they may be lost. As with Beats and Claims,
+// none is sent while another one has no report: while the log stands still they would pile up, and keep it busy when
+// it is back.
+func (c *Channel) RepeatAt() clock.Mono {
+	if c.releasing > 0 || !c.Log.Owing() {
+		return clock.Never
+	}
+	return c.releaseAt
+}
+
+// Repeat appends them if that is due. If nothing is held any more, the intervals grow: all members have to read them,
+// which may make them late, and the roles are free by T′ anyway. A session that still holds a role beats, so its
+// released roles would not become free by themselves.
+func (c *Channel) Repeat(holds bool, unreleased func(log int, now clock.Instant) []lease.Record, in *told.In) {
+	if in.Now.Mono < c.RepeatAt() {
+		return
+	}
+	c.repeats = min(c.repeats+1, maxRepeats)
+	if holds {
+		c.repeats = 0
+	}
+	c.releaseAt = in.Now.Mono.Add(clock.Resend(c.set.T) << c.repeats)
+	c.Append(in, unreleased(c.Index, in.Now)...)
+}
+
+// maxRepeats limits the pause between Releases that do not come back to 2T.
+const maxRepeats = 3
+
+// Append hands records over, and remembers those on which others depend.
+func (c *Channel) Append(in *told.In, records ...lease.Record) {
+	for _, r := range records {
+		if r.Kind == lease.Release {
+			c.releasing++
+		}
+		if r.Kind == lease.Beat || r.Kind == lease.Claim {
+			c.BeatAt = in.Now.Mono.Add(c.set.HeartbeatInterval)
+		}
+		if r.Kind == lease.Beat || r.Kind == lease.Claim || r.Kind == lease.Hello {
+			c.Link.Sent(r.Kind, r.Seq, in.Now)
+		}
+		in.Append(told.Append{Partition: c.Index, ID: c.id, Record: r})
+	}
+}
+
+// LookBack requests that reading begin again, farther back, if all records were read and do not
+// show the holders: a Snapshot may lie before, or the Snapshot found may describe a time before
+// reading began. Other members have a chance first, since any of them answers a Hello with a
+// Snapshot. If none answers, there is none, and waiting for the longest possible lease would take
+// longer than reading. Each Reset restarts that wait, by a few seconds in all. The first wait is
+// short, since few records were read so far and few more are read next.
+func (c *Channel) LookBack(in *told.In) {
+	if c.shallow || c.Log.Known() {
+		return
+	}
+	if c.IsRead() {
+		c.Announcements.ReachedEnd(in.Now)
+	}
+	if in.Now.Mono < c.LookBackAt(in) {
+		return
+	}
+	c.Announcements.GoBack()
+	in.GoBack(c.Index)
+}
+
+// LookBackAt is when LookBack is due. Newcomers take turns: one that finds a Snapshot writes one
+// for the others.
+func (c *Channel) LookBackAt(in *told.In) clock.Mono {
+	if c.shallow || !c.Announcements.MayGoBack() || c.Log.Known() {
+		return clock.Never
+	}
+	return c.Announcements.BackAt(c.set.T).Add(in.Turn(uint64(c.Index)))
+}
+
+// OthersRead is how much longer others that started with this process may read the history. If
+// reading took long, it may take them as long again, since processes that start together compete
+// for the machine and the broker. Their shares are theirs until then, but no longer than T/2.
+func (c *Channel) OthersRead(in *told.In) time.Duration {
+	if c.History < in.Startup.Length() {
+		return 0
+	}
+	return max(0, c.CaughtUpAt.Mono.Add(min(c.History, clock.Patience(c.set.T))).Sub(in.Now.Mono))
+}
+
+// Word makes a record of one kind for the log.
+func (c *Channel) Word(k lease.Kind, now clock.Instant) lease.Record {
+	return c.wire.Word(c.Index, k, now)
+}
+
+func (c *Channel) Snapshot(now clock.Instant) []lease.Record { return c.wire.Snapshot(c.Index, now) }
+
+// OfferSnapshot schedules a Snapshot, which another process's Snapshot cancels.
+func (c *Channel) OfferSnapshot(after func() time.Duration, in *told.In) {
+	if c.Log.Known() && !c.set.Observer {
+		c.Announcements.Offer(after, announce.SnapshotPause(c.Log.Roles(), in.Members.Size(), c.set.T), clock.Patience(c.set.T), in.Now)
+	}
+}
+
+// Answer appends a Snapshot if one is due.
+func (c *Channel) Answer(in *told.In) {
+	behind := func() bool { return c.Link.Behind(in.Now, c.set.T) }
+	c.Announcements.Remind(c.Log.Asked, in.Now)
+	if c.Announcements.Answer(c.Log.Asked, behind, c.set.T, in.Now) {
+		c.Append(in, c.Snapshot(in.Now)...)
+	}
+}
+
+// Hello says Hello in one log. All members read all logs, so any log will do, except one that
+// returns nothing. The Node puts in what is said if that is nil.
+func (c *Channel) Hello(say *lease.Announcement, in *told.In) {
+	if c.Link.Clear() {
+		in.Greet()
+	}
+	r := c.Word(lease.Hello, in.Now)
+	r.Hello = say
+	c.Announcements.Hello(max(clock.Pause(c.set.T), 4*in.Trip.Takes()), in.Now)
+	c.Append(in, r)
+	in.Wait((*vacancy.Startup).Begin)
+}
+
+// Probe says Hello to see whether it comes back, if no other probe is in flight.
+func (c *Channel) Probe(in *told.In) {
+	if in.Now.Mono < c.Announcements.NextHello() || c.Link.Probing(in.Now, c.set.T) || c.set.Observer {
+		return
+	}
+	c.Hello(nil, in)
+}
+
+// Addressable reports whether the log takes records. A small log takes only those for its present
+// incarnation, which is unknown until reading begins.
+func (c *Channel) Addressable() bool { return c.begun || !c.set.Majority }
