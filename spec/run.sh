@@ -49,8 +49,8 @@ one() {
   } >"$file.cfg"
   local TIMEFORMAT='%U %S' jvm=()
   [ "$off" = - ] || jvm=(-XX:TieredStopAtLevel=1) # most counterexamples are found before a better compiler pays
-  { time (ulimit -t "${LIMIT:-600}" && exec nice -n 19 java -Xmx2g -XX:+UseSerialGC "${jvm[@]}" -cp "$jar" tlc2.TLC -deadlock -nowarning -workers 1 -fp 0 -seed 1 \
-    -metadir "$file.meta" -config "$file.cfg" "$module.tla" >"$file.log" 2>&1) || true; } 2>"$file.time"
+  { time bash -c "ulimit -t ${LIMIT:-600}"'; exec "$@"' limit nice -n 19 java -Xmx2g -XX:+UseSerialGC "${jvm[@]}" -cp "$jar" tlc2.TLC -deadlock -nowarning -workers 1 -fp 0 -seed 1 \
+    -metadir "$file.meta" -config "$file.cfg" "$module.tla" >"$file.log" 2>&1 || true; } 2>"$file.time"
   rm -rf "$file.meta"
   got=$(grep -oE 'Invariant [A-Za-z0-9]+ is violated|Temporal properties were violated|No error has been found|Error: .*' "$file.log" | head -1 || true)
   case $got in
