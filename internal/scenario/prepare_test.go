@@ -130,3 +130,54 @@ func TestPrepareThatDoesNotPrepare(t *testing.T) {
 		})
 	}
 }
+
+// Members are replaced one after the other by such that prepare roles and stand by, and back. Members that prepare
+// nothing stand for those of older versions, which ignore offers. No role is lost on the way, and nothing stays
+// prepared in the end.
+func TestRollingUpgradeToPreparation(t *testing.T) {
+	const n = 6
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		kitchens := map[string]*kitchen{}
+		members := map[string]*Member{}
+		start := func(name string, prepares bool) {
+			change := func(*neli.Config) {}
+			if prepares {
+				kitchens[name] = &kitchen{}
+				change = func(cfg *neli.Config) { kitchens[name].prepares(cfg); cfg.Standby = true }
+			}
+			members[name] = c.Work(name, many(n, change))
+		}
+		replace := func(from, to string, prepares bool) {
+			start(to, prepares)
+			c.Pass(20 * time.Second)
+			began := time.Now()
+			require.NoError(c, members[from].Close())
+			require.Less(c, time.Since(began), 12*time.Second, "DrainTimeout and a wait for the successor")
+			c.Eventually(time.Second, "all roles are led", c.allLed(n))
+			c.Pass(5 * time.Second)
+		}
+		for _, name := range []string{"a1", "b1", "d1"} {
+			start(name, false)
+		}
+		c.Eventually(2*silence, "all roles are led", c.allLed(n))
+		for _, name := range []string{"a", "b", "d"} {
+			replace(name+"1", name+"2", true)
+		}
+		c.Pass(20 * time.Second)
+		ready, led := 0, 0
+		for _, k := range kitchens {
+			r, l := k.counts()
+			ready, led = ready+r, led+l
+		}
+		require.Equal(c, n, ready, "a standby for each role")
+		require.NotZero(c, led)
+		for _, name := range []string{"a", "b", "d"} {
+			replace(name+"2", name+"3", false)
+		}
+		for name, k := range kitchens {
+			ready, _ := k.counts()
+			require.Zero(c, ready, name)
+		}
+		c.orderly()
+	})
+}

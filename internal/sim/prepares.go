@@ -65,10 +65,11 @@ func (b *bench) starts(id string, j *journal, seen *Seen, seed uint64) {
 	b.id, b.j, b.seen, b.rnd, b.open = id, j, seen, rand.New(rand.NewPCG(seed, 43)), map[context.Context]int{}
 }
 
-// joins lets three of four members prepare.
+// joins lets three of four members prepare, and half of these stand by.
 func (b *bench) joins(cfg *neli.Config) {
 	if b.rnd.IntN(4) > 0 {
 		cfg.Prepare, cfg.MaxPrepares, cfg.PrepareTimeout = b.prepare, mostPrepares, b.limit
+		cfg.Standby = b.rnd.IntN(2) == 0
 	}
 }
 
