@@ -16,7 +16,6 @@ import (
 	"github.com/goneli/neli/internal/elector/observe"
 	"github.com/goneli/neli/internal/elector/outside"
 	"github.com/goneli/neli/internal/elector/pace"
-	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/elector/report"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/roster"
@@ -229,7 +228,7 @@ type Ready struct {
 	Join      bool          // take part in the nominator's group
 	Changed   bool          // Holder, Watch, Members or Busy may answer differently
 	Requested bool          // there is a request for the application
-	Prepare   prepare.Do    // what is to be prepared, and what not any more
+	Prepare   warm.Do       // what is to be prepared, and what not any more
 	Finished  bool          // closing is complete
 	WakeIn    time.Duration // Tick is due after this time, if nothing happens before
 }

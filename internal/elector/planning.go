@@ -7,7 +7,6 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/balance"
 	"github.com/goneli/neli/internal/elector/handover"
-	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/outside"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/elector/told"
@@ -231,7 +230,7 @@ func (n *Node) rebalance(now clock.Instant) {
 			s, local := n.shards.local(role)
 			h := s.own.At(local)
 			return role < n.desired.Roles && h != nil && s.handovers.Of(local) == nil && h.Movable(now) && n.terms.Told(role) &&
-				!n.warm.Offers.RestsAnywhere(offer.Place{Shard: s.Index, Local: local}, now)
+				!n.warm.Rests(s.Index, local, now)
 		}, balance.MaxBatch)
 	}
 	n.ready.ended(m.Shared(len(todo) == 0))

@@ -47,6 +47,9 @@ func NewExchange(set *outside.Settings, members told.Roll) Exchange {
 	return x
 }
 
+// Do is what is to be done for the application's Prepare.
+type Do = prepare.Do
+
 // Will is what a process wants.
 type Will struct {
 	Willing bool // it would lead roles
@@ -233,6 +236,11 @@ func (x *Exchange) Counts(now clock.Instant) (prepares prepare.Counts, given off
 		prepares = x.preparer.Counts(now)
 	}
 	return prepares, x.Offers.Counts
+}
+
+// Rests reports whether a role is not handed over for balance for now: a member has failed to prepare it.
+func (x *Exchange) Rests(shard int, local int32, now clock.Instant) bool {
+	return x.Offers.RestsAnywhere(offer.Place{Shard: shard, Local: local}, now)
 }
 
 // Spares returns how much longer than to others a handover to a member may take, since it prepares the role, and
