@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/advertised"
 )
 
 // Term is the term of this process in which it serves a request.
@@ -125,7 +126,7 @@ func newForwarder(src leaders, role func(*http.Request) (int, error), next func(
 	if cfg.Logger != nil {
 		handler = cfg.Logger.Handler()
 	}
-	f := &forwarder{src: src, role: role, next: next, group: url.QueryEscape(cfg.LeaderGroupID), self: addressOf(cfg.Advertise),
+	f := &forwarder{src: src, role: role, next: next, group: url.QueryEscape(cfg.LeaderGroupID), self: advertised.URL(cfg.Advertise),
 		timeout: cfg.HeartbeatTimeout, log: slog.NewLogLogger(handler, slog.LevelDebug)}
 	for _, o := range opts {
 		o(f)
@@ -230,7 +231,7 @@ func (f *forwarder) find(role int) (target, *refusal) {
 	if !ok {
 		return target{}, &refusal{http.StatusServiceUnavailable, 0, fmt.Sprintf("role %d: no holder is known", role)}
 	}
-	at, why, wait := addressOf(h.Advertise), "", f.timeout-h.Age
+	at, why, wait := advertised.URL(h.Advertise), "", f.timeout-h.Age
 	switch {
 	case h.Advertise == "":
 		why = "the address of its holder is not known"
@@ -272,17 +273,4 @@ func (f *forwarder) refuse(w http.ResponseWriter, hops int, no *refusal) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	fail(w, status, no.why)
-}
-
-// addressOf returns the scheme, host and path of an address that a member advertises; nil if requests cannot be
-// sent there.
-func addressOf(advertise string) *url.URL {
-	if !strings.Contains(advertise, "://") {
-		advertise = "http://" + advertise
-	}
-	u, err := url.Parse(advertise)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
-		return nil
-	}
-	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 }
