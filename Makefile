@@ -8,7 +8,7 @@ GO ?= go
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . franz franz/iam peers metrics nelicron examples examples/migration cmd/neli cmd/neli-outbox lab # lab/chaos, lab/bench: Linux
+MODULES := . franz franz/iam peers metrics nelicron neligrpc examples examples/migration cmd/neli cmd/neli-outbox lab # lab/chaos, lab/bench: Linux
 LAB := ./cmd/... ./child ./clients ./dbtest ./demo ./demo-peers ./internal/... ./kafkatest ./nursery ./pause ./proxy ./witness # what the machines of lab share
 FUZZTIME ?= 20s
 SOAK ?= 10m
@@ -67,7 +67,7 @@ check: ## before a commit: lint, the tests without a broker but for the lengthy 
 	@echo '1 of 3: make lint'
 	@$(MAKE) --no-print-directory lint
 	@echo '2 of 3: tests, minutes; go test prints a line for each package when all before it are done'
-	$(GO) test -short -skip '$(MUTANTS)|$(LENGTHY)|TestProcesses' $(foreach m,. franz peers nelicron,$(m:%=./%/...))
+	$(GO) test -short -skip '$(MUTANTS)|$(LENGTHY)|TestProcesses' $(foreach m,. franz peers nelicron neligrpc,$(m:%=./%/...))
 	@echo '3 of 3: simulations, 200 seeds each'
 	$(short-simulations)
 
@@ -80,7 +80,7 @@ endef
 test test-all: export NELI_MUTANTS := only
 test: ## elections on a real Kafka, if Java 17 and Maven are there; each package's tests, with the race detector where it finds something; 200 seeds of the simulations
 	@echo 'first what the tests need is compiled, here with the names of packages, in minutes the first time and in seconds later'
-	@$(GO) list -v -export -test -race ./... ./franz/... ./franz/iam/... ./peers/... ./nelicron/... ./lab/integration >/dev/null
+	@$(GO) list -v -export -test -race ./... ./franz/... ./franz/iam/... ./peers/... ./nelicron/... ./neligrpc/... ./lab/integration >/dev/null
 	@echo 'integration-short runs alone, in two minutes: a compiler beside it makes its broker stand still for seconds'
 	@$(MAKE) --no-print-directory integration-short
 	@echo 'then unit-root and unit-modules side by side; go test prints a line for each package when it is done'
@@ -95,9 +95,9 @@ lanes: # for .ci/run
 
 # A compiler beside tests that measure time starves them and their brokers. With Go's caches filled this takes seconds.
 built: # compiles what CI's lanes test, without linking
-	for m in . franz franz/iam peers metrics nelicron examples cmd/neli-outbox; do (cd $$m && $(GO) list -export -test -race ./... >/dev/null) || exit 1; done
+	for m in . franz franz/iam peers metrics nelicron neligrpc examples cmd/neli-outbox; do (cd $$m && $(GO) list -export -test -race ./... >/dev/null) || exit 1; done
 	cd lab && $(GO) list -export -test -race $(LAB) ./integration/... ./chaos/... >/dev/null
-	for m in . franz peers nelicron examples cmd/neli cmd/neli-outbox; do (cd $$m && CGO_ENABLED=0 $(GO) list -export -test ./... >/dev/null) || exit 1; done
+	for m in . franz peers nelicron neligrpc examples cmd/neli cmd/neli-outbox; do (cd $$m && CGO_ENABLED=0 $(GO) list -export -test ./... >/dev/null) || exit 1; done
 	for m in examples/migration cmd/neli; do (cd $$m && $(GO) list -export -test ./... >/dev/null) || exit 1; done
 	cd lab && $(GO) list -export -test ./bench/... ./release/... >/dev/null
 
@@ -116,6 +116,7 @@ unit-modules: # mostly waits
 	cd franz/iam && $(GO) test -race -timeout 5m ./...
 	cd peers && $(GO) test -race -parallel 8 -timeout 15m -skip '$(MUTANTS)' ./...
 	cd nelicron && $(GO) test -race -timeout 15m -skip '$(MUTANTS)|TestProcesses' ./...
+	cd neligrpc && $(GO) test -race -timeout 5m -skip '$(MUTANTS)' ./...
 
 integration-short:
 	cd lab/integration && $(GO) test -count=1 -race -timeout 10m -run '$(KAFKA)' .
@@ -141,6 +142,7 @@ mutants-modules: # mostly waits
 	cd cmd/neli && CGO_ENABLED=0 $(GO) test -count=1 -parallel 8 -run '$(MUTANTS)' ./...
 	cd peers && CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '$(MUTANTS)' ./...
 	cd nelicron && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
+	cd neligrpc && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
 	cd franz && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./franzfence
 	cd cmd/neli-outbox && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' .
 
