@@ -195,7 +195,7 @@ func (r *reader) take(p kgo.FetchTopicPartition) {
 }
 
 func asRecord(r *kgo.Record) kafka.Record {
-	return kafka.Record{Partition: int(r.Partition), Offset: r.Offset, Value: slices.Clip(r.Value), Epoch: int(r.LeaderEpoch)}
+	return kafka.Record{Partition: int(r.Partition), Offset: r.Offset, Value: slices.Clip(r.Value), Epoch: int(r.LeaderEpoch), Time: r.Timestamp}
 }
 
 func (r *reader) Close() error {

@@ -47,6 +47,9 @@ type Record struct {
 	Offset    int64
 	Value     []byte // owned by the receiver
 	Epoch     int    // of the leader that appended it; −1 if the client does not report it
+	// Time is the record's timestamp, by the sender's clock or the broker's; zero if the client does not
+	// report it. neli history shows it. Elections do not depend on it.
+	Time time.Time
 }
 
 // Producer appends records. Its methods may be called concurrently.

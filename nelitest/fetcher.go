@@ -218,7 +218,7 @@ func (f *fetcher) fetchFrom(i int) (at time.Duration, more bool) {
 		}
 		part.epoch = e.epoch
 		if !e.hidden {
-			f.buffer.push(item{rec: kafka.Record{Partition: i, Offset: part.pos, Value: e.value, Epoch: e.epoch}})
+			f.buffer.push(item{rec: kafka.Record{Partition: i, Offset: part.pos, Value: e.value, Epoch: e.epoch, Time: f.c.b.line.epoch.Add(e.at)}})
 		}
 	}
 	return 0, false

@@ -253,7 +253,7 @@ func (b *Broker) Records(topic string, partition int) []kafka.Record {
 	var rs []kafka.Record
 	for i, e := range l.entries[:l.committed] {
 		if !e.hidden {
-			rs = append(rs, kafka.Record{Partition: partition, Offset: l.start + int64(i), Value: bytes.Clone(e.value), Epoch: e.epoch})
+			rs = append(rs, kafka.Record{Partition: partition, Offset: l.start + int64(i), Value: bytes.Clone(e.value), Epoch: e.epoch, Time: b.line.epoch.Add(e.at)})
 		}
 	}
 	return rs

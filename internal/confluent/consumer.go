@@ -219,7 +219,7 @@ func (r *confluentReader) asked(tp ck.TopicPartition) bool {
 
 func confluentRecord(m *ck.Message) kafka.Record {
 	return kafka.Record{Partition: int(m.TopicPartition.Partition), Offset: int64(m.TopicPartition.Offset), Value: m.Value,
-		Epoch: confluentEpoch(m.TopicPartition.LeaderEpoch)}
+		Epoch: confluentEpoch(m.TopicPartition.LeaderEpoch), Time: m.Timestamp}
 }
 
 // confluentEpoch returns a leader epoch, −1 if there is none.

@@ -22,7 +22,8 @@ type simEntry struct {
 	newer bool    // of version 2
 	epoch int     // of the leader that appended it
 	gap   bool    // an offset that no reader sees: a control record, or one that compaction removed
-	old   *State  // a Snapshot of version 2 has the fold of version 1, too
+	at    time.Duration
+	old   *State // a Snapshot of version 2 has the fold of version 1, too
 
 	wonOld, wonOwn []int32 // roles that it won in the true folds
 }
@@ -136,7 +137,7 @@ func (w *simWorld) append(e *simEntry) {
 	if e.err == nil && e.r == nil || e.value != nil {
 		e = w.decoded(e)
 	}
-	e.epoch = w.epoch
+	e.epoch, e.at = w.epoch, w.Now
 	before := w.holding()
 	w.truth.stepTrue(w, e, o)
 	w.buried(e, before)

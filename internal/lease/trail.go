@@ -30,8 +30,21 @@ func (t *trail) add(o int64, hash uint64, history int) {
 // differs reports whether the fold at offset read had another hash. It returns false for an
 // offset that is too old.
 func (t *trail) differs(read int64, hash uint64) bool {
-	i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].offset > read })
+	i := t.until(read)
 	return i > 0 && t.marks[i-1].hash != hash
+}
+
+// until returns how many marks are not behind an offset.
+func (t *trail) until(o int64) int {
+	return sort.Search(len(t.marks), func(i int) bool { return t.marks[i].offset > o })
+}
+
+// before returns the offset of the newest mark that is not behind an offset; −1 if there is none.
+func (t *trail) before(o int64) int64 {
+	if i := t.until(o); i > 0 {
+		return t.marks[i-1].offset
+	}
+	return none
 }
 
 const maxEnded = 4096

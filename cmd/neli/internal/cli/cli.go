@@ -134,7 +134,7 @@ func newRootWith(c *common) *cobra.Command {
 	}
 	root.SetVersionTemplate("neli {{.Version}}\n")
 	c.register(root.PersistentFlags())
-	root.AddCommand(newRun(c), newStatus(c), newWatch(c), newTransfer(c), newStepDown(c), newRebalance(c), newCheck(c), newSentinel(c), newVersion(), newMan(root))
+	root.AddCommand(newRun(c), newStatus(c), newHistory(c), newWatch(c), newTransfer(c), newStepDown(c), newRebalance(c), newCheck(c), newSentinel(c), newVersion(), newMan(root))
 	return root
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/goneli/neli"
@@ -24,11 +25,21 @@ const reachWithin = 10 * time.Second
 type scout struct {
 	kafka.Provider
 	answers chan error
-	admins  chan kafka.Admin // the first one made
+	admins  chan kafka.Admin       // the first one made
+	reading chan map[string]string // the properties of the first reader
 }
 
 func newScout(p kafka.Provider) scout {
-	return scout{p, make(chan error, 1), make(chan kafka.Admin, 1)}
+	return scout{p, make(chan error, 1), make(chan kafka.Admin, 1), make(chan map[string]string, 1)}
+}
+
+// LogReader implements kafka.Provider.
+func (s scout) LogReader(props map[string]string, log *slog.Logger) (kafka.LogReader, error) {
+	select {
+	case s.reading <- props:
+	default: // a later one
+	}
+	return s.Provider.LogReader(props, log)
 }
 
 // Admin implements kafka.Provider.

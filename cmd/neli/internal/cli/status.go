@@ -76,12 +76,18 @@ func (c *common) askSentinel() string {
 // observe starts a process that only watches. It returns once a broker has described the topic, or ctx
 // is done. The caller closes the process, which holds nothing: a verb may as well end by a signal.
 func (c *common) observe(ctx context.Context, cmd *cobra.Command, roles int) (*neli.Neli, error) {
+	n, _, err := c.scouted(ctx, cmd, roles)
+	return n, err
+}
+
+// scouted is observe with the scout that has seen the clients made.
+func (c *common) scouted(ctx context.Context, cmd *cobra.Command, roles int) (*neli.Neli, scout, error) {
 	if roles < 1 {
-		return nil, fmt.Errorf("--roles %d: must be at least 1", roles)
+		return nil, scout{}, fmt.Errorf("--roles %d: must be at least 1", roles)
 	}
 	cfg, err := c.resolve(cmd)
 	if err != nil {
-		return nil, err
+		return nil, scout{}, err
 	}
 	cfg.Observer, cfg.Roles = true, roles
 	log := &hushed{Handler: cfg.Logger.Handler()}
@@ -90,13 +96,13 @@ func (c *common) observe(ctx context.Context, cmd *cobra.Command, roles int) (*n
 	cfg.Provider = s
 	n, err := neli.New(cfg)
 	if err != nil {
-		return nil, err
+		return nil, s, err
 	}
 	if err := s.reach(ctx, n, cfg, reachWithin); err != nil {
 		_ = n.Close()
-		return nil, err
+		return nil, s, err
 	}
-	return n, nil
+	return n, s, nil
 }
 
 // hushed drops the warnings that the topic cannot be found or written to. The command reports these

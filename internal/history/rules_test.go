@@ -1,0 +1,35 @@
+package history
+
+import (
+	"testing"
+
+	"github.com/goneli/neli/internal/mutation"
+)
+
+// proofRules are what a proof checks. The last rows break rules of the lease, which the proof must notice.
+var proofRules = []mutation.Mutant{
+	{Rule: "offsets grow", File: "part.go", Old: "r.Offset > p.last.Offset && r.Read", New: "r.Read",
+		Guard: "TestBrokenLogs", Want: `should have 1 item\(s\), but has 0`},
+	{Rule: "nobody has read what is not written yet", File: "part.go", Old: " && r.Read < r.Offset", New: "",
+		Guard: "TestBrokenLogs", Want: `should have 1 item\(s\), but has 0`},
+	{Rule: "a Claim comes after its wait", File: "prove.go", Old: "waited < clock.Hold(t)-rounding", New: "waited < 0",
+		Guard: "TestBrokenLogs", Want: `should have 1 item\(s\), but has 0`},
+	{Rule: "what was written after the evidence says nothing about the wait", File: "prove.go", Old: "r.Offset >= evidence.Offset || ", New: "r.Offset == claim.Offset || ",
+		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `wait`},
+	{Rule: "a Release is of what was held", File: "prove.go", Old: "if !ok || p.h.terms[i].session != r.Session {", New: "if !ok {\n				continue\n			}\n			if p.h.terms[i].session != r.Session {",
+		Guard: "TestBrokenLogs", Want: `should have 1 item\(s\), but has 0`},
+	{Rule: "a Release comes before its sender has read the end", File: "prove.go", Old: "t.EndedAt > 0 && ", New: "t.EndedAt < 0 && ",
+		Guard: "TestBrokenLogs", Want: `should have 1 item\(s\), but has 0`},
+	{Rule: "a Snapshot is the fold", File: "../lease/replay.go", Old: "case r.Kind == Snapshot && ", New: "case false && ",
+		Guard: "TestBrokenLogs", Want: `should have 1 item\(s\), but has 0`},
+	{Rule: "a Beat is of a session that holds something", File: "../lease/replay.go", Old: "case r.Kind == Beat && ", New: "case false && ",
+		Guard: "TestBrokenLogs", Want: `should have 1 item\(s\), but has 0`},
+	{Rule: "a record of a newer version is waited for", File: "prove.go", Old: "case !r.Fresh:", New: "case false:",
+		Guard: "TestOtherRecordsHaveNoEffect", Want: `should have 1 item\(s\), but has 0`},
+	{Rule: "lease: a Claim wins what is free, or was read", File: "../lease/fold.go", Old: "h == nil || r.Read >= h.Last", New: "h == nil || r.Read >= 0",
+		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `evidence`},
+	{Rule: "lease: a claimant waits", File: "../lease/make.go", Old: "l.own.claiming.has(role) || now.Raw < l.FreeAt(role)", New: "l.own.claiming.has(role)",
+		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `wait`},
+}
+
+func TestProofNeedsEveryRule(t *testing.T) { mutation.Run(t, proofRules) }

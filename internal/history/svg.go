@@ -1,0 +1,112 @@
+package history
+
+import (
+	"encoding/xml"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"strings"
+	"time"
+)
+
+// The time line's measures, in pixels.
+const (
+	svgWidth, svgLeft, svgTop = 1000, 90, 24
+	svgRow, svgBar            = 18, 14
+	svgRows                   = 500 // rows at most
+)
+
+// SVG draws terms, which are sorted by role, as a row of bars for each role: a picture without scripts. A
+// member has one colour. until is the time at the right edge. Terms without a time of their Claim begin at
+// the left edge.
+func SVG(w io.Writer, terms []Term, until time.Time) error {
+	var b strings.Builder
+	from := until
+	rows := map[[2]int]int{}
+	for _, t := range terms {
+		if key := [2]int{t.Role, t.Partition}; len(rows) < svgRows {
+			if _, is := rows[key]; !is {
+				rows[key] = len(rows)
+			}
+		}
+		for _, at := range []time.Time{t.From, t.Until} {
+			if !at.IsZero() && at.Before(from) {
+				from = at
+			}
+		}
+	}
+	height := svgTop + svgRow*len(rows) + 8
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`+"\n", svgWidth, height)
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", svgWidth, height)
+	fmt.Fprintf(&b, `<text x="%d" y="14">%s</text><text x="%d" y="14" text-anchor="end">%s</text>`+"\n", svgLeft, stamp(from), svgWidth-8, stamp(until))
+	x := func(at time.Time, unset int) int {
+		if at.IsZero() {
+			return unset
+		}
+		span := max(until.Sub(from), time.Millisecond)
+		part := float64(at.Sub(from)) / float64(span)
+		return svgLeft + int(min(max(part, 0), 1)*(svgWidth-8-svgLeft))
+	}
+	labelled := map[int]bool{}
+	left := 0
+	for _, t := range terms {
+		row, is := rows[[2]int{t.Role, t.Partition}]
+		if !is {
+			left++
+			continue
+		}
+		y := svgTop + svgRow*row
+		if !labelled[row] {
+			labelled[row] = true
+			fmt.Fprintf(&b, `<text x="4" y="%d">role %d</text>`+"\n", y+11, t.Role)
+		}
+		begin, end := x(t.From, svgLeft), x(t.Until, svgWidth-8)
+		if t.End == Lost && t.Until.IsZero() {
+			end = begin
+		}
+		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s" stroke="#fff"><title>%s</title></rect>`+"\n",
+			begin, y, max(2, end-begin), svgBar, colour(t.Member), escaped(title(t)))
+		if name := clip(t.Name, (end-begin)/8); name != "" {
+			fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`+"\n", begin+3, y+11, escaped(name))
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, `<text x="4" y="%d">and %d terms of other roles</text>`+"\n", height-2, left)
+	}
+	b.WriteString("</svg>\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func title(t Term) string {
+	return fmt.Sprintf("role %d, token %d: %s (%s), from %s until %s, %s", t.Role, t.Token, t.Name, t.Member, stamp(t.From), stamp(t.Until), t.End)
+}
+
+func stamp(at time.Time) string {
+	if at.IsZero() {
+		return "…"
+	}
+	return at.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// colour is light, so that black text can be read on it.
+func colour(member string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(member))
+	return fmt.Sprintf("hsl(%d,60%%,75%%)", h.Sum32()%360)
+}
+
+// clip returns as many characters of a name as fit, none if that says little.
+func clip(name string, most int) string {
+	runes := []rune(name)
+	if most < 3 {
+		return ""
+	}
+	return string(runes[:min(len(runes), most)])
+}
+
+func escaped(text string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder takes everything
+	return b.String()
+}
