@@ -146,7 +146,7 @@ mutants-modules: # mostly waits
 	cd franz && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./franzfence
 	cd cmd/neli-outbox && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' .
 
-sim: ## without the race detector: the models, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, both with sentinels under 100, non-exclusive ones under 300; and what unit-root has less of
+sim: ## without the race detector: the model of the fence, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, both with sentinels under 100, non-exclusive ones under 300; and what unit-root has less of
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum ./fence
 	CGO_ENABLED=0 $(GO) test -count=1 -run 'TestFewClaimsOnASlowLog|TestFarMembersLeadTheirShares|WithoutMercy$$' ./internal/scenario ./nelitest
 	GOMAXPROCS=1 CGO_ENABLED=0 $(GO) test -p 2 -count=1 -timeout 30m -run 'Test(Shared|Small|Sentinel|SmallSentinel)?Simulation(Repeats)?$$' -v . ./internal/nonexclusive | grep -v '^=== \|^ *--- PASS'
@@ -162,7 +162,7 @@ soak: ## SOAK=10m: new seeds for as long as asked, of each whole-library simulat
 
 nightly: ## what is too long for CI, with new seeds each night: some hours; chaos needs root
 	NELI_SEEDS=4000 $(MAKE) mutants MUTANTS_LIMIT=4h
-	NELI_MODEL=deep CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -run '^TestModel$$' ./...
+	NELI_MODEL=deep CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -run '^TestModel$$' ./fence
 	NIGHTLY=1 NELI_SEEDS=2000 $(MAKE) spec
 	$(MAKE) soak SOAK=30m
 	$(MAKE) fuzz FUZZTIME=2m

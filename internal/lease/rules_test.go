@@ -6,7 +6,6 @@ import (
 
 	"github.com/goneli/neli/internal/mutation"
 	"github.com/goneli/neli/internal/seeded"
-	"github.com/stretchr/testify/require"
 )
 
 // These are the numbers of seeds that the guards run, with a mutant or without. The first half is
@@ -317,35 +316,11 @@ var ofTransport = []mutation.Mutant{
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 }
 
-// byModel are some of the rules again, with the model as the guard. Its output shows the shortest
-// way to the fault.
-var byModel = []struct{ rule, guard, want string }{
-	{"a Claim of other roles is evidence of its session", "TestModel/two_processes,_two_roles", "FAULT: two leaders"},
-	{"a fresh claim is adopted only if it had read all possible evidence", "TestModel/two_late_joiners", "FAULT: folds differ"},
-	{"records after a Snapshot's read are folded", "TestModel/a_late_joiner", "FAULT: folds differ"},
-	{"the silence of a Snapshot's holders is counted from its adoption", "TestModel/a_late_joiner", "FAULT: two leaders"},
-	{"a claimant waits for the holder's T", "TestModel/a_short_and_a_long_lease", "FAULT: two leaders"},
-	{"every Begin starts a new session", "TestModel/a_jump,_Snapshots", "FAULT: (token led again|two leaders)"},
-}
-
-// everyRule returns rules, ofTransport and byModel.
-func everyRule(t *testing.T) []mutation.Mutant {
-	all := slices.Concat(rules, ofTransport)
-	for _, again := range byModel {
-		i := slices.IndexFunc(rules, func(m mutation.Mutant) bool { return m.Rule == again.rule })
-		require.GreaterOrEqual(t, i, 0, again.rule)
-		m := rules[i]
-		m.Rule, m.Guard, m.Want, m.Seeds = "every way: "+m.Rule, again.guard, again.want, 0
-		all = append(all, m)
-	}
-	return all
-}
-
 // TestRulesAreGuarded removes each rule from the source and runs the test that guards it. The
 // test must fail for the stated reason.
 func TestRulesAreGuarded(t *testing.T) {
 	if testing.Short() || seeded.Race {
 		t.Skip("minutes of simulation: make mutants runs it, without the race detector")
 	}
-	mutation.Run(t, everyRule(t))
+	mutation.Run(t, slices.Concat(rules, ofTransport))
 }

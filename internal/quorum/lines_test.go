@@ -12,8 +12,7 @@ import (
 // TestBoundIsTheMajoritythLargest asserts the rule of the gist "Leader election on top of
 // Scuttlebutt": a process leads iff the majority-th largest of its lower bounds is young. A lower
 // bound is the time at which a log last proved that the process was alive. A log that proved
-// nothing does not count, and two equal bounds count as two. (The model asserts in every state
-// that this rule agrees with Leads.)
+// nothing does not count, and two equal bounds count as two.
 func TestBoundIsTheMajoritythLargest(t *testing.T) {
 	at := func(s int) clock.Instant {
 		return clock.Instant{Mono: clock.Mono(s) * clock.Mono(time.Second), Wall: simEpoch.Add(time.Duration(s) * time.Second)}

@@ -112,23 +112,6 @@ var rules = []mutation.Mutant{
 		Old: "	case other > same:\n", New: "	case other > 0:\n",
 		Guard: "TestMisreadRecordDoesBoundedHarm/a_claim_on_1_of_3_logs,_3_processes", Want: "processes that misread nothing begin again"},
 
-	// The model visits every state, so it always finds these faults, not only by chance.
-	{Rule: "a term's token exceeds all earlier ballots in its log, in every schedule of three records", File: "quorum.go",
-		Old: "	if ev.Won {\n		q.lift(q.seen + 1)\n	}\n", New: "",
-		Guard: "TestModel/one_log", Want: "token went back"},
-	{Rule: "a fresh claim starts from the wall clock, in every schedule of a log that forgets", File: "make.go",
-		Old: "	if fresh {\n		q.lift(micros(now))\n	}\n", New: "	_ = fresh\n",
-		Guard: "TestModel/one_log_that_forgets", Want: "token (went back|led again)"},
-	{Rule: "a term that has ended stays ended, in every schedule", File: "units.go",
-		Old: "	q.lift(u.token + 1)\n", New: "",
-		Guard: "TestModel/one_log", Want: "token (led again|went back)"},
-	{Rule: "one of three logs makes no leader, in every schedule", File: "quorum.go",
-		Old: "majority: rules.Logs/2 + 1,", New: "majority: 1,",
-		Guard: "TestModel/three_logs", Want: "two leaders"},
-	{Rule: "a claimant waits when a log has another id, in every schedule", File: "quorum.go",
-		Old: "	v.lease.Begin(s, false, now)\n", New: "	v.lease.Begin(s, false, now.Add(-2*q.rules.T))\n",
-		Guard: "TestModel/one_log_that_forgets", Want: "two (leaders|holders)"},
-
 	// The published bound.
 	{Rule: "a log without evidence is not counted", File: "quorum.go",
 		Old:   "	if n < majority {\n		return clock.Instant{}\n	}\n	return oldest(vs[:majority])\n",
