@@ -27,7 +27,7 @@ func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
 	before := len(w.sent(0, "a", lease.Snapshot))
 	a.do(func(now clock.Instant) {
 		a.late(now)
-		a.channels[0].OfferSnapshot(after(0), a.in(now))
+		a.channels[0].OfferSnapshot(0, 0, a.in(now))
 	})
 	w.pass(a.set.T / 4)
 	require.Len(t, w.sent(0, "a", lease.Snapshot), before, "others may have answered")

@@ -2,10 +2,8 @@ package elector
 
 import (
 	"iter"
-	"time"
 
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/channel"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/warm"
@@ -90,12 +88,14 @@ func (n *Node) consume(s *shard, c *channel.Channel, e Entry, r *lease.Record, b
 		n.back(s, c, r, ev.Stamp, now)
 	}
 	n.doubt(s, c, ev, e, r, now)
-	n.do(now, func(in *told.In) { s.follow(c, ev, anew, r, in) })
+	n.do(now, func(in *told.In) {
+		s.follow(c, ev, anew, r, in)
+		if ev.Origin && bad == nil { // there will be no fresh Claim from which others learn the fold
+			c.OfferSnapshot(1, uint64(e.Offset), in)
+		}
+	})
 	if bad != nil {
 		return out.Spent
-	}
-	if ev.Origin { // there will be no fresh Claim from which others learn the fold
-		n.do(now, func(in *told.In) { c.OfferSnapshot(func() time.Duration { return in.Turn(uint64(e.Offset)) }, in) })
 	}
 	n.warm.Changed(ev.Changed)
 	n.listen(s, c, e.Offset, r, now)
@@ -143,19 +143,17 @@ func (n *Node) back(s *shard, c *channel.Channel, r *lease.Record, sent, now clo
 func (n *Node) doubt(s *shard, c *channel.Channel, ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
 	if ev.Differs {
 		n.counts.Contradicted()
-		n.ready.tell(n.reports.Contradicted(c.Index, e.Offset, r, n.nameOf(r.Session.Process), now))
 		c.Announcements.ContradictedBy(r.Session.Process)
 	}
-	if ev.Doubts {
-		if !n.set.Observer {
-			c.Announcements.Speak(n.in(now).Turn(uint64(e.Offset)), now)
-		}
+	if ev.Differs || ev.Confirmed {
+		process := c.Announcements.Contradictor()
+		n.ready.tell(n.reports.Doubt(ev, c.Index, e.Offset, r, process, n.nameOf(process), now))
+	}
+	if ev.Doubts && !n.set.Observer {
+		c.Announcements.Speak(n.in(now).Turn(uint64(e.Offset)), now)
 	}
 	if ev.Confirmed {
-		process := c.Announcements.Contradictor()
-		name := n.nameOf(process)
-		n.counts.DivergedFrom(name)
-		n.ready.tell(n.reports.Confirmed(c.Index, e.Offset, process, name, now))
+		n.counts.DivergedFrom(n.nameOf(c.Announcements.Contradictor()))
 		n.do(now, s.reconsiderVacant)
 	}
 }
@@ -177,10 +175,7 @@ func (n *Node) reset(s *shard, c *channel.Channel, lost bool, end int64, now clo
 // listen acts on what a record says about its sender, independently of the lease.
 func (n *Node) listen(s *shard, c *channel.Channel, o int64, r *lease.Record, now clock.Instant) {
 	id, live := r.Session.Process, c.IsNew(o)
-	if c.Announcements.Heard(announce.SnapshotEvery(c.Log.Roles())) && r.Kind != lease.Snapshot {
-		in := n.in(now)
-		c.OfferSnapshot(func() time.Duration { return 4 * in.Turn(uint64(o)) }, in) // no process waits for it
-	}
+	c.Count(o, r.Kind, n.in(now))
 	if r.Kind == lease.Hello && r.Hello.Leaving {
 		n.announcer.Parted(now)
 		if id == n.set.Process {
@@ -239,8 +234,7 @@ func (n *Node) greeted(c *channel.Channel, o int64, r *lease.Record, live bool, 
 		n.orphan(r.Session.Process, now)
 	}
 	if r.Longest == lease.Unsaid && live && !r.Hello.Leaving {
-		in := n.in(now)
-		c.OfferSnapshot(func() time.Duration { return in.Turn(uint64(o)) }, in)
+		c.OfferSnapshot(1, uint64(o), n.in(now))
 	}
 	if !live {
 		return

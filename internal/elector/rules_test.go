@@ -21,7 +21,7 @@ var mutants = []mutation.Mutant{
 		Old: "errors.Is(bad, lease.ErrOtherLog):", New: "errors.Is(bad, lease.ErrMalformed):",
 		Guard: "TestFirstLeaderWaitsUnlessNobodyLedBefore/a_record_names_another_topic", Want: "leads what another process may lead"},
 	{Rule: "a process that knows the fold by the log's origin writes a Snapshot", File: "read.go",
-		Old: "	if ev.Origin { //", New: "	if ev.Origin && bad != nil { //",
+		Old: "		if ev.Origin && bad == nil { //", New: "		if ev.Origin && bad != nil { //",
 		Guard: "TestFirstLeaderOfANewGroupWaitsForNobody", Want: "no Snapshot tells observers who leads"},
 
 	// A young group.
@@ -414,7 +414,7 @@ var mutants = []mutation.Mutant{
 		Guard: "TestNothingIsVacantBeforeTheLogWasRead", Want: `a gap is waited for no longer than T`},
 
 	{Rule: "whoever finds a contradiction shows its fold", File: "read.go",
-		Old: "			c.Announcements.Speak(n.in(now).Turn(uint64(e.Offset)), now)\n", New: "",
+		Old: "		c.Announcements.Speak(n.in(now).Turn(uint64(e.Offset)), now)\n", New: "",
 		Guard: "TestWhoHasMisreadARecordRejoinsAlone", Want: "the wrong one is not told by two others"},
 	{Rule: "and is said again until it is decided", File: "channel/channel.go",
 		Old: "	c.Announcements.Remind(c.Log.Asked, in.Now)\n", New: "",

@@ -267,7 +267,7 @@ func (s *shard) catchUp(c *channel.Channel, in *told.In) {
 		s.reconsiderVacant(in)
 	}
 	if c.Announcements.WentBack() {
-		c.OfferSnapshot(func() time.Duration { return in.Turn(uint64(c.Index)) }, in) // others look for one too
+		c.OfferSnapshot(1, uint64(c.Index), in) // others look for one too
 	}
 }
 

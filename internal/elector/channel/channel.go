@@ -194,9 +194,17 @@ func (c *Channel) Word(k lease.Kind, now clock.Instant) lease.Record {
 
 func (c *Channel) Snapshot(now clock.Instant) []lease.Record { return c.wire.Snapshot(c.Index, now) }
 
-// OfferSnapshot schedules a Snapshot, which another process's Snapshot cancels.
-func (c *Channel) OfferSnapshot(after func() time.Duration, in *told.In) {
+// Count counts a record that was read. After very many without a Snapshot it offers one, for which nobody waits.
+func (c *Channel) Count(offset int64, k lease.Kind, in *told.In) {
+	if c.Announcements.Heard(announce.SnapshotEvery(c.Log.Roles())) && k != lease.Snapshot {
+		c.OfferSnapshot(4, uint64(offset), in)
+	}
+}
+
+// OfferSnapshot schedules a Snapshot after some turns, which another process's Snapshot cancels.
+func (c *Channel) OfferSnapshot(turns time.Duration, key uint64, in *told.In) {
 	if c.Log.Known() && !c.set.Observer {
+		after := func() time.Duration { return turns * in.Turn(key) }
 		c.Announcements.Offer(after, announce.SnapshotPause(c.Log.Roles(), in.Members.Size(), c.set.T), clock.Patience(c.set.T), in.Now)
 	}
 }

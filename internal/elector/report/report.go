@@ -88,16 +88,17 @@ func (r *Reports) Exhausted(e leases.Entry) []Note {
 	return once(&r.spent, slog.LevelError, "ballots of the small logs are used up: no term can begin any more", "log", e.Partition, "offset", e.Offset)
 }
 
-// Contradicted reports a record whose sender has another fold.
-func (r *Reports) Contradicted(partition int, offset int64, rec *lease.Record, name string, now clock.Instant) []Note {
-	return r.contradictions.line(now, slog.LevelError, "state of another process contradicts the own one: snapshots of all will tell who has to rejoin",
-		"partition", partition, "offset", offset, "by_name", name, "process", rec.Session.Process, "record", rec.Kind)
-}
-
-// Confirmed reports that the Snapshots of others have confirmed this process's fold.
-func (r *Reports) Confirmed(partition int, offset int64, process, name string, now clock.Instant) []Note {
-	return r.confirmed.line(now, slog.LevelError, "own state is confirmed by others: the process that contradicts it has to rejoin",
-		"partition", partition, "offset", offset, "by_name", name, "process", process)
+// Doubt reports a record of a process that has another fold, or that Snapshots have confirmed the own one.
+func (r *Reports) Doubt(ev lease.Event, partition int, offset int64, rec *lease.Record, process, name string, now clock.Instant) (notes []Note) {
+	if ev.Differs {
+		notes = r.contradictions.line(now, slog.LevelError, "state of another process contradicts the own one: snapshots of all will tell who has to rejoin",
+			"partition", partition, "offset", offset, "by_name", name, "process", process, "record", rec.Kind)
+	}
+	if ev.Confirmed {
+		notes = append(notes, r.confirmed.line(now, slog.LevelError, "own state is confirmed by others: the process that contradicts it has to rejoin",
+			"partition", partition, "offset", offset, "by_name", name, "process", process)...)
+	}
+	return notes
 }
 
 // GivenUp reports Claims on a partition that did not come back. One line is enough if all partitions stand

@@ -37,10 +37,10 @@ func TestTroubleThatRepeatsIsToldOnceInAWhile(t *testing.T) {
 			return r.Rewound(lease.Event{Rewound: true}, 1, 2, 3, now)
 		}},
 		{slog.LevelError, "contradicts the own one", func(r *Reports, now clock.Instant) []Note {
-			return r.Contradicted(1, 2, rec, "b", now)
+			return r.Doubt(lease.Event{Differs: true}, 1, 2, rec, "p", "b", now)
 		}},
 		{slog.LevelError, "confirmed by others", func(r *Reports, now clock.Instant) []Note {
-			return r.Confirmed(1, 2, "p", "b", now)
+			return r.Doubt(lease.Event{Confirmed: true}, 1, 2, rec, "p", "b", now)
 		}},
 	} {
 		t.Run(c.text, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestTroubleHidesNoOther(t *testing.T) {
 	require.Len(t, r.Rewound(lease.Event{Outvoted: true}, 0, 0, 1, at(0)), 1)
 	require.Len(t, r.Rewound(lease.Event{Tied: true}, 0, 0, 1, at(0)), 1)
 	require.Len(t, r.Rewound(lease.Event{Missing: 1}, 0, 0, 1, at(0)), 1)
-	require.Len(t, r.Confirmed(0, 0, "p", "", at(0)), 1)
+	require.Len(t, r.Doubt(lease.Event{Confirmed: true}, 0, 0, nil, "p", "", at(0)), 1)
 }
 
 // Each kind of odd record is told of once, and all are counted.
