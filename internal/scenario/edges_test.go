@@ -136,26 +136,6 @@ func TestRolesOfAnUnreachablePartition(t *testing.T) {
 	})
 }
 
-// Members whose home is on an offline partition announce themselves on another one.
-func TestMembersAreKnownWithoutTheirHome(t *testing.T) {
-	for _, down := range []int{1, 2} {
-		Simulate(t, nelitest.Options{Brokers: 2}, wide(4), func(c *Cluster) {
-			c.partitionOnEachBroker(2)
-			names := []string{"a", "b", "d", "e", "f", "g"}
-			for _, name := range names {
-				c.Work(name, manyOn(2, 4))
-			}
-			c.Eventually(2*silence, "all are led", c.allLed(4))
-			c.Pass(10 * time.Second)
-			require.NoError(c, c.Broker.StopBroker(down))
-			c.Pass(time.Minute)
-			for _, name := range names {
-				require.Len(c, c.Members[name].Members(), len(names), name)
-			}
-		})
-	}
-}
-
 // With Assigned nomination, one offline partition does the others no lasting harm. A member that
 // cannot claim there leaves the group for a bounded time, and then stays.
 func TestAssignedWithAnOfflinePartition(t *testing.T) {

@@ -242,20 +242,6 @@ func TestCloseWaitsForTheCheck(t *testing.T) {
 	}
 }
 
-// An observer has nothing to lead, so its health is not checked.
-func TestObserverIsNotChecked(t *testing.T) {
-	simulate(t, nelitest.Options{}, func(c *Cluster) {
-		var health sick
-		o := c.Join("o", func(cfg *neli.Config) { observer(cfg); health.config(cfg) })
-		c.Work("a", Open)
-		c.Leader(0, 2*silence)
-		c.Pass(10 * time.Second)
-		require.Zero(c, health.calls.Load())
-		_, known := o.Holder(0)
-		require.True(c, known)
-	})
-}
-
 // A member with many roles is checked about once a second.
 func TestCheckIsMadeOnceASecond(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {

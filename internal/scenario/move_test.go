@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
@@ -99,26 +98,6 @@ func TestCloseWhileRolesMove(t *testing.T) {
 			require.Equal(c, k.Won, k.Claims)
 		})
 	}
-}
-
-// A newcomer soon knows all other members, however long ago they announced themselves.
-func TestNewcomerSoonKnowsTheOthers(t *testing.T) {
-	simulate(t, nelitest.Options{}, func(c *Cluster) {
-		for _, name := range []string{"a", "b", "d", "e"} {
-			c.Work(name, Open)
-			c.Pass(1300 * time.Millisecond)
-		}
-		c.Pass(10 * time.Second)
-		for _, name := range []string{"f", "g"} {
-			m := c.Work(name, Open)
-			c.Pass(1100 * time.Millisecond)
-			require.Len(c, m.Members(), len(c.Names))
-			c.Pass(700 * time.Millisecond)
-		}
-		before := len(c.Records(0, lease.Hello))
-		c.Pass(time.Minute)
-		require.LessOrEqual(c, len(c.Records(0, lease.Hello))-before, 13*len(c.Names), "Hellos go on")
-	})
 }
 
 // A role that was handed over is not handed on for 30 s. A role that was claimed may be moved at

@@ -88,18 +88,3 @@ func TestNewcomerLooksBackALimitedDistance(t *testing.T) {
 		c.Eventually(3*time.Second, "b leads all", c.leadsAll("b", 4))
 	})
 }
-
-// While a member that knows the fold is up, no newcomer looks back: its Hello is answered by a
-// Snapshot.
-func TestNewcomersDoNotLookBackIfAMemberAnswers(t *testing.T) {
-	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
-		c.Work("a", many(4))
-		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))
-		c.rubbish(5_000)
-		b := c.Work("b", many(4))
-		c.Eventually(100*time.Millisecond, "b knows who leads", func() bool {
-			h, _ := b.Holder(0)
-			return h.Name == "a"
-		})
-	})
-}

@@ -134,24 +134,6 @@ func TestJoinIsOneOrderlyBatch(t *testing.T) {
 	}
 }
 
-// Without rebalancing a leader keeps its roles, whoever joins.
-func TestRebalanceOff(t *testing.T) {
-	const n = 6
-	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
-		a := c.Work("a", many(n, rebalanceOff))
-		c.Eventually(2*silence, "a leads all", c.leadsAll("a", n))
-		c.Pass(time.Second)
-		told := len(a.Kinds())
-		c.Work("b", many(n, rebalanceOff))
-		c.Work("d", many(n, rebalanceOff, priority(100)))
-		c.Pass(5 * time.Minute)
-		require.Equal(c, map[string]int{"a": n}, c.shares(n))
-		require.Len(c, a.Kinds(), told)
-		c.Crash(a)
-		c.Eventually(takeover, "the preferred one leads all", c.leadsAll("d", n))
-	})
-}
-
 // Close, the return of Lead, and StepDown spread the roles over all others within round trips,
 // because successors are named beforehand.
 func TestRolesGivenUpAreSpreadOverAll(t *testing.T) {

@@ -8,27 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A nominated process that cannot reach the log makes room for one that can, because the group does
-// not notice by itself. When it reaches the log again, it takes part again.
-func TestNomineeThatCannotClaimMakesRoom(t *testing.T) {
-	simulate(t, nelitest.Options{}, func(c *Cluster) {
-		a := c.Work("a", nil)
-		require.Same(c, a, c.Leader(0, 2*silence))
-		b := c.Work("b", nil)
-		c.Pass(10 * time.Second)
-		c.Broker.CutOff("a", nelitest.LinkAppends|nelitest.LinkReads)
-		c.Eventually(silence+defaultT+15*time.Second+3*time.Second, "b leads", b.IsLeader)
-		c.Pass(time.Minute)
-		require.True(c, b.IsLeader())
-		require.Equal(c, []string{"acquired", "fenced"}, a.Kinds())
-		c.Broker.Restore("a", nelitest.LinkAll)
-		c.Pass(20 * time.Second)
-		require.True(c, a.IsLeader() != b.IsLeader())
-		c.Crash(map[bool]*Member{true: a, false: b}[a.IsLeader()])
-		c.Leader(0, 10*time.Second)
-	})
-}
-
 // If no process can reach the log, all leave the group in turn. They come back after a while, since
 // another log may be available. When the log is back, a process leads.
 func TestNomineesThatCouldNotClaimComeBack(t *testing.T) {
