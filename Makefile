@@ -188,7 +188,7 @@ integration-timed:
 # Its tests wait for brokers to start, sessions to end, tokens to be renewed: three at a time.
 integration-patient:
 	cd lab && $(GO) test -count=1 -race -p 1 -timeout 15m $(LAB)
-	cd lab/integration && $(GO) test -count=1 -race -p 1 -parallel 3 -timeout 40m -skip '$(TIMED)' . ./fenced
+	cd lab/integration && $(GO) test -count=1 -race -p 1 -parallel 3 -timeout 40m -skip '$(TIMED)' . ./fenced ./routed
 
 integration-examples:
 	cd examples && $(GO) test -count=1 -race -p 1 -parallel 8 -timeout 15m ./...
