@@ -102,31 +102,6 @@ func (n *Node) route(role, tries int) int {
 	return logs[(n.channels.Reachable(n.announcer.HomeLog()).Index+tries)%len(logs)].Index
 }
 
-// requested handles a request to this process.
-func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
-	if n.set.Observer {
-		return
-	}
-	refused, why := n.requests.Requested(log, o, r, func() request.Tenure {
-		if r.Request.Role >= n.desired.Roles {
-			return request.Tenure{Takes: n.set.Requests, Nominated: n.set.Nominated, Token: -1}
-		}
-		home, local := n.shards.local(r.Request.Role)
-		h := home.own.At(local)
-		_, leads := home.leases.Leads(local, now)
-		leads = leads && h != nil && home.handovers.Of(local) == nil
-		// A late request may concern an earlier term: its sender had not read the Claim of this one.
-		earlier := leads && home.traits.Earlier(log, home.main.Index, r.Read, h.Token)
-		return request.Tenure{Takes: n.set.Requests, Nominated: n.set.Nominated, Known: true, Leads: leads, Earlier: earlier,
-			Token: home.own.TokenOf(local)}
-	}, now)
-	if refused != nil {
-		n.ready.note(slog.LevelInfo, "request refused", append(refused.Describe(), "error", why)...)
-	}
-	n.correspond(now)
-	n.ready.Requested = n.ready.Requested || n.requests.Waits()
-}
-
 // correspond sends the letters of requests and reports their outcomes, and sends offers and states. It cannot
 // answer a Ping in a log that was read again since; its sender will repeat it.
 func (n *Node) correspond(now clock.Instant) {

@@ -2,9 +2,11 @@ package elector
 
 import (
 	"iter"
+	"log/slog"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/channel"
+	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/warm"
 	"github.com/goneli/neli/internal/lease"
@@ -223,6 +225,31 @@ func (n *Node) listen(s *shard, c *channel.Channel, o int64, r *lease.Record, no
 		c.Announcements.Told(now)
 	case lease.Beat, lease.Claim, lease.Release:
 	}
+}
+
+// requested handles a request to this process.
+func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
+	if n.set.Observer {
+		return
+	}
+	refused, why := n.requests.Requested(log, o, r, func() request.Tenure {
+		if r.Request.Role >= n.desired.Roles {
+			return request.Tenure{Takes: n.set.Requests, Nominated: n.set.Nominated, Token: -1}
+		}
+		home, local := n.shards.local(r.Request.Role)
+		h := home.own.At(local)
+		_, leads := home.leases.Leads(local, now)
+		leads = leads && h != nil && home.handovers.Of(local) == nil
+		// A late request may concern an earlier term: its sender had not read the Claim of this one.
+		earlier := leads && home.traits.Earlier(log, home.main.Index, r.Read, h.Token)
+		return request.Tenure{Takes: n.set.Requests, Nominated: n.set.Nominated, Known: true, Leads: leads, Earlier: earlier,
+			Token: home.own.TokenOf(local)}
+	}, now)
+	if refused != nil {
+		n.ready.note(slog.LevelInfo, "request refused", append(refused.Describe(), "error", why)...)
+	}
+	n.correspond(now)
+	n.ready.Requested = n.ready.Requested || n.requests.Waits()
 }
 
 // greeted handles another process's Hello. A newcomer learns at once which members exist and who
