@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/history"
 )
 
 // unbroken reports whether the promise holds, that is, whether all its assumptions do at present.
@@ -344,6 +345,38 @@ func (w *world) truthful() {
 		}
 		if !led {
 			w.violated("%s said that %s leads role %d after token %d, and it does not", m.from.id, m.to.id, m.role, m.after)
+		}
+	}
+}
+
+// proveLogs checks that the logs prove what neli history checks in them.
+func (w *world) proveLogs() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken {
+		return
+	}
+	for _, f := range w.truths {
+		records := w.broker.Records(simTopic, f.index)
+		log := history.Log{Group: simGroup, Topic: simTopic, TopicID: w.logID, Starts: make([]int64, w.partitions), Ends: make([]int64, w.partitions)}
+		for i, r := range records {
+			if i == 0 {
+				log.Starts[f.index] = r.Offset
+			}
+			log.Ends[f.index] = r.Offset + 1
+		}
+		h, err := history.New(log)
+		for _, r := range records {
+			if err == nil {
+				err = h.Add(history.Entry{Partition: f.index, Offset: r.Offset, Time: r.Time, Value: r.Value})
+			}
+		}
+		if err != nil {
+			w.violated("the history of partition %d: %v", f.index, err)
+			return
+		}
+		for _, fault := range h.Result().Faults {
+			w.violated("the history of partition %d: %v", f.index, fault)
 		}
 	}
 }

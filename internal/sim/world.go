@@ -84,6 +84,7 @@ func inWorld(t *testing.T, opts *Options, run func(*world)) {
 		defer w.broker.Close()
 		defer w.end()
 		run(w)
+		w.proveLogs()
 	})
 }
 
