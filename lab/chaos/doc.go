@@ -37,7 +37,8 @@
 //   - non-exclusive: a role that was certainly without a leader at any instant, if all was well when the fault began (groups
 //     whole, leaders with fresh evidence), its leader lived, and the brokers were well; or for longer than S + J + B if its
 //     leader was killed. While brokers are disturbed nothing is promised, and gaps are only reported;
-//   - exclusive: a term without its claim in the election's topic, which another client reads at the end;
+//   - exclusive: a term without its valid claim in the election's topic, which another client reads at the end, and any
+//     rule that neli history --prove finds broken there;
 //   - exclusive: a role without a leader for longer than the fault behind it allows, whether or not it is repaired by then:
 //     2 T + 2 s if nothing more comes from its leader; T + 2 s if its leader closes; the session of a broker (9 s) and 10 s
 //     for the clients more if one of the brokers is lost; replica.lag.time.max.ms (30 s) and the same if two are separated;

@@ -71,6 +71,7 @@ func TestCommandRuns(t *testing.T) {
 		require.FailNow(t, "it does not end")
 	}
 	require.False(t, nursery.Alive(second.pid))
+	historyTells(t, program, bootstrap, group, leader.name, other.name)
 }
 
 // commandMember is a neli that runs the job while it leads.

@@ -93,6 +93,7 @@ func TestExclusiveAssigned(t *testing.T) {
 
 func testExclusive(t *testing.T, nomination neli.Nomination) {
 	e := newEnv(t, 1, 5, nil)
+	e.proves = true
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, *env, neli.Nomination)

@@ -20,6 +20,7 @@ type env struct {
 	cluster   *kafkatest.Cluster // nil: foreign
 	proxies   chan *proxy.Proxy
 	session   time.Duration // shortest session timeout that the broker takes
+	proves    bool          // at the end of an election its topic has to prove the rules
 }
 
 // quickGroups makes groups settle quickly, and sessions short, since these cases test the library and not the broker's

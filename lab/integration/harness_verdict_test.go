@@ -19,6 +19,9 @@ func (e *election) verify(end time.Duration) {
 		e.verifyCover(end)
 	} else {
 		e.verifyExclusive()
+		if e.env.proves {
+			proves(e.t, e.env.bootstrap, e.params.Topic, e.params.Group)
+		}
 	}
 	e.verifyEvents()
 	e.verifySampling()

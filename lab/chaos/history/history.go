@@ -82,8 +82,7 @@ type Record struct {
 	Faults     []Fault
 }
 
-// Claim is a record in the election's log by which a member claimed a role. If the claim is valid,
-// its offset is the token.
+// Claim is a valid claim in the election's log. Its offset is the token.
 type Claim struct {
 	Member string
 	Role   int
@@ -93,5 +92,7 @@ type Claim struct {
 // ElectionLog is the content of the election's topic at the end.
 type ElectionLog struct {
 	Claims []Claim
-	From   []int64 // by role: the first offset that is still there
+	From   []int64  // by role: the offset from which on all valid claims are known
+	Faults []string // rules that the records show to be broken
+	Proof  string   // what the records show, for people
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	audit "github.com/goneli/neli/internal/history"
 	"github.com/goneli/neli/lab/chaos/history"
 	"github.com/goneli/neli/lab/chaos/member"
 	"github.com/goneli/neli/lab/chaos/store"
@@ -19,38 +20,62 @@ import (
 func (m *machine) readLog(ctx context.Context) (history.ElectionLog, error) {
 	limited, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	topic := member.Group(history.Exclusive) + ".neli"
 	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(m.cluster.Bootstrap(), ",")...),
-		kgo.Dialer(m.net.Host(hostRunner).Dial), kgo.ConsumeTopics(member.Group(history.Exclusive)+".neli"))
+		kgo.Dialer(m.net.Host(hostRunner).Dial), kgo.ConsumeTopics(topic))
 	if err != nil {
 		return history.ElectionLog{}, err
 	}
 	defer client.Close()
-	log := history.ElectionLog{From: make([]int64, Roles)}
+	var entries []audit.Entry
+	read := audit.Log{Group: member.Group(history.Exclusive), Topic: topic, Starts: make([]int64, Roles), Ends: make([]int64, Roles)}
 	whole := map[int32]bool{}
-	first := map[int32]bool{}
 	for len(whole) < Roles {
 		fetches := client.PollFetches(limited)
 		if err := fetches.Err(); err != nil {
-			return log, fmt.Errorf("reading the election's log: %w", err)
+			return history.ElectionLog{}, fmt.Errorf("reading the election's log: %w", err)
 		}
 		fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 			for _, r := range f.Records {
-				if !first[f.Partition] {
-					first[f.Partition] = true
-					log.From[f.Partition] = r.Offset
+				if read.Ends[f.Partition] == 0 {
+					read.Starts[f.Partition] = r.Offset
 				}
-				if c, ok := claimOf(r); ok {
-					log.Claims = append(log.Claims, c)
+				read.Ends[f.Partition] = r.Offset + 1
+				entries = append(entries, audit.Entry{Partition: int(r.Partition), Offset: r.Offset, Time: r.Timestamp, Value: r.Value})
+				if r.Offset+1 >= f.HighWatermark {
+					whole[f.Partition] = true
 				}
-				whole[f.Partition] = r.Offset+1 >= f.HighWatermark
 			}
 		})
-		for p, all := range whole {
-			if !all {
-				delete(whole, p)
-			}
+	}
+	return electionLog(read, entries)
+}
+
+// electionLog is what the records tell and prove by the rules of neli history.
+func electionLog(read audit.Log, entries []audit.Entry) (log history.ElectionLog, err error) {
+	var first struct{ Log string } // the topic's id, as its members know it
+	if err := json.Unmarshal(entries[0].Value, &first); err != nil {
+		return log, fmt.Errorf("the election's first record: %w", err)
+	}
+	read.TopicID = first.Log
+	h, err := audit.New(read)
+	if err != nil {
+		return log, err
+	}
+	for _, e := range entries {
+		if err := h.Add(e); err != nil {
+			return log, err
 		}
 	}
+	told := h.Result()
+	log.From = told.From
+	for _, t := range told.Terms { // the topic has as many partitions as there are roles
+		log.Claims = append(log.Claims, history.Claim{Member: t.Name, Role: t.Role, Offset: t.Token})
+	}
+	for _, f := range told.Faults {
+		log.Faults = append(log.Faults, "neli history --prove: "+f.String())
+	}
+	log.Proof = fmt.Sprintf("%d records, %d terms, %d waits, %d of them shown by timestamps", told.Records, len(told.Terms), told.Waits, told.Shown)
 	return log, nil
 }
 
@@ -68,12 +93,3 @@ func (m *machine) committed(ctx context.Context) ([]store.Entry, error) {
 
 // storeOf is the kind of store to which the leaders of a role write.
 func (m *machine) storeOf(role int) string { return m.Stores[role%len(m.Stores)] }
-
-// claimOf returns the claim in a record. The topic has as many partitions as there are roles.
-func claimOf(r *kgo.Record) (history.Claim, bool) {
-	var v struct{ Kind, Name string }
-	if err := json.Unmarshal(r.Value, &v); err != nil || v.Kind != "claim" {
-		return history.Claim{}, false
-	}
-	return history.Claim{Member: v.Name, Role: int(r.Partition), Offset: r.Offset}, true
-}

@@ -8,7 +8,7 @@ import (
 )
 
 // ClaimFaults checks that the member that leads with a token wrote the claim at that offset of the
-// log. Records that were deleted are left out.
+// log, and that it is valid. Records that were deleted are left out.
 func ClaimFaults(log history.ElectionLog, terms []witness.Term) []string {
 	type place struct {
 		role   int
@@ -24,7 +24,7 @@ func ClaimFaults(log history.ElectionLog, terms []witness.Term) []string {
 		switch {
 		case t.Role < len(log.From) && t.Token < log.From[t.Role]:
 		case !is:
-			faults = append(faults, fmt.Sprintf("role %d: %v, and there is no such claim in the log", t.Role, t))
+			faults = append(faults, fmt.Sprintf("role %d: %v, and there is no such valid claim in the log", t.Role, t))
 		case by != t.Member:
 			faults = append(faults, fmt.Sprintf("role %d: %v, and in the log that is a claim of %s", t.Role, t, by))
 		}

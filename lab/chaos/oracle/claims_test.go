@@ -28,8 +28,8 @@ func TestClaims(t *testing.T) {
 		{"its own", election(claim("a.1", 3), claim("b.1", 17)), ""},
 		{"of another", election(claim("b.1", 3)), "a claim of b.1"},
 		{"of another incarnation", election(claim("a.2", 3)), "a claim of a.2"},
-		{"of another role", election(elsewhere), "no such claim"},
-		{"none", election(), "no such claim"},
+		{"of another role", election(elsewhere), "no such valid claim"},
+		{"none", election(), "no such valid claim"},
 		{"deleted", deleted, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) { rejects(t, c.want, ClaimFaults(c.log, Terms(lives, 0))) })

@@ -38,7 +38,7 @@ const ignore = 5 * time.Millisecond
 
 // Judge checks a record against all promises.
 func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
-	v := Verdict{Writes: CountWrites(r.Ops, log)}
+	v := Verdict{Writes: CountWrites(r.Ops, log), Violations: slices.Clone(r.Log.Faults)}
 	var all []witness.Term
 	modes := history.Modes
 	if l.Peers {

@@ -427,7 +427,7 @@ func TestJudge(t *testing.T) {
 	rejects(t, "it is lost", Judge(r, nil, limits).Violations)
 	bad := r
 	bad.Log = election()
-	rejects(t, "no such claim", Judge(bad, []store.Entry{entry(1, "a", 3, 1, true)}, limits).Violations)
+	rejects(t, "no such valid claim", Judge(bad, []store.Entry{entry(1, "a", 3, 1, true)}, limits).Violations)
 	v := Judge(history.Record{Start: ms(100), End: ms(9_000), Roles: 1}, nil, limits).Violations
 	rejects(t, "never led", v)
 	rejects(t, "no write was ever accepted", v)

@@ -58,6 +58,9 @@ func Text(to io.Writer, s Subject) {
 	for _, pair := range s.Settings {
 		fmt.Fprintf(w, "%s\t%s\n", pair[0], pair[1])
 	}
+	if s.Record.Log.Proof != "" {
+		fmt.Fprintf(w, "proven by the topic\t%s\n", s.Record.Log.Proof)
+	}
 	fmt.Fprintf(w, "packets\t%d carried, %d cut off, %d lost, %d dropped from full queues\n",
 		s.Packets.Carried, s.Packets.Cut, s.Packets.Lost, s.Packets.Overflowed)
 	faultTable(w, s)
