@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/attributes"
 	"google.golang.org/grpc/balancer"
@@ -29,7 +30,12 @@ func (b builder) Build(_ resolver.Target, to resolver.ClientConn, _ resolver.Bui
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watcher{client: b.client, to: to, cancel: cancel}
 	w.report()
-	w.work.Go(func() { w.watch(ctx) })
+	w.work.Go(func() {
+		for range b.src.Watch(ctx) {
+			w.report()
+		}
+	})
+	w.work.Go(func() { w.tick(ctx) })
 	return w, nil
 }
 
@@ -41,16 +47,17 @@ type watcher struct {
 	work   sync.WaitGroup
 }
 
-// watch begins a new Watch after each T, because a Watch does not tell when the address of a holder becomes known.
-func (w *watcher) watch(ctx context.Context) {
-	for ctx.Err() == nil {
-		turn, cancel := context.WithTimeout(ctx, w.client.timeout)
-		for range w.client.src.Watch(turn) {
+// tick reports after each T, because Watch does not tell when the address of a holder becomes known.
+func (w *watcher) tick(ctx context.Context) {
+	every := time.NewTicker(w.client.timeout)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
 			w.report()
+		case <-ctx.Done():
+			return
 		}
-		<-turn.Done() // the Watch ends before if the process leaves the group
-		cancel()
-		w.report()
 	}
 }
 

@@ -17,7 +17,7 @@
 //
 //   - Unavailable with a RetryInfo: nothing was done. No holder is known; or its address is not known or not allowed; or
 //     it cannot be reached; or it does not lead any more. The delay is the rest of the holder's lease as known here, at
-//     least a second. A call with [grpc.WaitForReady] waits for a leader instead, until its context ends.
+//     least a second. In all cases but the last, a call with [grpc.WaitForReady] waits until its context ends instead.
 //   - Unavailable without one: the connection broke, and the handler may have run.
 //   - InvalidArgument: the call names no role, or one that is not from 0 to R−1.
 //
