@@ -44,7 +44,7 @@ VARIABLES
   saw,               \* per process: the epoch of the last record that it read, None if it read none
   byOrigin,          \* lossy log: the processes that know the fold by the origin
   ended,             \* per role: the largest token whose term is over
-  count              \* of begins, deaths, doubles, losses
+  count              \* of begins and renewals, deaths, doubles, losses
 
 vars == <<log, hist, flight, ps, dead, newer, saw, byOrigin, ended, count>>
 

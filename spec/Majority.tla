@@ -140,10 +140,12 @@ Beat(p, i) == LET P == Before(p) q == P.on[i] IN
   /\ Send(p, i, P, [BeatOf(q, p) EXCEPT !.ballot = P.bal])
 
 \* fresh: before a Claim on a log that is not known the ballot is at least the wall clock.
-\* Switched off "wall-every": only before the first one.
+\* Switched off "wall-every": only before the first one.  Switched off "least-ballot": it also exceeds
+\* seen before every Claim, as in the code, so that no Beat has to follow the Claim.
 Claim(p, i) == LET P == Before(p) q == P.on[i]
                    lifts == ~q.known /\ On("wall") /\ (On("wall-every") \/ P.bal = 0)
-                   P2 == IF lifts THEN Begins(Lift(P, Wall(p)), p) ELSE P IN
+                   P1 == IF On("least-ballot") THEN P ELSE Lift(P, P.seen + 1)
+                   P2 == Begins(IF lifts THEN Lift(P1, Wall(p)) ELSE P1, p) IN
   /\ ~Lapsed(q, p)
   /\ IF q.known THEN MayClaim(q, p, j0) ELSE MayClaimFresh(q)
   /\ Send(p, i, P2, [ClaimOf(q, p, Roles) EXCEPT !.ballot = P2.bal])
