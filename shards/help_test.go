@@ -49,6 +49,7 @@ type member struct {
 	warmUp  time.Duration
 	prepare func(ctx context.Context, shard int) error
 	serve   func(ctx context.Context, l neli.Leadership) error
+	breaks  [count]chan error // what Serve is to return
 
 	set  *shards.Set
 	n    *neli.Neli
@@ -72,10 +73,17 @@ func onStage(t *testing.T, test func(s *stage)) {
 // start starts a member, which takes a second to prepare a shard.
 func (s *stage) start(name string, opts ...func(*member)) *member {
 	s.Helper()
-	m := &member{stage: s, name: name, warmUp: time.Second}
+	m := &member{stage: s, name: name, warmUp: time.Second, breaks: [count]chan error{1: make(chan error)}}
 	m.cfg = neli.Config{LeaderGroupID: "carts", Name: name, Provider: s.broker.Provider(name), Roles: count, DisableRebalance: true}
 	m.prepare = func(ctx context.Context, _ int) error { return sleep(ctx, m.warmUp) }
-	m.serve = func(ctx context.Context, _ neli.Leadership) error { return sleep(ctx, time.Hour) }
+	m.serve = func(ctx context.Context, l neli.Leadership) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-m.breaks[l.Role]:
+			return err
+		}
+	}
 	m.cfg.Prepare = func(ctx context.Context, role int) error { return m.set.Prepare(ctx, role) }
 	for _, opt := range opts {
 		opt(m)

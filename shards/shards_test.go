@@ -59,21 +59,12 @@ func TestCauses(t *testing.T) {
 		"StepDown":             {func(a *member) { require.NoError(a, a.n.StepDown(a.Context())) }, []error{shards.ErrMoved, neli.ErrRevoked}},
 		"Close":                {func(a *member) { require.NoError(a, a.n.Close()) }, []error{shards.ErrClosing, neli.ErrRevoked}},
 		"end of Run's context": {func(a *member) { a.stop(reason) }, []error{shards.ErrClosing, reason}},
-		"another's error":      {func(a *member) { a.warmUp = -1 }, []error{shards.ErrClosing, neli.ErrRevoked}},
+		"another's error":      {func(a *member) { a.breaks[1] <- reason }, []error{shards.ErrClosing, neli.ErrRevoked}},
 		"loss":                 {func(a *member) { a.broker.CutOff("a", nelitest.LinkAll) }, []error{shards.ErrLost, neli.ErrFenced}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, func(s *stage) {
-				a := s.start("a", func(a *member) {
-					a.serve = func(ctx context.Context, l neli.Leadership) error {
-						for ctx.Err() == nil {
-							if time.Sleep(time.Second); l.Role == 1 && a.warmUp < 0 {
-								return reason
-							}
-						}
-						return nil
-					}
-				})
+				a := s.start("a")
 				time.Sleep(5 * time.Second)
 				s.start("b")
 				time.Sleep(6 * time.Second)
@@ -83,7 +74,7 @@ func TestCauses(t *testing.T) {
 				for _, want := range c.want {
 					require.ErrorIs(s, calls[1].why, want)
 				}
-				if a.warmUp < 0 {
+				if name == "another's error" {
 					<-a.over
 					require.ErrorIs(s, a.err, reason)
 				}
