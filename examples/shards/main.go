@@ -2,8 +2,8 @@
 // 100 ms to warm up; package shards does that before it moves.
 //
 // The program starts the processes itself: a, b, c with Prepare, then without, then with Prepare and a sentinel. It moves
-// each shard three times and kills c. Then it prints lines of 64 requests, one for each shard, by who served them
-// (nobody: a dot), and how long shards were not served.
+// each shard three times and kills c. After each of these it prints lines of 64 requests, one for each shard, by who
+// served them (nobody: a dot), and how long shards were not served.
 //
 //	go run ./shards
 package main

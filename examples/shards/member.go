@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"sync"
 	"time"
 
@@ -92,8 +91,8 @@ func (m *member) obey(ctx context.Context, n *neli.Neli, in io.Reader) {
 			m.answer(number, sent)
 		} else if _, err := fmt.Sscanf(lines.Text(), "move %d %s", &number, &to); err == nil {
 			go func() {
-				if err := n.Transfer(ctx, number, to); err != nil {
-					log.Print("shards: ", err)
+				for ctx.Err() == nil && n.Transfer(ctx, number, to) != nil && n.IsLeaderOf(number) {
+					time.Sleep(100 * time.Millisecond) // the other member may be unknown, or too busy to answer
 				}
 			}()
 		}

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,17 +31,15 @@ func show(ctx context.Context, cfg neli.Config, bootstrap string) error {
 	go func() {
 		watch <- neli.RunSentinel(ctx, neli.Config{KafkaConfig: cfg.KafkaConfig, Sentinel: socket})
 	}()
-	var summary strings.Builder
 	for _, scene := range [][]string{
 		{"with Prepare", "-group", group + "-warm"},
 		{"without Prepare", "-group", group + "-cold", "-cold"},
 		{"with Prepare and sentinel", "-group", group + "-watched", "-sentinel", socket},
 	} {
 		if err == nil {
-			err = play(ctx, scene[0], append(scene[1:], "-bootstrap", bootstrap), &summary)
+			err = play(ctx, scene[0], append(scene[1:], "-bootstrap", bootstrap))
 		}
 	}
-	fmt.Print(summary.String())
 	stop()
 	return errors.Join(err, <-watch)
 }
@@ -58,7 +55,7 @@ type scene struct {
 	rounds []*[count]string
 }
 
-func play(ctx context.Context, name string, args []string, summary io.Writer) error {
+func play(ctx context.Context, name string, args []string) error {
 	ctx, stop := context.WithCancel(ctx)
 	s := &scene{}
 	var processes sync.WaitGroup
@@ -89,7 +86,7 @@ func play(ctx context.Context, name string, args []string, summary io.Writer) er
 		s.mu.Unlock()
 		ok = ok && s.await(ctx, (2+i)*count)
 	}
-	fmt.Fprintf(summary, "planned moves %s: %s\n", name, s.gaps(began))
+	moves := fmt.Sprintf("planned moves %s: %s\n", name, s.gaps(began))
 	time.Sleep(settle) // a sentinel releases no young term
 	killed := time.Now().UnixNano()
 	_ = cmd.Process.Kill()
@@ -103,12 +100,12 @@ func play(ctx context.Context, name string, args []string, summary io.Writer) er
 	}
 	s.mu.Unlock()
 	ok = ok && s.await(ctx, 4*count+dead)
-	fmt.Fprintf(summary, "SIGKILL %s: %s\n", name, s.gaps(killed))
+	moves += fmt.Sprintf("SIGKILL %s: %s\n", name, s.gaps(killed))
 	stop()
 	if !ok {
 		return errors.New(name + ": shards are not served within a minute")
 	}
-	s.print(name, summary)
+	s.print(name, moves)
 	return nil
 }
 
@@ -183,7 +180,7 @@ func (s *scene) gaps(since int64) string {
 }
 
 // print prints who served each request.
-func (s *scene) print(name string, summary io.Writer) {
+func (s *scene) print(name, moves string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var by [4]int // requests, by how many processes served them
@@ -195,5 +192,5 @@ func (s *scene) print(name string, summary io.Writer) {
 		}
 		fmt.Println(line)
 	}
-	fmt.Fprintf(summary, "requests %s: %d served by one process, %d by none, %d by two\n", name, by[1], by[0], by[2]+by[3])
+	fmt.Printf("%srequests %s: %d served by one process, %d by none, %d by two\n", moves, name, by[1], by[0], by[2]+by[3])
 }
