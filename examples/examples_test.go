@@ -138,7 +138,7 @@ func testStatic(t *testing.T, f flags) {
 func testShards(t *testing.T, f flags) {
 	s := newStage(t)
 	p := s.start("shards", "shards", "-bootstrap", f.bootstrap, "-group", f.fresh)
-	for _, scene := range []string{"with Prepare", "without Prepare", "with Prepare and sentinel"} {
+	for _, scene := range []string{"with Prepare", "without Prepare", "with Standby", "with Standby and sentinel"} {
 		s.await(p, `^planned moves `+scene+`: 192 shards, nobody served one for [^-]+ \(median\)`)
 		s.await(p, `^SIGKILL `+scene+`: \d+ shards`)
 		_, m := s.await(p, `^requests `+scene+`: (\d+) served by one process, \d+ by none, 0 by two`)

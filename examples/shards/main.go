@@ -1,9 +1,9 @@
 // Command shards moves 64 shards among three processes under load, and prints who served each request. A shard takes
 // 100 ms to warm up; package shards does that before it moves.
 //
-// The program starts the processes itself: a, b, c with Prepare, then without, then with Prepare and a sentinel. It moves
-// each shard three times and kills c. After each of these it prints lines of 64 requests, one for each shard, by who
-// served them (nobody: a dot), and how long shards were not served.
+// The program starts the processes itself: a, b, c with Prepare, then without, then with standbys, then with these and a
+// sentinel. It moves each shard three times and kills c. After each of these scenes it prints lines of 64 requests, one
+// for each shard, by who served them (nobody: a dot), and how long shards were not served.
 //
 //	go run ./shards
 package main
@@ -31,6 +31,7 @@ func main() {
 		group     = flag.String("group", "shards", "the group whose members contend")
 		name      = flag.String("member", "", "be this member, and obey the standard input (for the program's own use)")
 		cold      = flag.Bool("cold", false, "the member is without Prepare")
+		standby   = flag.Bool("standby", false, "the member stands by for shards of others")
 		sentinel  = flag.String("sentinel", "", "the member's sentinel")
 	)
 	flag.Parse()
@@ -42,6 +43,7 @@ func main() {
 		LeaderGroupID:    *group,
 		Name:             *name,
 		Roles:            count,
+		Standby:          *standby,
 		Sentinel:         *sentinel,
 		DisableRebalance: true, // this program moves the shards
 	}

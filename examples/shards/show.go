@@ -18,7 +18,7 @@ import (
 
 const settle = 6 * time.Second
 
-// show plays three scenes, and says what came out.
+// show plays the scenes.
 func show(ctx context.Context, cfg neli.Config, bootstrap string) error {
 	dir, err := os.MkdirTemp("", "shards")
 	if err != nil {
@@ -34,7 +34,8 @@ func show(ctx context.Context, cfg neli.Config, bootstrap string) error {
 	for _, scene := range [][]string{
 		{"with Prepare", "-group", group + "-warm"},
 		{"without Prepare", "-group", group + "-cold", "-cold"},
-		{"with Prepare and sentinel", "-group", group + "-watched", "-sentinel", socket},
+		{"with Standby", "-group", group + "-standby", "-standby"},
+		{"with Standby and sentinel", "-group", group + "-watched", "-standby", "-sentinel", socket},
 	} {
 		if err == nil {
 			err = play(ctx, scene[0], append(scene[1:], "-bootstrap", bootstrap))
