@@ -10,11 +10,12 @@
 (* claims when and gives way to whom), the largest ballot that a log may   *)
 (* report, records of a newer version, and more roles than one.            *)
 (*                                                                         *)
-(* Two switches are not of rules of the protocol.  Without "new-id" a log  *)
-(* comes back from an image of its memory with its former id, which the    *)
-(* assumptions exclude.  Without "any-ballot" a Claim that is not fresh    *)
-(* counts only if its ballot exceeds all in the log: a plausible rule in   *)
-(* place of won-lifts, but not a sound one.                                *)
+(* Three switches are not of rules of the protocol.  Without "new-id" a    *)
+(* log comes back from an image of its memory with its former id, which    *)
+(* the assumptions exclude.  Without "any-ballot" a Claim that is not      *)
+(* fresh counts only if its ballot exceeds all in the log: a plausible     *)
+(* rule in place of won-lifts, but not a sound one.  Without               *)
+(* "least-ballot" ballots grow more than they must, as in the code.        *)
 (***************************************************************************)
 EXTENDS Rules
 
@@ -140,8 +141,8 @@ Beat(p, i) == LET P == Before(p) q == P.on[i] IN
   /\ Send(p, i, P, [BeatOf(q, p) EXCEPT !.ballot = P.bal])
 
 \* fresh: before a Claim on a log that is not known the ballot is at least the wall clock.
-\* Switched off "wall-every": only before the first one.  Switched off "least-ballot": it also exceeds
-\* seen before every Claim, as in the code, so that no Beat has to follow the Claim.
+\* Switched off "wall-every": only before the first one.  Switched off "least-ballot": it exceeds
+\* seen before every Claim, too, so that no Beat has to follow the Claim.
 Claim(p, i) == LET P == Before(p) q == P.on[i]
                    lifts == ~q.known /\ On("wall") /\ (On("wall-every") \/ P.bal = 0)
                    P1 == IF On("least-ballot") THEN P ELSE Lift(P, P.seen + 1)

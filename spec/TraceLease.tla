@@ -21,7 +21,9 @@ VARIABLES
   passed             \* time has passed, and the event has not happened yet
 
 \* The present event.  Its fields: what, the process p, the time that has passed by the clocks by
-\* which p holds (h) and claims (c), the belief b afterwards, and what only some events have.
+\* which p holds (h) and claims (c), the number n of its session and its belief b afterwards.  begin
+\* has s and origin, as Begin, and whole: the log was empty.  send has the record's fields, and lost:
+\* it never arrives.  arrive has the kind, epoch, and again: it arrives once more.  forget has ended.
 Ev == Traces[tr][at + 1]
 
 \* What replaces the operators of Rules.tla whose names end likewise: leases in microseconds, and the
