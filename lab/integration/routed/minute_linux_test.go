@@ -287,7 +287,7 @@ func TestRequestsFindTheLeader(t *testing.T) {
 
 	ctx, stop := context.WithCancel(t.Context())
 	f.pending.Go(func() { f.flood(ctx) })
-	suspended := map[string]bool{}
+	suspended := map[string]int{}
 	for began := witness.Now(); witness.Now()-began < length; {
 		f.transfer(n)
 		closing := f.disturb()
@@ -301,7 +301,7 @@ func TestRequestsFindTheLeader(t *testing.T) {
 
 		<-time.After(timeout)
 		stopped := f.disturb()
-		suspended[stopped.Name] = true
+		suspended[stopped.Name]++
 		_, err := stopped.Suspend()
 		require.NoError(t, err)
 		<-time.After(2 * timeout)
@@ -315,7 +315,8 @@ func TestRequestsFindTheLeader(t *testing.T) {
 	f.pending.Wait()
 	f.calm(n, "at the end")
 	for who, times := range kept.late {
-		require.True(t, suspended[who], "%d late writes by %s, which was not suspended", times, who)
+		// A suspension can catch requests between the check and the write: a few, at 200 a second.
+		require.LessOrEqual(t, times, 10*suspended[who], "late writes by %s, which was suspended %d times", who, suspended[who])
 	}
 	t.Log(f.counts, "late writes, refused by the store:", kept.late)
 	for what, took := range f.took {
