@@ -1,7 +1,6 @@
 package peers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -75,8 +75,7 @@ func Hosts(t *testing.T, n int) []Host {
 
 // journal is a log handler that keeps its lines and signals new ones.
 type journal struct {
-	mu    sync.Mutex
-	text  bytes.Buffer
+	said.Text
 	lines chan struct{}
 }
 
@@ -86,23 +85,15 @@ func newJournal() (*journal, *slog.Logger) {
 }
 
 func (j *journal) Write(line []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	ring(j.lines)
-	return j.text.Write(line)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
+	defer ring(j.lines)
+	return j.Text.Write(line)
 }
 
 // await waits for a text in the log.
 func (j *journal) await(t *testing.T, text string) {
 	t.Helper()
 	late := time.After(within)
-	for !bytes.Contains([]byte(j.String()), []byte(text)) {
+	for j.Count(text) == 0 {
 		select {
 		case <-j.lines:
 		case <-late:

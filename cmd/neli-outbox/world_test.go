@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/goneli/neli/fence"
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/lab/dbtest"
 	"github.com/goneli/neli/lab/kafkatest"
 	"github.com/goneli/neli/lab/nursery"
@@ -116,32 +115,14 @@ func (w *world) topic(name string, settings map[string]*string) {
 // program is a relay.
 type program struct {
 	*nursery.Process
-	out *said
-}
-
-// said collects a program's output.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *said) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(b)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
+	out *said.Text
 }
 
 // start starts a program with flags that add to or replace the world's. environment is added as well.
 func (w *world) start(environment []string, flags ...string) *program {
 	args := slices.Concat(w.command, w.flags, flags)
 	cmd := exec.Command(args[0], args[1:]...)
-	p := &program{out: &said{}}
+	p := &program{out: &said.Text{}}
 	cmd.Stdout, cmd.Stderr = p.out, p.out
 	cmd.Env = append(append(os.Environ(), asProgram+"=1", "OUTBOX_DATABASE="+w.dsn), environment...)
 	var err error

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
@@ -306,52 +306,24 @@ func TestHostileRequestsInLogs(t *testing.T) {
 			require.Error(c, o.Ask(c.atMost(time.Minute), neli.Request{Role: 0, To: "y\x1b[2J\nlevel=ERROR"}))
 		}
 		require.Equal(c, "x\x1b[2J\u202e", m.asked()[0].RequesterName, "the application does not get the name as it was sent")
-		require.Contains(c, lines.text(), "request refused")
-		require.Contains(c, lines.text(), "request accepted")
-		require.NotContains(c, lines.text(), "\x1b")
-		require.NotContains(c, lines.text(), "\u202e")
-		require.NotContains(c, lines.text(), "\nlevel=ERROR")
+		require.Contains(c, lines.String(), "request refused")
+		require.Contains(c, lines.String(), "request accepted")
+		require.NotContains(c, lines.String(), "\x1b")
+		require.NotContains(c, lines.String(), "\u202e")
+		require.NotContains(c, lines.String(), "\nlevel=ERROR")
 	})
 }
 
 // raw is a handler that writes values unescaped, as an application's handler may.
-type raw struct {
-	mu   sync.Mutex
-	b    bytes.Buffer
-	with []slog.Attr
-	of   *raw
-}
+type raw struct{ said.Text }
 
 func (h *raw) Enabled(context.Context, slog.Level) bool { return true }
 func (h *raw) WithGroup(string) slog.Handler            { return h }
-
-func (h *raw) root() *raw {
-	if h.of != nil {
-		return h.of.root()
-	}
-	return h
-}
-
-func (h *raw) WithAttrs(as []slog.Attr) slog.Handler {
-	return &raw{of: h, with: append(append([]slog.Attr(nil), h.with...), as...)}
-}
+func (h *raw) WithAttrs([]slog.Attr) slog.Handler       { return h }
 
 func (h *raw) Handle(_ context.Context, r slog.Record) error {
-	to := h.root()
-	to.mu.Lock()
-	defer to.mu.Unlock()
-	to.b.WriteString(r.Message)
-	write := func(a slog.Attr) bool { to.b.WriteString(" " + a.Key + "=" + a.Value.String()); return true }
-	for _, a := range h.with {
-		write(a)
-	}
-	r.Attrs(write)
-	to.b.WriteString(";")
-	return nil
-}
-
-func (h *raw) text() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.b.String()
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool { line += " " + a.Key + "=" + a.Value.String(); return true })
+	_, err := h.Write([]byte(line + ";"))
+	return err
 }

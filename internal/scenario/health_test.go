@@ -1,11 +1,9 @@
 package scenario
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/said"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
@@ -258,54 +257,29 @@ func TestCheckIsMadeOnceASecond(t *testing.T) {
 func TestTooSlowToClaimIsLogged(t *testing.T) {
 	for _, lag := range []time.Duration{time.Second, 1500 * time.Millisecond, 3 * time.Second} {
 		Simulate(t, nelitest.Options{}, nil, func(c *Cluster) {
-			lines := &warnings{}
+			var lines said.Text
 			a := c.Work("a", func(cfg *neli.Config) {
 				Open(cfg)
-				cfg.Logger = slog.New(lines)
+				cfg.Logger = lines.Logger(slog.LevelWarn)
 			})
 			c.Broker.Lag(lag)
 			c.Pass(2 * time.Minute)
 			if lag < 1250*time.Millisecond {
 				require.True(c, a.IsLeader())
-				require.Empty(c, lines.all())
+				require.Empty(c, lines.String())
 				require.Zero(c, a.Stats().ClaimsWithheld)
 				return
 			}
 			require.False(c, a.IsLeader(), "%v", lag)
-			require.Len(c, lines.all(), 1, "%v", lag)
-			require.Contains(c, lines.all()[0], "own records take too long to come back: claiming nothing")
-			require.Contains(c, lines.all()[0], fmt.Sprintf("roundTrip=%.2f", lag.Seconds()))
-			require.Contains(c, lines.all()[0], "limit=1.25s heartbeatTimeout=5s")
+			require.Equal(c, 1, lines.Count("level="), "%v", lag)
+			require.Contains(c, lines.String(), "own records take too long to come back: claiming nothing")
+			require.Contains(c, lines.String(), fmt.Sprintf("roundTrip=%.2f", lag.Seconds()))
+			require.Contains(c, lines.String(), "limit=1.25s heartbeatTimeout=5s")
 			require.Greater(c, a.Stats().ClaimsWithheld, 100*time.Second)
 			c.Broker.Lag(0)
 			c.Eventually(20*time.Second, "it leads", a.IsLeader)
 			require.Zero(c, a.Stats().ClaimsWithheld)
-			require.Len(c, lines.all(), 1)
+			require.Equal(c, 1, lines.Count("level="))
 		})
 	}
-}
-
-// warnings is a log handler that keeps the lines at Warn and above.
-type warnings struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (w *warnings) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
-func (w *warnings) WithAttrs([]slog.Attr) slog.Handler           { return w }
-func (w *warnings) WithGroup(string) slog.Handler                { return w }
-
-func (w *warnings) Handle(_ context.Context, r slog.Record) error {
-	line := r.Message
-	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.lines = append(w.lines, line)
-	return nil
-}
-
-func (w *warnings) all() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.lines)
 }

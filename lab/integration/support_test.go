@@ -3,10 +3,8 @@ package integration
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/said"
 )
 
 // Code that the tests of topics, access and bad input share. Their members run in the test's own process: nothing is killed
@@ -166,32 +165,17 @@ func hostileUntil(t *testing.T, within time.Duration, cond func() bool, what str
 }
 
 // hostileLog keeps everything that is logged, at every level.
-type hostileLog struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-var _ io.Writer = (*hostileLog)(nil)
-
-// Write takes one line, as slog's handlers write it.
-func (l *hostileLog) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, string(line))
-	return len(line), nil
-}
+type hostileLog struct{ said.Text }
 
 func newHostileLogger() (*slog.Logger, *hostileLog) {
 	l := &hostileLog{}
-	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug - 100})), l
+	return l.Logger(slog.LevelDebug - 100), l
 }
 
 // with returns the lines that contain all of words.
 func (l *hostileLog) with(words ...string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	var found []string
-	for _, line := range l.lines {
+	for line := range strings.Lines(l.String()) {
 		all := true
 		for _, word := range words {
 			all = all && strings.Contains(line, word)
