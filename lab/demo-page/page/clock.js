@@ -10,6 +10,8 @@ function now() {
   return clock.at
 }
 
+const elapsed = () => (now() - 1e6) / 1000 // the world's age in seconds
+
 function setSpeed(speed) {
   now()
   clock.speed = speed

@@ -17,12 +17,11 @@ const numbers = text => text.split(",").flatMap(s => {
 })
 
 const done = Object.assign({
-  wake: (n, e) => e.Leads ? `${n} wakes in time: V is still young enough, and its terms go on.`
+  wake: (n, m) => Object.keys(m.Leads).length ? `${n} wakes in time: V is still young enough, and its terms go on.`
     : `${n} wakes, and the first look at its clock says that it leads nothing, whatever it believed when it was suspended.`,
   mend: n => `${n} reaches the log again, and reads what it has missed.`,
   fast: n => `${n}’s link is fast again.`,
-  closed: (n, e) => `${n} has ended. ${e.Why}`,
-  failed: (n, e) => `${n} has failed: ${e.Why}`,
+  closed: (n, e) => `${n} has ended. ${e.What}`,
 }, exclusive ? {
   start: n => `${n} starts. It does not know yet who holds which role, and claims nothing before it does.`,
   kill: n => `${n} is killed. It can tell nobody: its leases last until the others have read nothing of it for T = ${T} s.`,
@@ -38,8 +37,8 @@ const done = Object.assign({
     }))
     return `${n} leads ${list(e.Roles)}: ${[...why].join(", ")}. The claim is record ${e.Token}, so ${e.Token} is the token.`
   },
-  revoked: (n, e) => `${n} gives up ${list(e.Roles)} (${e.Why}): it ends its work first, then releases.`,
-  fenced: (n, e) => `${n} stops leading ${list(e.Roles)} by its own clock (${e.Why}): V is 0.9 T old. Nobody has to tell it.`,
+  revoked: (n, e) => `${n} gives up ${list(e.Roles)} (${e.Reason}): it ends its work first, then releases.`,
+  fenced: (n, e) => `${n} stops leading ${list(e.Roles)} by its own clock (${e.Reason}): V is 0.9 T old. Nobody has to tell it.`,
 } : {
   start: n => `${n} starts and joins the group, which shares its partitions out anew.`,
   kill: n => `${n} is killed. Nobody leads its roles until the group notices (its session lasts 4 s) and assigns them to others.`,
@@ -48,8 +47,8 @@ const done = Object.assign({
   cut: n => `${n} is cut off. It leads on until V is T = ${T} s old. After 4 s the group gives its partition to another, so somebody always leads.`,
   slow: n => `${n}’s link becomes slow. Here V is the time of receipt, so it stays young.`,
   acquired: (n, e) => `${n} leads ${list(e.Roles)}: the group has assigned the partition to it, and a record has arrived there.`,
-  revoked: (n, e) => `${n} leads ${list(e.Roles)} no more (${e.Why}): its successor leads by now.`,
-  fenced: (n, e) => `${n} stops leading ${list(e.Roles)} by its own clock (${e.Why}): V is T old. Nobody has to tell it.`,
+  revoked: (n, e) => `${n} leads ${list(e.Roles)} no more (${e.Reason}): its successor leads by now.`,
+  fenced: (n, e) => `${n} stops leading ${list(e.Roles)} by its own clock (${e.Reason}): V is T old. Nobody has to tell it.`,
 })
 
 // read returns what a record tells a person.

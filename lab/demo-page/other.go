@@ -1,0 +1,5 @@
+//go:build !js
+
+package main
+
+func main() { panic("demo-page runs in a browser: make demo-page") }
