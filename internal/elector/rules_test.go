@@ -32,7 +32,7 @@ var mutants = []mutation.Mutant{
 		Old: "; !had {", New: "; !had || y.first {",
 		Package: "./roster", Guard: "TestYoungGroup", Want: `it had this advantage before`},
 	{Rule: "only members that come soon are early", File: "roster/young.go",
-		Old: "	if m.since.Sub(y.decided) >= youngFor {\n", New: "	if m.since.Sub(y.decided) >= youngFor*9 {\n",
+		Old: "		if at.Sub(until) < youngFor {\n", New: "		if at.Sub(until) < youngFor*9 {\n",
 		Package: "../scenario", Guard: "TestNewGroupIsSharedOutSoon", Want: `everybody has a share|roles have moved`},
 	{Rule: "a young group levels for balance only", File: "roster/plans.go",
 		Old: "return m.priority == c.Self.Priority && ", New: "return ",

@@ -82,14 +82,14 @@ func sameCandidate(a, b placement.Candidate) bool {
 // older version would hand roles over to a member that passes them on, to and fro.
 func (pl *Planner) candidates(c Census, expected bool, now clock.Instant) []placement.Candidate {
 	who, all := make([]placement.Candidate, 0, c.Members.Size()), true
-	settled := pl.young.settled(c.Members, now)
+	until := pl.gathered(c.Members, now)
 	for id, m := range c.Members.by {
 		if !m.nominated || m.suspect || !m.present && !expected || c.Quiet[id] {
 			continue
 		}
 		all = all && m.caps
 		cool := c.Cool(id, now.Mono)
-		early := settled && m.present && pl.level(c, id, m) && pl.young.early(id, m)
+		early := until != 0 && m.present && pl.level(c, id, m) && pl.young.early(id, m, until)
 		steady := m.present && (early || now.Mono.Sub(m.since) >= SteadyAfter) && now.Mono.Sub(m.heard.Mono) < 2*max(m.period, HelloEvery) && !cool
 		soon := !steady && m.present && !cool && m.staying(now)
 		who = append(who, placement.Candidate{ID: id, Priority: m.priority, Roles: m.roles, Max: m.maxRoles, Steady: steady, Soon: soon, Prefs: pl.prefs[id].byRole})

@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"slices"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -22,9 +23,11 @@ type presence struct {
 	since   clock.Mono
 }
 
-// Members that come within youngFor get their share early. One that comes later waits for SteadyAfter, and
-// room is kept for it: what moved early may not move on for balance.MinTenure.
-const youngFor = 4 * time.Second
+// A member gets its share early if it comes within youngFor of the one before it, so that nothing was shared out yet when it
+// came: that takes youngAfter and a wait of 2 s in package balance. One that comes later waits for SteadyAfter. It cannot have its
+// share at once without roles that move twice: where three start 10 s apart, the second has half of 64 roles by the time
+// the third comes, so 10 of them would move on.
+const youngFor = 3500 * time.Millisecond
 
 // youngAfter is how long a young group must have had no new member before it is shared out.
 const youngAfter = 1500 * time.Millisecond
@@ -42,22 +45,35 @@ func (pl *Planner) IsYoung(now clock.Instant) bool {
 	return pl.young.first && now.Mono.Sub(pl.young.decided) < SteadyAfter
 }
 
-// settled reports whether the group is young, and no member is newer than youngAfter.
-func (y *young) settled(ms *Members, now clock.Instant) bool {
-	if !y.first || now.Mono.Sub(y.decided) >= SteadyAfter {
-		return false
+// gathered returns until when members have come to a young group, each soon after the one before. It is 0 if the group is
+// not young, or if a member is newer than youngAfter.
+func (pl *Planner) gathered(ms *Members, now clock.Instant) (until clock.Mono) {
+	if !pl.IsYoung(now) {
+		return 0
 	}
+	var came []clock.Mono
 	for _, m := range ms.by {
-		if m.present && m.nominated && now.Mono.Sub(m.since) < youngAfter {
-			return false
+		if !m.present || !m.nominated {
+			continue
+		}
+		if now.Mono.Sub(m.since) < youngAfter {
+			return 0
+		}
+		came = append(came, m.since)
+	}
+	slices.Sort(came)
+	until = pl.young.decided
+	for _, at := range came {
+		if at.Sub(until) < youngFor {
+			until = max(until, at)
 		}
 	}
-	return true
+	return until
 }
 
 // early reports whether a member of a young group gets its share before SteadyAfter.
-func (y *young) early(id string, m *member) bool {
-	if m.since.Sub(y.decided) >= youngFor {
+func (y *young) early(id string, m *member, until clock.Mono) bool {
+	if m.since > until {
 		return false
 	}
 	is := presence{id, m.since}

@@ -23,6 +23,12 @@ func TestYoungGroup(t *testing.T) {
 	pl.Decide(true, at(time.Hour))
 	require.False(t, steady(came(5*time.Second), 0), "others may come at any time")
 	require.False(t, steady(came(4*time.Second), 0), "it came late")
+	between := came(2 * time.Second)
+	between.name = "c"
+	for _, who := range pl.candidates(censusOf(came(4*time.Second), between), false, now) {
+		require.True(t, who.Steady || who.ID == "self", "it came soon after another one")
+	}
+	pl.Decide(true, at(time.Hour))
 	preferred := came(time.Second)
 	preferred.priority = 1
 	require.False(t, steady(preferred, 0), "it would get roles by its priority")
