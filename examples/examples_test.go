@@ -22,6 +22,7 @@ func TestExamples(t *testing.T) {
 		"shards":       testShards,
 		"static":       testStatic,
 		"nonexclusive": testNonExclusive,
+		"two-clusters": testTwoClusters,
 		"fenced-sql":   testFencedSQL,
 		"fenced-kafka": testFencedKafka,
 		"cron":         testCron,
@@ -171,4 +172,34 @@ func testNonExclusive(t *testing.T, f flags) {
 	s.await(b, `publishes ORCL`) // until a successor may have taken over
 	s.await(b, `leader revoked \(closing\)`)
 	b.ends()
+}
+
+// One of two clusters dies for longer than T: the group on the other publishes every symbol meanwhile. When the
+// cluster is back, its group can do the same.
+func testTwoClusters(t *testing.T, f flags) {
+	mortal := kafkatest.Run(t, kafkatest.Options{Brokers: 1})
+	s := newStage(t)
+	start := func(name, bootstrap string) *program {
+		return s.start("nonexclusive", name, "-alone", "-bootstrap", bootstrap, "-group", f.fresh+name, "-topic", f.fresh+name, "-name", name)
+	}
+	a, b := start("a", mortal.Bootstrap()), start("b", f.bootstrap)
+	s.await(a, `publishes ORCL`)
+	s.await(b, `publishes ORCL`)
+	without := func(lost, left *program, until string) {
+		began, before := time.Now(), s.said(left, `publishes`)
+		s.await(lost, until)
+		rounds := (s.said(left, `publishes`) - before) / 4
+		require.GreaterOrEqual(t, rounds, int(time.Since(began)/time.Second)-2, "each symbol once a second")
+		require.Zero(t, s.said(left, `fenced|revoked`))
+	}
+	mortal.Brokers()[0].Kill()
+	without(a, b, `leader fenced`)
+	go mortal.Brokers()[0].Restart(t.Context())
+	without(a, b, `publishes ORCL`)
+	b.Kill()
+	for range 20 {
+		s.await(a, `publishes`)
+	}
+	a.signal(syscall.SIGTERM)
+	a.ends()
 }

@@ -6,6 +6,11 @@
 //
 //	go run ./nonexclusive -group a
 //	go run ./nonexclusive -group b
+//
+// If each group has a Kafka cluster of its own, even the loss of a cluster does not interrupt them:
+//
+//	go run ./nonexclusive -group a -bootstrap kafka-a:9092 -alone
+//	go run ./nonexclusive -group b -bootstrap kafka-b:9092 -alone
 package main
 
 import (
@@ -27,6 +32,7 @@ func main() {
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "a", "the group of this process: a or b")
 		topic     = flag.String("topic", "prices.neli", "the topic that carries the election of both groups")
+		alone     = flag.Bool("alone", false, "the other group's topic is on another cluster")
 		name      = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
 	)
 	flag.Parse()
@@ -44,6 +50,9 @@ func main() {
 		GroupsOnTopic: 2,
 		Roles:         len(symbols),
 		Partitions:    len(symbols),
+	}
+	if *alone {
+		cfg.GroupsOnTopic = 1
 	}
 	if err := run(ctx, cfg, symbols); err != nil {
 		fmt.Fprintln(os.Stderr, "nonexclusive:", err)
