@@ -181,6 +181,31 @@ func TestRolesArriveWarmOverSeveralLogs(t *testing.T) {
 	}
 }
 
+// Each role goes to the member that has it prepared already, as far as all get equally many.
+func TestClosingProcessPrefersStandbys(t *testing.T) {
+	w, a, shops := warmWorld(t, 60, func(s *Settings) { s.Prepares.Standby = true }, "b", "c", "d")
+	w.pass(20 * time.Second)
+	was := map[string]map[int]bool{}
+	for name, k := range shops {
+		was[name] = maps.Clone(k.ready)
+	}
+	a.want(Desired{Roles: 60, Closing: true, Contend: true})
+	w.pass(5 * time.Second)
+	require.True(t, a.dead, "it has finished")
+	standing := 0
+	for name, k := range shops {
+		require.Len(t, w.actor(name).leads(60), 20, name)
+		require.Empty(t, k.cold)
+		for _, role := range k.warm {
+			if was[name][role] {
+				standing++
+			}
+		}
+	}
+	t.Log(standing)
+	require.Greater(t, standing, 50, "a standby gets it")
+}
+
 // Its holder dies while it still works on roles that a member has prepared.
 func TestMemberClaimsWhatItHasPrepared(t *testing.T) {
 	w, a, shops := warmWorld(t, 8, nil, "b", "c", "d", "e")

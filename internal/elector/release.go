@@ -85,7 +85,7 @@ func (s *shard) nameSuccessors(in *told.In) {
 	plan, me := in.Plan(false)
 	first := slices.Repeat([]int32{placement.Nobody}, len(open))
 	if plan.Len() > 0 {
-		first = plan.Assign(open, in.Plans.Holders(plan, in))
+		first = in.Warmth.Prefer(open, plan.Assign(open, in.Plans.Holders(plan, in)), plan)
 	}
 	for i, local := range roles {
 		to := ""

@@ -51,6 +51,8 @@ type Roll interface {
 
 // Warmth says what this process has prepared.
 type Warmth interface {
+	// Prefer gives roles to members that stand by for them, instead of to others.
+	Prefer(roles, to []int32, plan *placement.Plan) []int32
 	// Sort sorts roles of a shard: those that this process has prepared, those for which another one stands by,
 	// and others.
 	Sort(n byrole.Numbering, roles []int32, holder func(local int32) (lease.Grantee, bool)) (ready, theirs, others []int32)
