@@ -81,14 +81,14 @@ type Term struct {
 
 // Result is what the records tell.
 type Result struct {
-	Terms    []Term   // by role, then by token
-	Faults   []Fault  // at most maxFaults
-	More     int      // faults beyond these
-	From     []int64  // by partition: all terms whose Claims are at this offset or later are there
-	Unproven []string // what the records cannot prove
-	Records  int      // of this group and version
-	Waits    int      // Claims of roles whose holder was silent
-	Shown    int      // Waits that the claimant's own timestamps show
+	Terms    []Term   `json:"-"`           // by role, then by token
+	From     []int64  `json:"-"`           // by partition: all terms whose Claims are at this offset or later are there
+	Records  int      `json:"records"`     // of this group and version
+	Waits    int      `json:"waits"`       // Claims of roles whose holder was silent
+	Shown    int      `json:"waits_shown"` // Waits that the claimant's own timestamps show
+	Faults   []Fault  `json:"faults"`      // at most maxFaults
+	More     int      `json:"more_faults"` // beyond these
+	Unproven []string `json:"unproven"`    // what the records cannot prove
 }
 
 // History folds the records of one group.
@@ -170,7 +170,7 @@ func (h *History) Result() Result {
 	slices.SortFunc(out.Terms, func(a, b Term) int {
 		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Token, b.Token))
 	})
-	out.Unproven = slices.Concat(h.gaps(), out.Unproven)
+	out.Faults, out.Unproven = append([]Fault{}, out.Faults...), append([]string{}, h.gaps()...)
 	return out
 }
 

@@ -3,6 +3,8 @@ package history
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -268,6 +270,32 @@ func TestFileOfRecords(t *testing.T) {
 		_, err := ReadFile(strings.NewReader(in))
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// Files and topics are untrusted: damage may break rules, but never the reader.
+func TestDamagedFiles(t *testing.T) {
+	h, _ := read(t, 0, entries(story()))
+	var b bytes.Buffer
+	require.NoError(t, WriteHeader(&b, h.Log))
+	for _, e := range entries(story()) {
+		require.NoError(t, WriteRecord(&b, e))
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	broken := 0
+	for range 5000 {
+		file := bytes.Clone(b.Bytes())
+		for range 1 + rnd.IntN(3) {
+			file[rnd.IntN(len(file))] = "0123456789-~,\"abc"[rnd.IntN(17)]
+		}
+		h, err := ReadFile(bytes.NewReader(file))
+		if err != nil {
+			continue
+		}
+		r := h.Result()
+		broken += len(r.Faults)
+		require.NoError(t, SVG(io.Discard, r.Terms, h.Newest()))
+	}
+	require.Positive(t, broken)
 }
 
 // TestTimeLine compares with testdata/timeline.svg. NELI_UPDATE=1 writes it.

@@ -200,17 +200,12 @@ func (o tale) proof(out io.Writer, h *history.History, r history.Result) error {
 	}
 	if o.json {
 		return errors.Join(json.NewEncoder(out).Encode(struct {
-			Group    string          `json:"group"`
-			Topic    string          `json:"topic"`
-			Records  int             `json:"records"`
-			Terms    int             `json:"terms"`
-			Waits    int             `json:"waits"`
-			Shown    int             `json:"waits_shown"`
-			Proven   bool            `json:"proven"`
-			Faults   []history.Fault `json:"faults"`
-			More     int             `json:"more_faults"`
-			Unproven []string        `json:"unproven"`
-		}{h.Group, h.Topic, r.Records, len(r.Terms), r.Waits, r.Shown, err == nil, nonNil(r.Faults), r.More, nonNil(r.Unproven)}), err)
+			Group  string `json:"group"`
+			Topic  string `json:"topic"`
+			Proven bool   `json:"proven"`
+			Terms  int    `json:"terms"`
+			history.Result
+		}{h.Group, h.Topic, err == nil, len(r.Terms), r}), err)
 	}
 	fmt.Fprintf(out, "%d records, %d terms, %d waits, of which %d are shown by timestamps\n", r.Records, len(r.Terms), r.Waits, r.Shown)
 	for _, f := range r.Faults {

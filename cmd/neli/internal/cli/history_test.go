@@ -38,7 +38,7 @@ func TestHistoryOfAFile(t *testing.T) {
 		{"--json", 0, `{"role":0,"partition":0,"token":0,"member":"a","name":"host\u001b a","session":1,"lease_ms":5000,"from":"2026-01-02T03:04:00Z","until":"2026-01-02T03:04:06.5Z","evidence":2,"ended_at":3,"end":"outlived"}` + "\n" +
 			`{"role":0,"partition":0,"token":3,"member":"b","name":"b","session":1,"lease_ms":5000,"from":"2026-01-02T03:04:09Z","evidence":3,"end":"leads"}` + "\n"},
 		{"--prove", 0, "4 records, 2 terms, 1 waits, of which 1 are shown by timestamps\nproven: no rule that these records show was broken\n"},
-		{"--prove --json", 0, `{"group":"g","topic":"g.neli","records":4,"terms":2,"waits":1,"waits_shown":1,"proven":true,"faults":[],"more_faults":0,"unproven":[]}` + "\n"},
+		{"--prove --json", 0, `{"group":"g","topic":"g.neli","proven":true,"terms":2,"records":4,"waits":1,"waits_shown":1,"faults":[],"more_faults":0,"unproven":[]}` + "\n"},
 	} {
 		var out strings.Builder
 		require.Equal(t, c.code, Main(append([]string{"history", "--file", good}, strings.Fields(c.args)...), &out, os.Stderr), c.args)
