@@ -15,7 +15,7 @@ var proofRules = []mutation.Mutant{
 	{Rule: "a Claim comes after its wait", File: "prove.go", Old: "waited < clock.Hold(t)-rounding", New: "waited < 0",
 		Guard: "TestBrokenLogs", Want: `should have 1 item\(s\), but has 0`},
 	{Rule: "what was written after the evidence says nothing about the wait", File: "prove.go", Old: "r.Offset >= evidence.Offset || ", New: "r.Offset == claim.Offset || ",
-		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `wait`},
+		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `was \[wait: `},
 	{Rule: "a Release is of what was held", File: "prove.go", Old: "if !ok || p.h.terms[i].session != r.Session {", New: "if !ok {\n				continue\n			}\n			if p.h.terms[i].session != r.Session {",
 		Guard: "TestBrokenLogs", Want: `should have 1 item\(s\), but has 0`},
 	{Rule: "a Release comes before its sender has read the end", File: "prove.go", Old: "t.EndedAt > 0 && ", New: "t.EndedAt < 0 && ",
@@ -27,9 +27,13 @@ var proofRules = []mutation.Mutant{
 	{Rule: "a record of a newer version is waited for", File: "prove.go", Old: "case !r.Fresh:", New: "case false:",
 		Guard: "TestOtherRecordsHaveNoEffect", Want: `should have 1 item\(s\), but has 0`},
 	{Rule: "lease: a Claim wins what is free, or was read", File: "../lease/fold.go", Old: "h == nil || r.Read >= h.Last", New: "h == nil || r.Read >= 0",
-		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `evidence`},
+		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `was \[evidence: `},
+	{Rule: "lease: a Release frees what it names", File: "../lease/fold.go", Old: "h != nil && h.Session == r.Session && f.tokens[role] == g.Token", New: "h != nil",
+		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `was \[overlap: `},
+	{Rule: "lease: a token is the offset of its Claim", File: "../lease/fold.go", Old: "Last: o}, o, won, now)", New: "Last: o}, max(0, r.Read), won, now)",
+		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `was \[overlap: `},
 	{Rule: "lease: a claimant waits", File: "../lease/make.go", Old: "l.own.claiming.has(role) || now.Raw < l.FreeAt(role)", New: "l.own.claiming.has(role)",
-		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `wait`},
+		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `was \[wait: `},
 }
 
 func TestProofNeedsEveryRule(t *testing.T) { mutation.Run(t, proofRules) }
