@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -56,69 +55,6 @@ func TestTruncatedLogStopsReading(t *testing.T) {
 	}
 	require.NoError(t, r.Assign("log", []int64{4}))
 	require.Equal(t, []string{"4", "5"}, read(t, r, 2))
-}
-
-// Purged records are reported at once and only once, even if the broker has them already or
-// answers later.
-func TestPurgeReportsRecordsInFlightOnce(t *testing.T) {
-	c := cluster(t, kfake.SeedTopics(1, "log"))
-	b := newBed(t, c, endless...) // only Purge can report a record that the broker does not answer
-	p := b.producer()
-	b.append(p, "log", "first")
-
-	var arrived, answer = make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-		once.Do(func() {
-			close(arrived)
-			c.SleepControl(func() { <-answer })
-		})
-		return nil, nil, false
-	})
-	o := newOutcomes()
-	require.NoError(t, p.Append("log", 0, []byte("in flight"), o.report))
-	<-arrived
-	require.NoError(t, p.Append("log", 0, []byte("queued"), o.report))
-	p.Purge()
-	for range 2 {
-		require.ErrorContains(t, o.next(t), "purged")
-	}
-	close(answer)
-	b.append(p, "log", "goes on")
-	require.NoError(t, p.Close())
-	require.Empty(t, o.ch, "reported again")
-}
-
-// A record's time ends whatever the broker does, and the record is not reported again.
-func TestSilentBrokerTimesOut(t *testing.T) {
-	t.Parallel()
-	c := cluster(t, kfake.SeedTopics(1, "log"))
-	// Nothing but the record's time ends before the test does. It is long enough for a busy machine to send the record.
-	b := newBed(t, c, append(endless, "message.timeout.ms", "5000")...)
-	p := b.producer()
-	b.append(p, "log", "first")
-	var arrived, answer = make(chan struct{}, 100), make(chan struct{})
-	release := sync.OnceFunc(func() { close(answer) })
-	defer release()
-	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-		arrived <- struct{}{}
-		c.KeepControl()
-		c.SleepControl(func() { <-answer })
-		return nil, nil, false
-	})
-	o := newOutcomes()
-	began := time.Now()
-	require.NoError(t, p.Append("log", 0, []byte("in flight"), o.report))
-	<-arrived
-	require.NoError(t, p.Append("log", 0, []byte("queued"), o.report))
-	for range 2 {
-		require.ErrorContains(t, o.next(t), "not acknowledged in time")
-	}
-	assert.GreaterOrEqual(t, time.Since(began), 5*time.Second)
-	release()
-	b.append(p, "log", "goes on")
-	require.NoError(t, p.Close())
-	require.Empty(t, o.ch, "reported again")
 }
 
 // Every connection begins with ApiVersions. Brokers up to Kafka 4.3 refuse version 5, and the

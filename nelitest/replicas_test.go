@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/drive"
-	"github.com/goneli/neli/kafka"
-	"github.com/goneli/neli/nelitest"
 )
 
 func TestLag(t *testing.T) {
@@ -100,31 +98,6 @@ func TestChangeLeaderWhileSendersAreAway(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"x"}, s.log())
 		require.Error(t, s.b.ChangeLeader("c", 1, 0))
-	})
-}
-
-func TestTruncatedThoughItHasGrownAgain(t *testing.T) {
-	inScene(t, func(t *testing.T, s scene) {
-		for _, v := range []string{"0", "1", "2"} {
-			_, err := s.send(t, v)()
-			require.NoError(t, err)
-		}
-		drive.Read(t, s.r, 3)
-		late := newReader(t, s.b.Provider("late"))
-		require.NoError(t, late.Assign("c", []int64{0}))
-		drive.Read(t, late, 1)
-		s.b.CutOff("b", nelitest.LinkReads)
-		require.NoError(t, s.b.Truncate("c", 0, 1))
-		for _, v := range []string{"x", "y", "z"} {
-			_, err := s.send(t, v)()
-			require.NoError(t, err)
-		}
-		s.b.Restore("b", nelitest.LinkReads)
-		_, _, err := s.r.Poll(time.Second)
-		require.ErrorIs(t, err, kafka.ErrTruncated)
-		s.nothing(t, time.Second)
-		require.NoError(t, s.r.Assign("c", []int64{1}))
-		require.Equal(t, []string{"x", "y", "z"}, drive.Values(drive.Read(t, s.r, 3)))
 	})
 }
 

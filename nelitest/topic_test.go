@@ -46,23 +46,6 @@ func TestDeletedAndRecreatedTopicGoesUnnoticed(t *testing.T) {
 	})
 }
 
-func TestTruncate(t *testing.T) {
-	inScene(t, func(t *testing.T, s scene) {
-		for _, v := range []string{"0", "1", "2"} {
-			_, err := s.send(t, v)()
-			require.NoError(t, err)
-		}
-		drive.Read(t, s.r, 3)
-		require.NoError(t, s.b.Truncate("c", 0, 1))
-		_, _, err := s.r.Poll(time.Second)
-		require.ErrorIs(t, err, kafka.ErrTruncated)
-		o, err := s.b.Inject("c", 0, []byte("other"))
-		require.NoError(t, err)
-		require.EqualValues(t, 1, o)
-		require.Equal(t, []string{"0", "other"}, s.log())
-	})
-}
-
 func TestAddPartitions(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		require.NoError(t, s.r.Assign("c", []int64{0, 0}))

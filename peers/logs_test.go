@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -94,54 +93,6 @@ func TestMemberLogsThatItsHostStoppedListening(t *testing.T) {
 	require.NoError(t, set.server.listen.Close())
 	j.await(t, "log host has stopped listening")
 	require.ErrorContains(t, set.Close(), "accept")
-}
-
-func TestARestartedHostHasAnotherIDAndAnEmptyLog(t *testing.T) {
-	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout}
-	hosts := startHosts(t, c)
-	m := join(t, c)
-	m.begun(t)
-	for log := range 3 {
-		m.mustAppend(t, log, "before")
-	}
-	former := m.view(1)
-	hosts["b"].kill(t)
-	again := c
-	again.Self = "b"
-	startHost(t, again)
-	m.await(t, "the log begins anew", func(logs []view) bool { return logs[1].resets == 2 })
-	v := m.view(1)
-	assert.NotEqual(t, former.id, v.id)
-	assert.Empty(t, v.records)
-	assert.Zero(t, v.from)
-	require.ErrorIs(t, m.set.Append(1, former.id, []byte("late"), 0, func(error) { t.Error("reported") }), smalllog.ErrIncarnation)
-	m.mustAppend(t, 1, "after")
-	m.await(t, "it is read", func(logs []view) bool { return slices.Equal(logs[1].records, []string{"after"}) })
-	assert.Equal(t, 1, m.view(0).resets, "the other logs did not go on")
-	assert.Equal(t, 1, m.view(2).resets)
-}
-
-func TestANewcomerReadsWhatIsKept(t *testing.T) {
-	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
-	startHosts(t, c)
-	m := join(t, c)
-	m.begun(t)
-	for i := range 10 {
-		m.mustAppend(t, 0, fmt.Sprint(i))
-	}
-	late := join(t, c)
-	late.await(t, "all is read", func(logs []view) bool { return len(logs[0].records) == 10 })
-	assert.Zero(t, late.view(0).from)
-}
-
-func TestASilentLogIsKnownToBeAlive(t *testing.T) {
-	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: 400 * time.Millisecond}
-	startHosts(t, c)
-	m := join(t, c)
-	m.begun(t)
-	m.await(t, "each log is heard several times", func(logs []view) bool {
-		return !slices.ContainsFunc(logs, func(v view) bool { return v.alive < 4 })
-	})
 }
 
 func TestASlowSubscriberIsCutOffAndBeginsAnew(t *testing.T) {

@@ -13,9 +13,6 @@ const (
 	testFor  = 10 * time.Second
 )
 
-// at is an instant after the beginning of a test.
-func at(d time.Duration) clock.Instant {
-	return clock.Alike(time.Hour + d)
-}
+var at = clock.HourAnd // an instant after the beginning of a test
 
 func prepares(most int) lease.Prepares { return lease.Prepares{Most: most, For: testFor} }
