@@ -1,6 +1,7 @@
 package neli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -72,6 +73,15 @@ type Preparation struct {
 	GivenYoung  uint64 `json:"given_young"`
 	GivenUnable uint64 `json:"given_unable"`
 	CalledOff   uint64 `json:"called_off"`
+}
+
+// MarshalJSON writes Longest in seconds.
+func (p Preparation) MarshalJSON() ([]byte, error) {
+	type plain Preparation
+	return json.Marshal(struct {
+		plain
+		Longest seconds `json:"longest"`
+	}{plain(p), seconds(p.Longest)})
 }
 
 func preparationOf(p prepare.Counts, g offer.Given) Preparation {

@@ -432,7 +432,7 @@ func TestStatsOfNonExclusiveMode(t *testing.T) {
 
 // In JSON durations are in seconds and reasons are words.
 func TestStatsAsJSON(t *testing.T) {
-	s := neli.Stats{Records: 7, Leaderless: 2.5, TermsEnded: map[neli.Reason]uint64{neli.ReasonNotPulsed: 3},
+	s := neli.Stats{Records: 7, Leaderless: 2.5, Preparation: neli.Preparation{Running: 3, Longest: 1500 * time.Millisecond}, TermsEnded: map[neli.Reason]uint64{neli.ReasonNotPulsed: 3},
 		RoundTrips: neli.Timing{Count: 2, Sum: 0.25, Buckets: []neli.TimingBucket{{UpTo: 5 * time.Millisecond, Count: 1}}}}
 	want := map[string]any{"records": 7.0, "leaderless": 2.5, "terms_ended": map[string]any{"not_pulsed": 3.0},
 		"round_trips": map[string]any{"count": 2.0, "sum": 0.25, "buckets": []any{map[string]any{"up_to": 0.005, "count": 1.0}}}}
@@ -449,6 +449,7 @@ func TestStatsAsJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal(b, &of))
 	require.Len(t, of, fields.NumField(), "each has a name of its own")
 	require.Len(t, want, 12)
+	require.Equal(t, []any{3.0, 1.5}, []any{of["preparation"].(map[string]any)["running"], of["preparation"].(map[string]any)["longest"]})
 	for name, v := range want {
 		require.Equal(t, v, of[name], name)
 	}
