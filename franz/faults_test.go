@@ -288,32 +288,6 @@ func TestThrottled(t *testing.T) {
 	require.Equal(t, 250*time.Millisecond, p.Throttled())
 }
 
-// A member whose place is taken by another process reports it, and does not take the place back.
-func TestFencedMemberStays(t *testing.T) {
-	c := cluster(t, kfake.SeedTopics(1, "log"))
-	b := newBed(t, c)
-	first := b.member("group.instance.id", "i")
-	require.NoError(t, first.Join("log", false))
-	assigned(t, first)
-	second := b.member("group.instance.id", "i")
-	require.NoError(t, second.Join("log", false))
-	assigned(t, second)
-	fenced := func() (err error) {
-		for end := time.Now().Add(patience); err == nil && time.Now().Before(end); {
-			_, err = first.Poll(100 * time.Millisecond)
-		}
-		return err
-	}
-	require.ErrorIs(t, fenced(), kafka.ErrInstanceFenced)
-	for end := time.Now().Add(time.Second); time.Now().Before(end); {
-		_, err := first.Poll(10 * time.Millisecond)
-		require.ErrorIs(t, err, kafka.ErrInstanceFenced)
-		ev, err := second.Poll(10 * time.Millisecond)
-		require.NoError(t, err)
-		require.NotEqual(t, kafka.GroupLost, ev.Kind)
-	}
-}
-
 // assigned polls until the member is assigned something.
 func assigned(t *testing.T, g kafka.GroupConsumer) {
 	t.Helper()
@@ -325,32 +299,6 @@ func assigned(t *testing.T, g kafka.GroupConsumer) {
 		}
 		require.True(t, time.Now().Before(end), "nothing was assigned")
 	}
-}
-
-// When the coordinator no longer hears from a member, the session is over for that member, too.
-func TestSessionOver(t *testing.T) {
-	t.Parallel()
-	c := cluster(t, kfake.SeedTopics(1, "log"))
-	b := newBed(t, c)
-	g := b.member("session.timeout.ms", "3000")
-	require.NoError(t, g.Join("log", false))
-	assigned(t, g)
-	c.ControlKey(int16(kmsg.Heartbeat), func(kmsg.Request) (kmsg.Response, error, bool) {
-		c.KeepControl()
-		return nil, nil, true // no answer
-	})
-	began := time.Now()
-	for {
-		ev, err := g.Poll(100 * time.Millisecond)
-		if err != nil {
-			t.Log(err)
-		}
-		if ev.Kind == kafka.GroupLost {
-			break
-		}
-		require.Less(t, time.Since(began), patience, "still takes itself for a member")
-	}
-	t.Logf("after %v", time.Since(began))
 }
 
 // If its first metadata lack a topic, franz-go asks for the ends of the log and moves a position

@@ -3,7 +3,6 @@ package peers_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -229,45 +228,6 @@ func TestAnObserverHostsNothingAndSees(t *testing.T) {
 		}
 		return false
 	}, within, 10*time.Millisecond)
-}
-
-func TestNewNamesEveryFault(t *testing.T) {
-	three := peers.Hosts(t, 3)
-	_, err := neli.New(config(peers.Config{Hosts: three[:2], Self: "z"}, "m"))
-	require.ErrorContains(t, err, `Hosts: "2" log hosts: must be 3 or 5`)
-	require.ErrorContains(t, err, `Self: "z" is not the id of a host of the list`)
-
-	both := config(peers.Config{Hosts: three}, "m")
-	both.Mode = neli.NonExclusive
-	_, err = neli.New(both)
-	require.ErrorContains(t, err, "Mode: \"non-exclusive\" must be Exclusive with small logs")
-
-	assigned := config(peers.Config{Hosts: three}, "m")
-	assigned.Nomination = neli.NominationAssigned
-	_, err = neli.New(assigned)
-	require.ErrorContains(t, err, "Nomination: \"assigned\" must be Open with small logs")
-
-	own := peers.Config{Hosts: three, Self: "a"}
-	start(t, config(own, "first"))
-	_, err = neli.New(config(own, "second"))
-	require.ErrorContains(t, err, "one address has one log host")
-}
-
-func TestMemberWithAnotherTEndsWithTheReason(t *testing.T) {
-	c := peers.Config{Hosts: peers.Hosts(t, 3)}
-	for _, h := range c.Hosts {
-		serve(t, c, h.ID)
-	}
-	other := config(c, "other")
-	other.HeartbeatTimeout = 3 * time.Second
-	n, err := neli.New(other)
-	require.NoError(t, err)
-	defer n.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	err = n.Lead(ctx, func(context.Context, neli.Leadership) error { return errors.New("leads") })
-	require.ErrorIs(t, err, peers.ErrRefused)
-	require.ErrorContains(t, err, "HeartbeatTimeout: 1s here, 3s there")
 }
 
 func TestProviderHasNoKafkaClients(t *testing.T) {
