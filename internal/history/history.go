@@ -125,6 +125,29 @@ func New(log Log) (*History, error) {
 	return h, nil
 }
 
+// Of tells what the records of a group say. Each of the partitions begins with its first record.
+func Of(group, topicID string, partitions int, entries []Entry) (Result, error) {
+	log := Log{Group: group, TopicID: topicID, Starts: make([]int64, partitions), Ends: make([]int64, partitions)}
+	for _, e := range entries {
+		if e.Partition >= 0 && e.Partition < partitions {
+			if log.Ends[e.Partition] == 0 {
+				log.Starts[e.Partition] = e.Offset
+			}
+			log.Ends[e.Partition] = max(log.Ends[e.Partition], e.Offset+1)
+		}
+	}
+	h, err := New(log)
+	for _, e := range entries {
+		if err == nil {
+			err = h.Add(e)
+		}
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return h.Result(), nil
+}
+
 // Ours reports whether a record's value is one of this group, of this version or a newer one.
 func (h *History) Ours(value []byte) bool {
 	_, err := h.codec.Decode(value)

@@ -1,7 +1,6 @@
 package lease_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -31,17 +30,13 @@ func TestSimulatedLogsProveTheRules(t *testing.T) {
 }
 
 func historyOf(t *testing.T, records []lease.SimRecord, start int64) history.Result {
-	end := start
-	if n := len(records); n > 0 {
-		end = max(end, records[n-1].Offset+1)
-	}
-	h, err := history.New(history.Log{Group: "g", TopicID: "log", Starts: []int64{start}, Ends: []int64{end}})
-	require.NoError(t, err)
+	var entries []history.Entry
 	for _, r := range records {
 		if r.Offset >= start {
-			at := time.Unix(0, 0).Add(r.At).Truncate(time.Millisecond)
-			require.NoError(t, h.Add(history.Entry{Offset: r.Offset, Time: at, Value: r.Value}), fmt.Sprint(r.Offset))
+			entries = append(entries, history.Entry{Offset: r.Offset, Time: time.Unix(0, 0).Add(r.At).Truncate(time.Millisecond), Value: r.Value})
 		}
 	}
-	return h.Result()
+	r, err := history.Of("g", "log", 1, entries)
+	require.NoError(t, err)
+	return r
 }

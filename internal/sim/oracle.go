@@ -356,27 +356,17 @@ func (w *world) proveLogs() {
 	if w.broken {
 		return
 	}
+	var entries []history.Entry
 	for _, f := range w.truths {
-		records := w.broker.Records(simTopic, f.index)
-		log := history.Log{Group: simGroup, Topic: simTopic, TopicID: w.logID, Starts: make([]int64, w.partitions), Ends: make([]int64, w.partitions)}
-		for i, r := range records {
-			if i == 0 {
-				log.Starts[f.index] = r.Offset
-			}
-			log.Ends[f.index] = r.Offset + 1
+		for _, r := range w.broker.Records(simTopic, f.index) {
+			entries = append(entries, history.Entry{Partition: f.index, Offset: r.Offset, Time: r.Time, Value: r.Value})
 		}
-		h, err := history.New(log)
-		for _, r := range records {
-			if err == nil {
-				err = h.Add(history.Entry{Partition: f.index, Offset: r.Offset, Time: r.Time, Value: r.Value})
-			}
-		}
-		if err != nil {
-			w.violated("the history of partition %d: %v", f.index, err)
-			return
-		}
-		for _, fault := range h.Result().Faults {
-			w.violated("the history of partition %d: %v", f.index, fault)
-		}
+	}
+	told, err := history.Of(simGroup, w.logID, w.partitions, entries)
+	if err != nil {
+		w.violated("the history: %v", err)
+	}
+	for _, fault := range told.Faults {
+		w.violated("the history: %v", fault)
 	}
 }

@@ -28,7 +28,6 @@ func (m *machine) readLog(ctx context.Context) (history.ElectionLog, error) {
 	}
 	defer client.Close()
 	var entries []audit.Entry
-	read := audit.Log{Group: member.Group(history.Exclusive), Topic: topic, Starts: make([]int64, Roles), Ends: make([]int64, Roles)}
 	whole := map[int32]bool{}
 	for len(whole) < Roles {
 		fetches := client.PollFetches(limited)
@@ -37,10 +36,6 @@ func (m *machine) readLog(ctx context.Context) (history.ElectionLog, error) {
 		}
 		fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 			for _, r := range f.Records {
-				if read.Ends[f.Partition] == 0 {
-					read.Starts[f.Partition] = r.Offset
-				}
-				read.Ends[f.Partition] = r.Offset + 1
 				entries = append(entries, audit.Entry{Partition: int(r.Partition), Offset: r.Offset, Time: r.Timestamp, Value: r.Value})
 				if r.Offset+1 >= f.HighWatermark {
 					whole[f.Partition] = true
@@ -48,26 +43,19 @@ func (m *machine) readLog(ctx context.Context) (history.ElectionLog, error) {
 			}
 		})
 	}
-	return electionLog(read, entries)
+	return electionLog(entries)
 }
 
 // electionLog is what the records tell and prove by the rules of neli history.
-func electionLog(read audit.Log, entries []audit.Entry) (log history.ElectionLog, err error) {
+func electionLog(entries []audit.Entry) (log history.ElectionLog, err error) {
 	var first struct{ Log string } // the topic's id, as its members know it
 	if err := json.Unmarshal(entries[0].Value, &first); err != nil {
 		return log, fmt.Errorf("the election's first record: %w", err)
 	}
-	read.TopicID = first.Log
-	h, err := audit.New(read)
+	told, err := audit.Of(member.Group(history.Exclusive), first.Log, Roles, entries)
 	if err != nil {
 		return log, err
 	}
-	for _, e := range entries {
-		if err := h.Add(e); err != nil {
-			return log, err
-		}
-	}
-	told := h.Result()
 	log.From = told.From
 	for _, t := range told.Terms { // the topic has as many partitions as there are roles
 		log.Claims = append(log.Claims, history.Claim{Member: t.Name, Role: t.Role, Offset: t.Token})
