@@ -44,6 +44,7 @@ func (s *settings) newCore(on kafkalog.Opened, clocks clock.Clock, app applicati
 		return core{arbiter: nonexclusive.New(s.nonExclusive(clocks, app), nonexclusive.Clients{Topic: on.Topic, Producer: on.Producer, Member: on.Member}, terms), terms: terms}
 	}
 	set := s.elector(app)
+	set.Lists = kafkalog.Lists(on.Log)
 	set.Opened = func(ctx context.Context, id string) { s.opened(ctx, on.Log, id) }
 	e := elector.NewElector(set, on.Log, on.Nominator, terms, clocks.Now, s.logger)
 	return core{arbiter: e, terms: terms, elector: e}

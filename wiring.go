@@ -122,9 +122,10 @@ func openSmallLogs(p kafka.SmallLogs, set *settings) (elector.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := logs.Logs(); n < 1 || n > quorum.MaxLogs || n%2 == 0 {
+	log := kafkalog.FromSet(logs, set.logger, &set.health.clients.Contact)
+	if n := logs.Logs(); n < 1 || n > quorum.MaxLogs || n%2 == 0 && kafkalog.Lists(log) == nil {
 		_ = logs.Close() // nothing was used
 		return nil, fmt.Errorf("the Provider has %d small logs: must be an odd number up to %d", n, quorum.MaxLogs)
 	}
-	return kafkalog.FromSet(logs, set.logger, &set.health.clients.Contact), nil
+	return log, nil
 }

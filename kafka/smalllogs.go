@@ -33,8 +33,8 @@ type LogSettings struct {
 	Logger           *slog.Logger  // never nil
 }
 
-// LogSet is N small logs that this process reads and appends to. N is odd and at most 7. N and the
-// numbers of the logs are fixed for the whole group.
+// LogSet is N small logs that this process reads and appends to. N is odd and at most 7. The logs are
+// the same for the whole group, unless the set implements Joint.
 //
 // A log may lose its memory at any time and come back empty. It then has another id that no log
 // ever had: random, of at least 128 bits, or counted by something that does not forget. The rules
@@ -80,6 +80,17 @@ type Identified interface {
 	// these logs. It waits until the text is known, and returns "" if ctx ends first. It may be
 	// called concurrently with the other methods, and after Close.
 	Identity(ctx context.Context) string
+}
+
+// Joint is implemented by a LogSet whose list of logs is being changed. A process then leads a role
+// only if it holds it on more than half of the old and on more than half of the new logs. So it never
+// leads beside a process that uses one of these lists alone. Two processes that use one list each may
+// both lead: a Provider must keep them apart. N, the number of logs in both lists, may be even.
+type Joint interface {
+	LogSet
+	// Lists returns the numbers of the logs in the old and in the new list, or nil if there is one
+	// list. It does not change.
+	Lists() [][]int
 }
 
 // LogEntryKind is the kind of a LogEntry.

@@ -387,7 +387,7 @@ func openLogs(set *Settings, terms *term.Table, counts *stats.Counters, logs int
 // openSmall opens small logs, which form one shard together. It also returns how many lines of V there
 // are.
 func openSmall(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (shards, channel.Channels, int) {
-	q := leases.NewSmall(quorum.Rules{Logs: logs, Process: set.Process, Name: set.Name, T: set.T, Rho: set.Rho,
+	q := leases.NewSmall(quorum.Rules{Logs: logs, Lists: set.Lists, Process: set.Process, Name: set.Name, T: set.T, Rho: set.Rho,
 		Random: set.Random})
 	s := newShard(set, terms, counts, byrole.Numbering{Index: 0, Of: 1}, q, nil, leases.SmallTraits)
 	s.main = channel.NewOfAll(set) // q delays Claims

@@ -40,6 +40,16 @@ func Identity(ctx context.Context, log elector.Log) string {
 	return ""
 }
 
+// Lists returns the lists of small logs while the list changes, as in kafka.Joint, and otherwise nil.
+func Lists(log elector.Log) [][]int {
+	if l, small := log.(*smallLog); small {
+		if v, ok := l.set.(kafka.Joint); ok {
+			return v.Lists()
+		}
+	}
+	return nil
+}
+
 func (l *smallLog) Next(ctx context.Context, timeout time.Duration) (elector.Entry, bool, error) {
 	e, ok, err := l.set.Next(ctx, timeout)
 	if !ok || err != nil {

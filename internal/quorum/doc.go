@@ -1,6 +1,7 @@
 /*
 Package quorum is one process's lease on a majority of N small logs: a process leads a role
-if it holds it on more than half of them. The package is pure, like package lease, which it
+if it holds it on more than half of them. While the logs change there are two lists of logs, and
+it needs more than half of each. The package is pure, like package lease, which it
 runs once for each log.
 
 	         records of log 0 … N−1, in each log's order            own records, by log

@@ -10,7 +10,7 @@ import (
 )
 
 // This file merges the folds of all logs. A process holds a role if it holds it on a
-// majority of all logs, by folds that are known. All sessions of a process count as one
+// majority of the logs of each list, by folds that are known. All sessions of a process count as one
 // holder, with session number 1.
 
 // together returns the session that stands for all sessions of a process.
@@ -21,19 +21,27 @@ func (q *Lease) Session() lease.Session { return together(q.rules.Process) }
 
 // Known reports whether a majority of the folds is known.
 func (q *Lease) Known() bool {
-	n := 0
-	for _, v := range q.logs {
+	known := logs(0)
+	for log, v := range q.logs {
 		if v.lease.Known() {
-			n++
+			known = known.with(log)
 		}
 	}
-	return n >= q.majority
+	return q.enough(known)
 }
 
 // witness is one log's statement of a holder.
 type witness struct {
 	log int
 	lease.HolderState
+}
+
+// where returns the logs of some witnesses.
+func where(said []witness) (on logs) {
+	for _, w := range said {
+		on = on.with(w.log)
+	}
+	return on
 }
 
 // holder finds the process that holds role on a majority of the logs, and their witnesses.
@@ -44,10 +52,10 @@ func (q *Lease) holder(role int32, said []witness) []witness {
 			said = append(said, witness{log, h})
 		}
 	}
-	if len(said) < q.majority {
+	if !q.enough(where(said)) {
 		return nil
 	}
-	for i := range said[:len(said)-q.majority+1] {
+	for i := range said {
 		process, n := said[i].Session.Process, 0
 		for k := i; k < len(said); k++ {
 			if said[k].Session.Process == process {
@@ -55,7 +63,7 @@ func (q *Lease) holder(role int32, said []witness) []witness {
 				n++
 			}
 		}
-		if n >= q.majority {
+		if q.enough(where(said[i : i+n])) {
 			return said[i : i+n]
 		}
 	}
@@ -66,33 +74,46 @@ func (q *Lease) holder(role int32, said []witness) []witness {
 // still be running at time now.
 func (q *Lease) Held(role int32, now clock.Instant) bool {
 	var room [MaxLogs]witness
-	said, over := q.holder(role, room[:]), 0
+	said, over := q.holder(role, room[:]), logs(0)
 	for _, w := range said {
 		if now.Raw >= w.FreeAt {
-			over++
+			over = over.with(w.log)
 		}
 	}
-	return said != nil && over < q.majority
+	return said != nil && !q.enough(over)
 }
 
 // sum merges the witnesses of one process. Its lease lasts for as long as a majority of the logs
-// sustains it.
+// of each list sustains it.
 func (q *Lease) sum(said []witness) lease.HolderState {
 	h := lease.HolderState{Session: together(said[0].Session.Process), Last: -1}
-	live := 0
+	live := logs(0)
 	for _, w := range said {
 		h.Held = max(h.Held, w.Held)
 		if w.Last >= q.logs[w.log].end {
-			live++
+			live = live.with(w.log)
 		}
 	}
-	if live >= q.majority {
+	if q.enough(live) {
 		h.Last = 0
 	}
-	slices.SortFunc(said, func(a, b witness) int { return int(min(1, max(-1, b.FreeAt-a.FreeAt))) })
-	h.FreeAt = said[q.majority-1].FreeAt
-	slices.SortFunc(said, func(a, b witness) int { return int(min(1, max(-1, b.Heard.Mono-a.Heard.Mono))) })
-	h.Heard = said[q.majority-1].Heard
+	for i, l := range q.lists {
+		var room [MaxLogs]witness
+		in := room[:0]
+		for _, w := range said {
+			if l.logs.has(w.log) {
+				in = append(in, w)
+			}
+		}
+		slices.SortFunc(in, func(a, b witness) int { return int(min(1, max(-1, b.FreeAt-a.FreeAt))) })
+		if at := in[l.majority-1].FreeAt; i == 0 || at < h.FreeAt {
+			h.FreeAt = at
+		}
+		slices.SortFunc(in, func(a, b witness) int { return int(min(1, max(-1, b.Heard.Mono-a.Heard.Mono))) })
+		if at := in[l.majority-1].Heard; i == 0 || at.Mono < h.Heard.Mono {
+			h.Heard = at
+		}
+	}
 	return h
 }
 
@@ -157,7 +178,7 @@ func (q *Lease) processes() map[string]lease.HolderState {
 	}
 	all := map[string]lease.HolderState{}
 	for id, some := range said {
-		if len(some) >= q.majority {
+		if q.enough(where(some)) {
 			all[id] = q.sum(some)
 		}
 	}
@@ -211,15 +232,25 @@ func (q *Lease) Revived() uint64 { return q.revived }
 // FreeAt returns the time from which nobody leads role by any clock, if nothing more is read
 // until then, so that it may be claimed on a majority of the logs.
 func (q *Lease) FreeAt(role int32) clock.Raw {
-	var at [MaxLogs]clock.Raw
-	for log, v := range q.logs {
-		at[log] = v.lease.FreeAt(role)
-		if !v.lease.Known() {
-			at[log] = v.lease.FreshAt()
+	free := clock.Raw(0)
+	for i, l := range q.lists {
+		var room [MaxLogs]clock.Raw
+		at := room[:0]
+		for log, v := range q.logs {
+			switch {
+			case !l.logs.has(log):
+			case v.lease.Known():
+				at = append(at, v.lease.FreeAt(role))
+			default:
+				at = append(at, v.lease.FreshAt())
+			}
+		}
+		slices.Sort(at)
+		if at := at[l.majority-1]; i == 0 || at > free {
+			free = at
 		}
 	}
-	slices.Sort(at[:len(q.logs)])
-	return at[q.majority-1]
+	return free
 }
 
 // Mine returns the token of this process's term of role, even if the term has lapsed.

@@ -105,20 +105,20 @@ func (q *Lease) Vacant(role int32, now clock.Instant) bool {
 	if u.token != 0 || now.Mono < u.notBefore {
 		return false
 	}
-	vacant, under := 0, false
+	vacant, under := logs(0), false
 	for log, v := range q.logs {
 		if u.mine.has(log) {
 			continue
 		}
 		if q.vacantOn(log, role, now) {
-			vacant++
+			vacant = vacant.with(log)
 		}
 		under = under || v.lease.Under(role)
 	}
 	if under && now.Mono < u.tried.Add(q.policy.patience()) {
 		return false
 	}
-	return vacant > 0 && u.mine.size()+vacant >= q.majority
+	return vacant != 0 && q.enough(u.mine|vacant)
 }
 
 // Contest claims those of the given roles (ascending) that are vacant, with one Claim on each log
@@ -204,14 +204,14 @@ func (q *Lease) takeLooks() []int32 {
 // contested logs waits longer, so that not all of them give way.
 func (q *Lease) yields(role int32, now clock.Instant) bool {
 	u := &q.units[role]
-	held, under := u.mine.size(), 0
+	under := logs(0)
 	for log, v := range q.logs {
 		if !u.mine.has(log) && v.lease.Under(role) {
-			under++
+			under = under.with(log)
 		}
 	}
 	patience := q.policy.patience()
-	if held >= q.majority || under > 0 && held+under >= q.majority && now.Mono < u.tried.Add(patience) {
+	if q.enough(u.mine) || under != 0 && q.enough(u.mine|under) && now.Mono < u.tried.Add(patience) {
 		return false
 	}
 	return now.Mono >= u.tried.Add(4*patience) || !q.first(role, now)

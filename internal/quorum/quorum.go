@@ -15,6 +15,7 @@ const MaxLogs = 7
 // Rules are the parameters of a Lease.
 type Rules struct {
 	Logs    int           // N
+	Lists   [][]int       // the lists of logs, at most two, of each of which a term needs a majority; none: one list of all logs
 	Process string        // random, fresh at every boot
 	Name    string        // for people
 	T       time.Duration // the lease, the same for the whole group: it is fixed where every newcomer must read it
@@ -26,14 +27,14 @@ type Rules struct {
 
 // Lease is one process's lease on a majority of logs. It is not safe for concurrent use.
 type Lease struct {
-	rules    Rules
-	majority int
-	logs     []*logView
-	bal      int64 // this process's ballot
-	seen     int64 // the largest ballot of any other process
-	units    []unit
-	groups   []*group // units with the same supporting logs
-	byKind   map[kind]*group
+	rules  Rules
+	lists  []list
+	logs   []*logView
+	bal    int64 // this process's ballot
+	seen   int64 // the largest ballot of any other process
+	units  []unit
+	groups []*group // units with the same supporting logs
+	byKind map[kind]*group
 
 	want   func(role int32) bool
 	limit  int32 // wanted roles are below it
@@ -75,15 +76,49 @@ func (s logs) size() int          { return bits.OnesCount8(uint8(s)) }
 func (s logs) with(log int) logs  { return s | one(log) }
 func (s logs) minus(log int) logs { return s &^ one(log) }
 
+// list is the logs of one list of hosts. While the hosts change there are two: the old and the new
+// one, which may share logs.
+type list struct {
+	logs     logs
+	majority int
+}
+
+func newList(all ...int) list {
+	l := list{majority: len(all)/2 + 1}
+	for _, log := range all {
+		l.logs = l.logs.with(log)
+	}
+	return l
+}
+
+// enough reports whether a set has a majority of the logs of each list. Two processes share a log
+// if they share a list.
+func (q *Lease) enough(s logs) bool {
+	for _, l := range q.lists {
+		if (s & l.logs).size() < l.majority {
+			return false
+		}
+	}
+	return true
+}
+
 // New returns a Lease that knows nothing. It wants no role until Want is called.
 func New(rules Rules) *Lease {
 	if rules.Logs < 1 || rules.Logs > MaxLogs {
 		panic(fmt.Sprintf("quorum: %d logs, must be between 1 and %d", rules.Logs, MaxLogs))
 	}
-	q := &Lease{rules: rules, majority: rules.Logs/2 + 1, byKind: map[kind]*group{}, want: func(int32) bool { return false }}
-	for range rules.Logs {
+	q := &Lease{rules: rules, byKind: map[kind]*group{}, want: func(int32) bool { return false }}
+	for _, l := range rules.Lists {
+		q.lists = append(q.lists, newList(l...))
+	}
+	var all []int
+	for log := range rules.Logs {
+		all = append(all, log)
 		q.logs = append(q.logs, &logView{lease: lease.New(lease.Rules{Process: rules.Process, Name: rules.Name, T: rules.T,
 			Rho: rules.Rho, History: rules.History, Longest: rules.T, Dense: true})})
+	}
+	if q.lists == nil {
+		q.lists = []list{newList(all...)}
 	}
 	q.policy.trip = clock.LongTrip(rules.T)
 	return q
@@ -230,12 +265,12 @@ func (q *Lease) young(now clock.Instant) logs {
 }
 
 // Leads is the rule: this process leads role iff its term has begun and a majority of the
-// logs sustains it. A log sustains the term if the present session holds the role in its
+// logs of each list sustains it. A log sustains the term if the present session holds the role in its
 // fold, if evidence with at least the term's token was read back from it, and if its V is
 // younger than Hold(T). Leads returns the token.
 func (q *Lease) Leads(role int32, now clock.Instant) (token int64, ok bool) {
 	u := q.unit(role)
-	if u == nil || u.token == 0 || (u.counts&q.young(now)).size() < q.majority {
+	if u == nil || u.token == 0 || !q.enough(u.counts&q.young(now)) {
 		return 0, false
 	}
 	return u.token, true
@@ -255,13 +290,20 @@ func (q *Lease) Term(role int32) (token int64, line int, ok bool) {
 func (q *Lease) Lines() int { return 1 << len(q.logs) }
 
 // V returns the newest time by which a majority of a line's logs gave evidence: the oldest V
-// among the majority whose V are newest. It is zero if there is no such majority.
+// among the majority whose V are newest. Of two lists, the one with the older V counts. It is zero
+// if there is no such majority.
 func (q *Lease) V(line int) clock.Instant {
 	var all [MaxLogs]clock.Instant
 	for i, v := range q.logs {
 		all[i] = v.lease.V()
 	}
-	return majorityth(all[:len(q.logs)], logs(line), q.majority)
+	var bounds [2]clock.Instant
+	for i, l := range q.lists {
+		if bounds[i] = majorityth(all[:len(q.logs)], logs(line)&l.logs, l.majority); bounds[i] == (clock.Instant{}) {
+			return clock.Instant{}
+		}
+	}
+	return oldest(bounds[:len(q.lists)])
 }
 
 // majorityth returns the majority-th largest of the times at which logs last proved that this

@@ -68,19 +68,27 @@ var rules = []mutation.Mutant{
 		Old: "	q.lift(u.token + 1)\n", New: "",
 		Guard: "TestSimulation/plain", Want: `seed \d+: token (led again|went back)`, Seeds: plainSeeds},
 	{Rule: "a term that is no longer led ends for good", File: "units.go",
-		Old: "		if (g.counts & young).size() < q.majority {\n", New: "		if (g.counts | young&0).size() < q.majority {\n",
+		Old: "		if !q.enough(g.counts & young) {\n", New: "		if !q.enough(g.counts | young&0) {\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: token led again`, Seeds: plainSeeds},
 
 	// Exclusivity.
 	{Rule: "a term needs a majority, not any log", File: "quorum.go",
-		Old: "majority: rules.Logs/2 + 1,", New: "majority: 1,",
+		Old: "majority: len(all)/2 + 1}", New: "majority: 1}",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 	{Rule: "a majority is more than half of the logs", File: "quorum.go",
-		Old: "majority: rules.Logs/2 + 1,", New: "majority: max(1, rules.Logs/2),",
+		Old: "majority: len(all)/2 + 1}", New: "majority: max(1, len(all)/2)}",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 	{Rule: "a session that has ended sustains no term", File: "quorum.go",
 		Old: "	q.dropAll(log)\n", New: "",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (two leaders|token led again)`, Seeds: plainSeeds},
+
+	// Two lists, while the hosts change.
+	{Rule: "between two lists a term needs a majority of each, not of one", File: "quorum.go",
+		Old: "		if (s & l.logs).size() < l.majority {\n			return false\n		}\n	}\n	return true\n", New: "		if (s & l.logs).size() >= l.majority {\n			return true\n		}\n	}\n	return false\n",
+		Guard: "TestListsChange", Want: `seed \d+: (two leaders|led by its bound)`},
+	{Rule: "of two lists, the one with the older evidence counts", File: "quorum.go",
+		Old: "	return oldest(bounds[:len(q.lists)])\n", New: "	return bounds[0]\n",
+		Guard: "TestListsChange", Want: `seed \d+: led by its bound alone`},
 
 	// Logs that forget.
 	{Rule: "a claimant waits when a log has another id", File: "quorum.go",
@@ -166,6 +174,12 @@ var ofTransport = []mutation.Mutant{
 	{Rule: "a record written for another incarnation is skipped", File: "sim_proc_test.go",
 		Old: "	if mine {\n", New: "	if mine || true {\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two|alarm)`, Seeds: plainSeeds},
+	{Rule: "hosts leave the old list before one serves the new list alone", File: "sim_lists_test.go",
+		Old: "			y.host.left = true\n", New: "",
+		Guard: "TestListsChange", Want: `seed \d+: two (leaders|holders)`},
+	{Rule: "a host serves the new list alone when leases of the old one are over", File: "sim_lists_test.go",
+		Old: "clock.Wait(simT, w.pr.rho)", New: "clock.Wait(0, w.pr.rho)",
+		Guard: "TestListsChange/a_straggler", Want: `seed \d+: two (leaders|holders)`},
 }
 
 // TestRulesAreGuarded removes each rule from the source and runs the test that guards it. The

@@ -19,6 +19,7 @@ type simProc struct {
 	q     *Lease
 	clk   seeded.Clock
 	inc   int // counts boots
+	lists known
 	ticks int // number of the tick that was asked for last: only that one is due
 
 	alive, paused bool
@@ -56,7 +57,7 @@ func (p *simProc) boot() {
 		return
 	}
 	w.count.boots++
-	*p = simProc{w: w, i: p.i, inc: p.inc + 1, ticks: p.ticks + 1, alive: true, logs: p.logs, led: p.led, rank: p.i, contest: map[int32]clock.Mono{}}
+	*p = simProc{w: w, i: p.i, inc: p.inc + 1, ticks: p.ticks + 1, alive: true, logs: p.logs, led: p.led, rank: p.i, lists: p.lists, contest: map[int32]clock.Mono{}}
 	for len(p.logs) < pr.logs {
 		p.logs = append(p.logs, simReading{})
 	}
@@ -68,7 +69,12 @@ func (p *simProc) boot() {
 	}
 	p.clk = w.newClock(w.Span(pr.wall) - pr.wall/2)
 	w.Rates(&p.clk, pr.rho, pr.sigma)
-	p.q = New(Rules{Logs: pr.logs, Process: p.String(), Name: "process", T: simT, Rho: pr.rho, History: 64, Random: w.Span})
+	var lists [][]int
+	if pr.move != nil {
+		pr.move.kinds[p.String()] = p.lists
+		lists = pr.move.lists(p.lists)
+	}
+	p.q = New(Rules{Logs: pr.logs, Lists: lists, Process: p.String(), Name: "process", T: simT, Rho: pr.rho, History: 64, Random: w.Span})
 	p.q.RoundTrip(pr.trip)
 	p.want = make([]bool, pr.roles)
 	for role := range p.want {
@@ -147,6 +153,9 @@ func (p *simProc) hesitate() {
 // answer lets an answer of a log, as of now, reach the process later.
 func (p *simProc) answer(g *simLog, later time.Duration) {
 	inc, x := p.inc, g.now()
+	if !p.w.serves(g, p.String()) {
+		return
+	}
 	upto := x.end()
 	p.w.After(later, func() {
 		if p.alive && p.inc == inc && !p.paused && !p.logs[g.index].inCut {
@@ -221,7 +230,7 @@ func (p *simProc) begin(g *simLog, x *incarnation, end int64) {
 		p.q.ForgetOn(g.index, roles)
 		out = p.q.ReleaseOn(g.index, roles, now)
 	}
-	top := int64(0)
+	top := x.host.top
 	if w.pr.tops {
 		for _, e := range x.records[:end-x.base] {
 			top = max(top, e.r.Ballot)

@@ -25,9 +25,10 @@ type simProfile struct {
 
 	seeded.Network
 	seeded.Deaths
-	tops  bool    // a log reports the largest ballot appended to it
-	keeps bool    // a log keeps records meant for a former incarnation, and readers skip them
-	lose  float64 // probability that a process, after a pause, silently loses some records that were waiting for it
+	move  *simMove // the list changes; nil: it does not
+	tops  bool     // a log reports the largest ballot appended to it
+	keeps bool     // a log keeps records meant for a former incarnation, and readers skip them
+	lose  float64  // probability that a process, after a pause, silently loses some records that were waiting for it
 
 	pause, crash, cut, wish, jump, remove time.Duration // mean times between these
 	down, forget, forgetAll               time.Duration // a log stops, or restarts empty; or all of them do at once

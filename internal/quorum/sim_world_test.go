@@ -25,6 +25,7 @@ type incarnation struct {
 	base    int64 // its first offset
 	records []*simEntry
 	low     int64 // offsets below it were deleted
+	host    hostState
 }
 
 func (x *incarnation) end() int64 { return x.base + int64(len(x.records)) }
@@ -36,6 +37,8 @@ type simLog struct {
 	all   []*incarnation
 	down  bool
 	held  []*simEntry // records that reached it while it was down
+	lists known       // with which its host starts
+	gone  bool        // for good
 }
 
 func (g *simLog) now() *incarnation { return g.all[len(g.all)-1] }
@@ -105,18 +108,22 @@ func newSimWorld(seed uint64, draw func(*rand.Rand) simProfile) *simWorld {
 		p.faults()
 	}
 	w.startSentinels()
+	w.moveLists()
 	return w
 }
 
 // incarnate lets a log begin with no records. All processes will find it.
 func (w *simWorld) incarnate(g *simLog, base int64) {
-	x := &incarnation{id: fmt.Sprintf("%d.%d", g.index, len(g.all)), base: base, low: base}
+	x := &incarnation{id: fmt.Sprintf("%d.%d", g.index, len(g.all)), base: base, low: base, host: hostState{lists: g.lists}}
 	g.all = append(g.all, x)
 	w.tellAll(g)
 }
 
 // forget restarts a log with another id: empty, or as if it had lost its tail.
 func (w *simWorld) forget(g *simLog) {
+	if w.remembers() {
+		return
+	}
 	base := int64(0)
 	if w.R.IntN(3) == 0 {
 		base = w.R.Int64N(g.now().end() + 1)
@@ -132,6 +139,9 @@ func (w *simWorld) stop(g *simLog) {
 }
 
 func (w *simWorld) start(g *simLog) {
+	if g.gone {
+		return
+	}
 	g.down = false
 	for _, e := range g.held {
 		w.After(w.Latency(w.pr.Slow), func() { w.append(g, e) })
@@ -159,7 +169,7 @@ func (w *simWorld) append(g *simLog, e *simEntry) {
 		return
 	}
 	x := g.now()
-	if e.id != x.id && !w.pr.keeps {
+	if e.id != x.id && !w.pr.keeps || !w.serves(g, e.r.Session.Process) {
 		return // refused
 	}
 	o := x.end()

@@ -148,7 +148,7 @@ func (q *Lease) check(now clock.Instant) {
 		if !looked {
 			young, looked = q.young(now), true
 		}
-		if (g.counts & young).size() < q.majority {
+		if !q.enough(g.counts & young) {
 			for _, role := range slices.Clone(g.roles) {
 				q.end(role)
 				q.look(role)
@@ -164,8 +164,8 @@ func (q *Lease) end(role int32) {
 	q.set(role, 0, u.mine, 0)
 }
 
-// settle begins the terms of the wanted roles that a majority of the logs sustains with the
-// present ballot.
+// settle begins the terms of the wanted roles that a majority of the logs of each list sustains
+// with the present ballot.
 func (q *Lease) settle(now clock.Instant) {
 	if q.bal == 0 || q.bal >= lease.MaxBallot {
 		return // a new token would equal the one before: ballots are exhausted
@@ -177,10 +177,10 @@ func (q *Lease) settle(now clock.Instant) {
 		}
 	}
 	able := given & q.young(now)
-	if able.size() < q.majority {
+	if !q.enough(able) {
 		return
 	}
-	q.each(func(k kind) bool { return !k.led && (k.mine&able).size() >= q.majority }, func(role int32, u *unit) {
+	q.each(func(k kind) bool { return !k.led && q.enough(k.mine&able) }, func(role int32, u *unit) {
 		if !q.wants(role) {
 			return
 		}

@@ -31,10 +31,11 @@ type Settings struct {
 	PrepareEnds       func(prepare.Why) error                   // what context.Cause says of the end of Prepare's context
 	Advertise         string                                    // for other processes and people, as Zone
 	Zone              string
-	Observer          bool  // it claims and announces nothing
-	Majority          bool  // the logs are small logs: a role's leader holds it on a majority of them
-	TokenBase         int64 // added to the tokens that the application gets
-	MaxRoles          int   // that this process wants to lead; 0: no limit
+	Observer          bool    // it claims and announces nothing
+	Majority          bool    // the logs are small logs: a role's leader holds it on a majority of them
+	Lists             [][]int // of small logs, as in quorum.Rules
+	TokenBase         int64   // added to the tokens that the application gets
+	MaxRoles          int     // that this process wants to lead; 0: no limit
 	Preference        func(roster.Member, int) int
 	Rebalance         bool
 	Requests          bool                              // the application decides on requests; else all are refused
