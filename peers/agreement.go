@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,19 +16,28 @@ import (
 const protocolVersion = 1
 
 // agreement is what all hosts and members of a group must have in common. A lease on a majority
-// is exclusive only if all use the same logs, and if nobody's lease is longer than the others
-// wait.
+// is exclusive only if any two use a common list of logs, and if nobody's lease is longer than the
+// others wait.
 type agreement struct {
 	group   string
 	timeout time.Duration // T
 	drift   float64       // ρ
 	hosts   []Host        // sorted by id
+	next    []Host        // the new list while the list changes; sorted by id
 }
+
+// all returns the hosts of both lists, sorted by id. That is the order of the logs.
+func (a agreement) all() []Host { return both(a.hosts, a.next) }
+
+func both(hosts, next []Host) []Host { return slices.Compact(sorted(slices.Concat(hosts, next))) }
 
 func (a agreement) message(host string) *wire.Agreement {
 	m := &wire.Agreement{Version: protocolVersion, Group: a.group, TimeoutNanos: int64(a.timeout), MaxClockDrift: a.drift, Host: host}
 	for _, h := range a.hosts {
 		m.Hosts = append(m.Hosts, &wire.Host{Id: h.ID, Address: h.Address})
+	}
+	for _, h := range a.next {
+		m.Next = append(m.Next, &wire.Host{Id: h.ID, Address: h.Address})
 	}
 	return m
 }
@@ -35,7 +45,7 @@ func (a agreement) message(host string) *wire.Agreement {
 // list returns a hash of the list of hosts. A sentinel and a member compare it, because a host refuses
 // only processes that reach it: each of two clusters accepts a sentinel with its own list.
 func (a agreement) list() string {
-	sum := sha256.Sum256([]byte(listed(a.message("").GetHosts())))
+	sum := sha256.Sum256([]byte(described(a.message(""))))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -55,11 +65,20 @@ func (a agreement) differences(other *wire.Agreement) []string {
 	if r := other.GetMaxClockDrift(); r != a.drift {
 		d = append(d, fmt.Sprintf("MaxClockDrift: %v here, %v there", a.drift, r))
 	}
-	if here, there := listed(a.message("").GetHosts()), listed(other.GetHosts()); here != there {
-		d = append(d, fmt.Sprintf("list of log hosts: %d, [%s] here, %d, [%s] there",
-			len(a.hosts), here, len(other.GetHosts()), brief(there)))
+	own := a.message("")
+	if here, there := listsOf(own), listsOf(other); !here.serve(there) && !here.newAlone(there) {
+		d = append(d, fmt.Sprintf("list of log hosts: %d, %s here, %d, %s there; from one list to the next, all must first have both (Config.Next)",
+			len(a.hosts), described(own), len(other.GetHosts()), brief(described(other))))
 	}
 	return d
+}
+
+func described(m *wire.Agreement) string {
+	text := "[" + listed(m.GetHosts()) + "]"
+	if len(m.GetNext()) > 0 {
+		text += ", next [" + listed(m.GetNext()) + "]"
+	}
+	return text
 }
 
 func listed(hosts []*wire.Host) string {

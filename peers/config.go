@@ -20,11 +20,17 @@ type Host struct {
 // Config says where the small logs are, and which of them this process hosts. The list, T
 // (neli.Config.HeartbeatTimeout) and ρ (MaxClockDrift) must be the same for all hosts and members
 // of a group. A process that differs is refused, with a message that names both values. To change
-// them, stop all processes first.
+// T or ρ, stop all processes first; the list can change meanwhile (Next).
 type Config struct {
 	// Hosts is the list of all log hosts, in any order: 3 or 5, of which a majority must be up for
 	// any member to lead. 1 is allowed for development: nobody leads while that host is down.
 	Hosts []Host
+
+	// Next is the new list while the list changes from Hosts to it. This process then leads only with
+	// a majority of both. docs/peers.md has the procedure: restart all processes with Hosts and Next,
+	// then all with the new list as Hosts. A host in both lists has the same id and address in both.
+	// Both lists have 7 different hosts at most. Default: none.
+	Next []Host
 
 	// Discover is a DNS name from which to take the list at the start, instead of Hosts. It needs
 	// SRV records _neli._tcp, as a headless Kubernetes service has with a port named "neli" and

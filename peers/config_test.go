@@ -51,6 +51,14 @@ func TestConfigNamesEveryFault(t *testing.T) {
 		{"a certificate for elsewhere", Config{Hosts: three(), Self: "a", TLS: files}, []string{"is not for 127.0.0.1, where the list has a"}},
 		{"two lists", Config{Hosts: three(), Discover: "x", Size: 2}, []string{
 			`Discover: "x" takes the place of Hosts`, `Size: "2" must be 3 or 5`, `TLS: "" is needed if the list comes from DNS`}},
+		{"next", Config{Hosts: three(), Next: []Host{three()[2], {"d", "127.0.0.1:7404"}, {"e", "127.0.0.1:7405"}}, Self: "e"}, nil},
+		{"next is the same", Config{Hosts: three(), Next: three()}, []string{`Next: "3" log hosts, those of Hosts`}},
+		{"next with faults", Config{Hosts: three(), Next: []Host{{"a", "127.0.0.1:1"}, {"d", "127.0.0.1:7402"}}, Self: "x"}, []string{
+			`Next: "2" log hosts: must be 3 or 5`, `Next: a: "127.0.0.1:1" has only its id or only its address in common with a (127.0.0.1:7401)`,
+			`Next: d: "127.0.0.1:7402" has only its id`, `Self: "x" is not`}},
+		{"next with too many", Config{Hosts: three(), Next: []Host{{"d", "127.0.0.1:1"}, {"e", "127.0.0.1:2"}, {"f", "127.0.0.1:3"}, {"g", "127.0.0.1:4"}, {"h", "127.0.0.1:5"}}},
+			[]string{`Next: "8" different hosts in both lists: must be 7 at most`}},
+		{"next and DNS", Config{Discover: "x", Size: 3, Insecure: true, Next: three()}, []string{`Discover: "x" has no Next`}},
 		{"size of a list", Config{Hosts: three(), Size: 3}, []string{`Size: "3" is for Discover`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

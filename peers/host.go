@@ -20,14 +20,18 @@ import (
 type host struct {
 	self      Host
 	agreed    agreement
+	lists     lists // of agreed
 	top       *top
 	logger    *slog.Logger
 	refusals  logLimit
 	unwritten logLimit // apart, so that strangers cannot hide what is wrong with TopFile
+	ask       func(context.Context, Host, *wire.Agreement) (*wire.Agreement, error)
+	closing   context.Context // done when the host ends
 
 	mu          sync.Mutex
 	store       *smalllog.Log
 	subscribers map[*subscriber]struct{}
+	change      change
 	work        sync.WaitGroup // streams in progress
 }
 
@@ -51,7 +55,8 @@ const (
 // newHost returns a host with a new and empty log.
 func newHost(self Host, agreed agreement, top *top, logger *slog.Logger) *host {
 	store := smalllog.New(smalllog.NewID(), smalllog.DefaultLimits, top.known())
-	return &host{self: self, agreed: agreed, top: top, logger: logger, store: store, subscribers: map[*subscriber]struct{}{}}
+	return &host{self: self, agreed: agreed, lists: listsOf(agreed.message("")), top: top, logger: logger, store: store,
+		subscribers: map[*subscriber]struct{}{}, closing: context.Background()}
 }
 
 // subscriber is the state of one stream. Except for the channels, the host's mutex guards it.
@@ -59,7 +64,8 @@ type subscriber struct {
 	reader   *smalllog.Reader
 	own      map[int64]uint64    // records that it appended and that were not sent to it yet: offset → its number
 	more     chan struct{}       // has an element when there may be records to read
-	cut      chan struct{}       // closed when it has fallen behind
+	cut      chan error          // has why it is cut off
+	old      bool                // it has the old list alone, and this host has both
 	refusals chan *wire.FromHost // waiting to be sent
 }
 
@@ -86,9 +92,12 @@ func (h *host) follow(s serverStream) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-sub.cut:
-		h.logger.Warn("subscriber reads too slowly: cut off", "host", h.self.ID, "member", brief(first.GetMember()))
-		return status.Errorf(codes.ResourceExhausted, "%v: cut off", smalllog.ErrSlow)
+	case err := <-sub.cut:
+		if errors.Is(err, smalllog.ErrSlow) {
+			h.logger.Warn("subscriber reads too slowly: cut off", "host", h.self.ID, "member", brief(first.GetMember()))
+			return status.Errorf(codes.ResourceExhausted, "%v: cut off", err)
+		}
+		return err
 	}
 }
 
@@ -139,13 +148,17 @@ func (h *host) subscribe(first *wire.Hello) (*subscriber, *wire.Begin, error) {
 	if len(h.subscribers) >= maxSubscribers {
 		return nil, nil, status.Errorf(codes.ResourceExhausted, "there are already %d subscribers", maxSubscribers)
 	}
+	m := listsOf(first.GetAgreement())
+	if err := h.admit(m); err != nil {
+		return nil, nil, err
+	}
 	id := h.store.ID()
 	from := int64(0)
 	if string(first.GetIncarnation()) == string(id[:]) {
 		from = first.GetFrom()
 	}
 	s := &subscriber{reader: h.store.Subscribe(from), own: map[int64]uint64{}, more: make(chan struct{}, 1),
-		cut: make(chan struct{}), refusals: make(chan *wire.FromHost, maxRefusals)}
+		cut: make(chan error, 1), old: h.lists.oldAlone(m), refusals: make(chan *wire.FromHost, maxRefusals)}
 	h.subscribers[s] = struct{}{}
 	ring(s.more)
 	return s, &wire.Begin{Incarnation: id[:], Offset: s.reader.Next(), End: h.store.End(), First: h.store.First(), Top: h.store.Top()}, nil
@@ -205,6 +218,9 @@ func (h *host) append(a *wire.Append, by *subscriber) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if by.old && h.change.left {
+		return errLeft
+	}
 	o, err := h.store.Append(id, a.GetValue(), a.GetBallot())
 	if err != nil {
 		return err
@@ -212,13 +228,18 @@ func (h *host) append(a *wire.Append, by *subscriber) error {
 	by.own[o] = a.GetSeq()
 	for s := range h.subscribers {
 		if s.reader.Slow() {
-			delete(h.subscribers, s)
-			close(s.cut)
+			h.cutOff(s, smalllog.ErrSlow)
 			continue
 		}
 		ring(s.more)
 	}
 	return nil
+}
+
+// cutOff ends a stream. The host's mutex is held.
+func (h *host) cutOff(s *subscriber, why error) {
+	delete(h.subscribers, s)
+	s.cut <- why
 }
 
 // read returns the next record for a subscriber, nil if there is none.

@@ -12,7 +12,6 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/goneli/neli/internal/logqueue"
-	"github.com/goneli/neli/peers/internal/wire"
 )
 
 // lastLines is how long ListenAndServe waits at its end for the handler of Config.Logger.
@@ -51,9 +50,9 @@ func ListenAndServe(ctx context.Context, c Config) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
-	for _, h := range s.agreed.hosts {
+	for _, h := range s.agreed.all() {
 		if h != s.self {
-			work.Go(func() { s.ask(ctx, h, logger) })
+			work.Go(func() { s.askUntil(ctx, h, logger) })
 		}
 	}
 	select {
@@ -80,29 +79,17 @@ func (c Config) checkAlone(timeout time.Duration, drift float64) error {
 	return f.err()
 }
 
-// ask asks another host whether it agrees, until it answers.
-func (s *settings) ask(ctx context.Context, h Host, logger *slog.Logger) {
+// askUntil asks another host whether it agrees, until it answers.
+func (s *settings) askUntil(ctx context.Context, h Host, logger *slog.Logger) {
 	every := backoff.NewExponentialBackOff()
 	every.InitialInterval, every.MaxInterval = 100*time.Millisecond, refusedPause
 	said := ""
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) { // it ends when the host has answered, or with ctx
-		err := s.askOnce(ctx, h)
+		_, err := s.ask(ctx, h, s.agreed.message(h.ID))
 		if disagreement(err) && plain(err).Error() != said {
 			said = plain(err).Error()
 			logger.Error("another log host disagrees", "host", h.ID, "address", h.Address, "error", said)
 		}
 		return struct{}{}, err
 	}, backoff.WithBackOff(every), backoff.WithMaxElapsedTime(0))
-}
-
-func (s *settings) askOnce(ctx context.Context, h Host) error {
-	ctx, cancel := context.WithTimeout(ctx, refusedPause)
-	defer cancel()
-	conn, err := s.connect(h)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	_, err = wire.NewSmallLogClient(conn).Check(ctx, s.agreed.message(h.ID))
-	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 
 // logSet is all logs of the list, as one process sees them.
 type logSet struct {
-	size    int // N
+	size    int     // N
+	lists   [][]int // see Lists; nil: one list
 	logger  *slog.Logger
 	entries chan kafka.LogEntry
 	fatal   chan error
@@ -42,9 +44,9 @@ func newLogSet(ctx context.Context, c Config, s kafka.LogSettings) (*logSet, err
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	n := cmp.Or(c.Size, len(c.Hosts))
+	n := cmp.Or(c.Size, len(c.all()))
 	run, cancel := context.WithCancel(context.Background())
-	v := &logSet{size: n, logger: s.Logger, entries: make(chan kafka.LogEntry, maxEntries), fatal: make(chan error, 1), cancel: cancel,
+	v := &logSet{size: n, lists: c.numbers(), logger: s.Logger, entries: make(chan kafka.LogEntry, maxEntries), fatal: make(chan error, 1), cancel: cancel,
 		known: make(chan struct{}), begun: make([]bool, n), refused: make([]error, n)}
 	v.close = sync.OnceValue(v.shut)
 	if c.Discover == "" {
@@ -81,7 +83,7 @@ func (v *logSet) start(ctx, run context.Context, c Config, s kafka.LogSettings) 
 		}
 	}
 	var links []*link
-	for i, h := range set.agreed.hosts {
+	for i, h := range set.agreed.all() {
 		l := &link{index: i, to: h, settings: set, emit: v.emit, refused: v.refusedBy, logger: s.Logger, next: -1, open: set.opener(h)}
 		if h == set.self {
 			l.open = openerOf(own.host)
@@ -155,7 +157,7 @@ func (v *logSet) emit(ctx context.Context, e kafka.LogEntry) bool {
 // refused, if none of these has ever accepted it: its configuration differs from theirs.
 var ErrRefused = errors.New("refused by a majority of the log hosts")
 
-// refusedBy notes a refusal. It is final if a majority of the hosts refuses and never did
+// refusedBy notes a refusal. It is final if a majority of the hosts of a list refuses and never did
 // anything else. After that it is retried for ever, since the hosts may be the ones that are
 // wrong.
 func (v *logSet) refusedBy(index int, err error) {
@@ -165,14 +167,20 @@ func (v *logSet) refusedBy(index int, err error) {
 		return
 	}
 	v.refused[index] = err
-	var all []error
-	for _, err := range v.refused {
-		if err != nil {
-			all = append(all, err)
-		}
+	lists := v.lists
+	if lists == nil {
+		lists = [][]int{numbersUpTo(v.size)}
 	}
-	if len(all) > len(v.refused)/2 {
-		v.end(fmt.Errorf("peers: %w:\n%w", ErrRefused, errors.Join(all...)))
+	for _, list := range lists {
+		var all []error
+		for _, i := range list {
+			if err := v.refused[i]; err != nil {
+				all = append(all, err)
+			}
+		}
+		if len(all) > len(list)/2 {
+			v.end(fmt.Errorf("peers: %w:\n%w", ErrRefused, errors.Join(all...)))
+		}
 	}
 }
 
@@ -186,7 +194,36 @@ func (v *logSet) end(err error) {
 
 func (v *logSet) Logs() int { return v.size }
 
-var _ kafka.Identified = (*logSet)(nil)
+var (
+	_ kafka.Identified = (*logSet)(nil)
+	_ kafka.Joint      = (*logSet)(nil)
+)
+
+// Lists implements kafka.Joint.
+func (v *logSet) Lists() [][]int { return v.lists }
+
+// numbers returns the numbers of the logs in both lists, or nil if there is one list.
+func (c Config) numbers() [][]int {
+	if len(c.Next) == 0 {
+		return nil
+	}
+	both := make([][]int, 2)
+	for i, h := range c.all() {
+		for k, list := range [][]Host{c.Hosts, c.Next} {
+			if slices.Contains(list, h) {
+				both[k] = append(both[k], i)
+			}
+		}
+	}
+	return both
+}
+
+func numbersUpTo(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
 
 // Identity implements kafka.Identified: processes with the same list of hosts use the same logs.
 func (v *logSet) Identity(ctx context.Context) string {

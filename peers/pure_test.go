@@ -20,16 +20,16 @@ func TestEveryDifferenceIsNamed(t *testing.T) {
 	here := agreement{group: "g", timeout: time.Second, drift: defaultDrift, hosts: three()}
 	require.Empty(t, here.differences(here.message("a")))
 	for name, there := range map[string]agreement{
-		"group":             {"h", time.Second, defaultDrift, three()},
-		"HeartbeatTimeout":  {"g", 2 * time.Second, defaultDrift, three()},
-		"MaxClockDrift":     {"g", time.Second, 0.1, three()},
-		"list of log hosts": {"g", time.Second, defaultDrift, three()[:1]},
+		"group":             {"h", time.Second, defaultDrift, three(), nil},
+		"HeartbeatTimeout":  {"g", 2 * time.Second, defaultDrift, three(), nil},
+		"MaxClockDrift":     {"g", time.Second, 0.1, three(), nil},
+		"list of log hosts": {"g", time.Second, defaultDrift, three()[:1], nil},
 	} {
 		d := here.differences(there.message("a"))
 		require.Len(t, d, 1, "the difference in %s is missed", name)
 		assert.Contains(t, d[0], name)
 	}
-	everything := (agreement{"h", 2 * time.Second, 0.1, nil}).message("a")
+	everything := (agreement{"h", 2 * time.Second, 0.1, nil, nil}).message("a")
 	assert.Len(t, here.differences(everything), 4)
 	everything.Version = 2
 	assert.Equal(t, []string{"protocol version: 1 here, 2 there"}, here.differences(everything))

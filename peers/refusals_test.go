@@ -334,16 +334,16 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	require.NoError(t, err)
 	s := &settings{config: member, keys: keys, agreed: agreement{group: "test", timeout: testTimeout, drift: defaultDrift, hosts: c.Hosts}}
 	for range 3 {
-		require.ErrorContains(t, s.askOnce(t.Context(), c.Hosts[0]), "neither a host of the list")
+		require.ErrorContains(t, askOnce(t, s, c.Hosts[0]), "neither a host of the list")
 	}
 	require.Equal(t, 1, strings.Count(hosts["a"].journal.String(), "refused: may not connect"), "each refusal is logged")
 
 	ours.renew(t, member.TLS, "127.0.0.1", "a name that makes it longer")
-	require.NoError(t, s.askOnce(t.Context(), c.Hosts[0]), "needs a restart to use the new certificate")
+	require.NoError(t, askOnce(t, s, c.Hosts[0]), "needs a restart to use the new certificate")
 	require.NoError(t, keys.trouble())
 
 	write(t, member.TLS.CertFile, "CERTIFICATE", []byte("half a file"))
-	require.NoError(t, s.askOnce(t.Context(), c.Hosts[0]), "a file that cannot be read has replaced the certificate")
+	require.NoError(t, askOnce(t, s, c.Hosts[0]), "a file that cannot be read has replaced the certificate")
 	require.ErrorContains(t, keys.trouble(), "cert.pem")
 }
 
@@ -357,7 +357,7 @@ func TestCertificatesThatCannotBeReadAgainAreReported(t *testing.T) {
 	require.NoError(t, err)
 	write(t, c.TLS.CertFile, "CERTIFICATE", []byte("half a file"))
 	for range 3 {
-		require.NoError(t, s.askOnce(t.Context(), c.Hosts[0]))
+		require.NoError(t, askOnce(t, s, c.Hosts[0]))
 	}
 	const line = "certificate files cannot be used: the previous certificates stay in use"
 	require.Equal(t, 1, strings.Count(journal.String(), line), "%s", journal)
@@ -378,4 +378,10 @@ func TestAHostThatDoesNotResolve(t *testing.T) {
 	assert.Contains(t, m.journal.String(), "host=c address=nowhere.invalid:7400")
 	m.await(t, "the others are read", func(logs []view) bool { return logs[0].resets == 1 && logs[1].resets == 1 })
 	m.mustAppend(t, 0, "x")
+}
+
+func askOnce(t *testing.T, s *settings, h Host) error {
+	t.Helper()
+	_, err := s.ask(t.Context(), h, s.agreed.message(h.ID))
+	return err
 }

@@ -54,6 +54,7 @@ type server struct {
 	grpc   *grpc.Server
 	listen net.Listener
 	served chan error
+	stop   context.CancelFunc
 }
 
 // newServer listens, with a new and empty log.
@@ -74,6 +75,8 @@ func newServer(ctx context.Context, s *settings, logger *slog.Logger) (*server, 
 		return nil, err
 	}
 	v := &server{host: newHost(s.self, s.agreed, top, logger), keys: s.keys, listen: listen, served: make(chan error, 1)}
+	v.host.ask = s.ask
+	v.host.closing, v.stop = context.WithCancel(context.WithoutCancel(ctx))
 	v.grpc = grpc.NewServer(
 		grpc.Creds(s.serverCredentials()),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.MaxHeaderListSize(maxHeaders), grpc.InTapHandle(bounded),
@@ -90,6 +93,7 @@ func newServer(ctx context.Context, s *settings, logger *slog.Logger) (*server, 
 
 // close ends all streams, and waits for them.
 func (v *server) close() error {
+	v.stop()
 	v.grpc.Stop()
 	err := <-v.served
 	v.host.work.Wait()
@@ -123,10 +127,7 @@ func (v *server) Check(ctx context.Context, other *wire.Agreement) (*wire.Agreem
 	if err := v.admit(ctx); err != nil {
 		return nil, err
 	}
-	if err := v.host.agrees(other, "another log host"); err != nil {
-		return nil, err
-	}
-	return v.host.agreed.message(v.host.self.ID), nil
+	return v.host.check(other)
 }
 
 // admit returns an error if the client's certificate is neither that of a host nor one of
@@ -140,7 +141,7 @@ func (v *server) admit(ctx context.Context) error {
 	if !ok || len(info.State.PeerCertificates) == 0 {
 		return status.Error(codes.Unauthenticated, "no certificate")
 	}
-	if err := v.keys.admits(info.State.PeerCertificates[0], v.host.agreed.hosts); err != nil {
+	if err := v.keys.admits(info.State.PeerCertificates[0], v.host.agreed.all()); err != nil {
 		if v.host.refusals.due(err.Error()) {
 			v.host.logger.Error("refused: may not connect", "host", v.host.self.ID, "from", who.Addr, "error", err)
 		}

@@ -52,6 +52,7 @@ func (c Config) check() error {
 func (c Config) collect(f *faults) {
 	if c.Discover != "" {
 		f.check(len(c.Hosts) == 0, "Discover", c.Discover, "takes the place of Hosts: set only one of them")
+		f.check(len(c.Next) == 0, "Discover", c.Discover, "has no Next: while the list changes, write it out in Hosts")
 		f.check(allowedSize(c.Size), "Size", c.Size, "must be 3 or 5 (1 for development)")
 		f.check(c.TLS != nil || c.Insecure, "TLS", "", "is needed if the list comes from DNS, unless Insecure is set")
 	} else {
@@ -73,24 +74,50 @@ func (c Config) collect(f *faults) {
 func allowedSize(n int) bool { return n == 1 || n == 3 || n == 5 }
 
 func (c Config) checkHosts(f *faults) {
-	f.check(allowedSize(len(c.Hosts)), "Hosts", len(c.Hosts),
+	c.checkList(f, "Hosts", c.Hosts)
+	if len(c.Next) > 0 {
+		c.checkList(f, "Next", c.Next)
+		c.checkNext(f)
+	}
+	f.check(c.Self == "" || slices.ContainsFunc(c.all(), func(h Host) bool { return h.ID == c.Self }), "Self", c.Self, "is not the id of a host of the list")
+}
+
+// maxBoth is how many different hosts two lists may have.
+const maxBoth = 7
+
+// checkNext compares the two lists.
+func (c Config) checkNext(f *faults) {
+	for _, n := range c.Next {
+		for _, h := range c.Hosts {
+			f.check((n.ID == h.ID) == (n.Address == h.Address), "Next: "+n.ID, n.Address,
+				fmt.Sprintf("has only its id or only its address in common with %s (%s) of Hosts: a host in both lists has both", h.ID, h.Address))
+		}
+	}
+	f.check(!slices.Equal(sorted(c.Hosts), sorted(c.Next)), "Next", len(c.Next), "log hosts, those of Hosts: leave Next empty unless the list changes")
+	f.check(len(c.all()) <= maxBoth, "Next", len(c.all()), fmt.Sprintf("different hosts in both lists: must be %d at most: change fewer hosts at a time", maxBoth))
+}
+
+// all returns the hosts of both lists, sorted by id.
+func (c Config) all() []Host { return both(c.Hosts, c.Next) }
+
+func (c Config) checkList(f *faults, field string, hosts []Host) {
+	f.check(allowedSize(len(hosts)), field, len(hosts),
 		"log hosts: must be 3 or 5 (1 for development), since an even number tolerates no more failures than one less")
 	ids, addresses := map[string]bool{}, map[string]string{}
-	for _, h := range c.Hosts {
-		f.check(hostID.MatchString(h.ID), "Hosts: id", h.ID, "must be 1 to 64 of a–z, A–Z, 0–9, '.', '_' and '-'")
-		f.check(!ids[h.ID], "Hosts: id", h.ID, "occurs twice")
+	for _, h := range hosts {
+		f.check(hostID.MatchString(h.ID), field+": id", h.ID, "must be 1 to 64 of a–z, A–Z, 0–9, '.', '_' and '-'")
+		f.check(!ids[h.ID], field+": id", h.ID, "occurs twice")
 		ids[h.ID] = true
 		name, err := splitAddress(h.Address)
-		f.check(err == nil, "Hosts: address of "+h.ID, h.Address, fmt.Sprint("must be host:port: ", err))
+		f.check(err == nil, field+": address of "+h.ID, h.Address, fmt.Sprint("must be host:port: ", err))
 		ip, _ := netip.ParseAddr(name)
-		f.check(err != nil || name != "" && !ip.IsUnspecified(), "Hosts: address of "+h.ID, h.Address, "must name a machine")
+		f.check(err != nil || name != "" && !ip.IsUnspecified(), field+": address of "+h.ID, h.Address, "must name a machine")
 		other, twice := addresses[h.Address]
-		f.check(!twice, "Hosts: address of "+h.ID, h.Address, "is also that of "+other+": one address has one log")
+		f.check(!twice, field+": address of "+h.ID, h.Address, "is also that of "+other+": one address has one log")
 		addresses[h.Address] = h.ID
-		f.check(c.TLS != nil || c.Insecure || loopback(name), "Hosts: address of "+h.ID, h.Address,
+		f.check(c.TLS != nil || c.Insecure || loopback(name), field+": address of "+h.ID, h.Address,
 			"is not a loopback address: set TLS, or Insecure")
 	}
-	f.check(c.Self == "" || ids[c.Self], "Self", c.Self, "is not the id of a host of the list")
 }
 
 func (c Config) checkTLS(f *faults) {
@@ -99,7 +126,7 @@ func (c Config) checkTLS(f *faults) {
 	for _, m := range c.TLS.Members {
 		f.check(m != "", "TLS: Members", m, "must be a name")
 	}
-	for _, h := range c.Hosts {
+	for _, h := range c.all() {
 		if err == nil && c.Self != "" && h.ID == c.Self {
 			name, _ := splitAddress(h.Address)
 			err := t.leaf().VerifyHostname(name)
@@ -143,8 +170,8 @@ type settings struct {
 // settle makes the settings of a Config that was checked and has its list.
 func (c Config) settle(agreed agreement, name string, log *slog.Logger) (*settings, error) {
 	s := &settings{config: c, name: name, agreed: agreed}
-	s.agreed.hosts = sorted(c.Hosts)
-	for _, h := range c.Hosts {
+	s.agreed.hosts, s.agreed.next = sorted(c.Hosts), sorted(c.Next)
+	for _, h := range c.all() {
 		if h.ID == c.Self {
 			s.self = h
 		}

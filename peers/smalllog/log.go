@@ -69,8 +69,11 @@ func (l *Log) End() int64 { return l.end }
 func (l *Log) First() int64 { return l.first }
 
 // Top returns the largest ballot of all records ever appended, including those of former
-// incarnations as given to New.
+// incarnations as given to New, and what Raise was given.
 func (l *Log) Top() int64 { return l.top }
+
+// Raise makes the largest ballot at least top.
+func (l *Log) Raise(top int64) { l.top = max(l.top, top) }
 
 // Append gives a record the next offset, and returns that. id is the incarnation that the record
 // was made for. The log keeps value: the caller must not change it any more. ballot is the

@@ -33,6 +33,8 @@ type Agreement struct {
 	MaxClockDrift float64                `protobuf:"fixed64,4,opt,name=max_clock_drift,json=maxClockDrift,proto3" json:"max_clock_drift,omitempty"` // ρ
 	Hosts         []*Host                `protobuf:"bytes,5,rep,name=hosts,proto3" json:"hosts,omitempty"`                                          // the list, in its order; N is its length
 	Host          string                 `protobuf:"bytes,6,opt,name=host,proto3" json:"host,omitempty"`                                            // the id of the host that the sender wants to talk to, or that answers
+	Next          []*Host                `protobuf:"bytes,7,rep,name=next,proto3" json:"next,omitempty"`                                            // the new list while the list changes from hosts to it; else empty
+	Top           int64                  `protobuf:"varint,8,opt,name=top,proto3" json:"top,omitempty"`                                             // in the answer to Check: as in Begin
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -107,6 +109,20 @@ func (x *Agreement) GetHost() string {
 		return x.Host
 	}
 	return ""
+}
+
+func (x *Agreement) GetNext() []*Host {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *Agreement) GetTop() int64 {
+	if x != nil {
+		return x.Top
+	}
+	return 0
 }
 
 type Host struct {
@@ -741,14 +757,16 @@ var File_wire_proto protoreflect.FileDescriptor
 const file_wire_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"wire.proto\x12\rneli.peers.v1\"\xc7\x01\n" +
+	"wire.proto\x12\rneli.peers.v1\"\x82\x02\n" +
 	"\tAgreement\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05group\x18\x02 \x01(\tR\x05group\x12#\n" +
 	"\rtimeout_nanos\x18\x03 \x01(\x03R\ftimeoutNanos\x12&\n" +
 	"\x0fmax_clock_drift\x18\x04 \x01(\x01R\rmaxClockDrift\x12)\n" +
 	"\x05hosts\x18\x05 \x03(\v2\x13.neli.peers.v1.HostR\x05hosts\x12\x12\n" +
-	"\x04host\x18\x06 \x01(\tR\x04host\"0\n" +
+	"\x04host\x18\x06 \x01(\tR\x04host\x12'\n" +
+	"\x04next\x18\a \x03(\v2\x13.neli.peers.v1.HostR\x04next\x12\x10\n" +
+	"\x03top\x18\b \x01(\x03R\x03top\"0\n" +
 	"\x04Host\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\"o\n" +
@@ -819,22 +837,23 @@ var file_wire_proto_goTypes = []any{
 }
 var file_wire_proto_depIdxs = []int32{
 	1,  // 0: neli.peers.v1.Agreement.hosts:type_name -> neli.peers.v1.Host
-	3,  // 1: neli.peers.v1.ToHost.hello:type_name -> neli.peers.v1.Hello
-	4,  // 2: neli.peers.v1.ToHost.append:type_name -> neli.peers.v1.Append
-	0,  // 3: neli.peers.v1.Hello.agreement:type_name -> neli.peers.v1.Agreement
-	6,  // 4: neli.peers.v1.FromHost.begin:type_name -> neli.peers.v1.Begin
-	7,  // 5: neli.peers.v1.FromHost.record:type_name -> neli.peers.v1.Record
-	8,  // 6: neli.peers.v1.FromHost.alive:type_name -> neli.peers.v1.Alive
-	9,  // 7: neli.peers.v1.FromHost.refusal:type_name -> neli.peers.v1.Refusal
-	2,  // 8: neli.peers.v1.SmallLog.Follow:input_type -> neli.peers.v1.ToHost
-	0,  // 9: neli.peers.v1.SmallLog.Check:input_type -> neli.peers.v1.Agreement
-	5,  // 10: neli.peers.v1.SmallLog.Follow:output_type -> neli.peers.v1.FromHost
-	0,  // 11: neli.peers.v1.SmallLog.Check:output_type -> neli.peers.v1.Agreement
-	10, // [10:12] is the sub-list for method output_type
-	8,  // [8:10] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	1,  // 1: neli.peers.v1.Agreement.next:type_name -> neli.peers.v1.Host
+	3,  // 2: neli.peers.v1.ToHost.hello:type_name -> neli.peers.v1.Hello
+	4,  // 3: neli.peers.v1.ToHost.append:type_name -> neli.peers.v1.Append
+	0,  // 4: neli.peers.v1.Hello.agreement:type_name -> neli.peers.v1.Agreement
+	6,  // 5: neli.peers.v1.FromHost.begin:type_name -> neli.peers.v1.Begin
+	7,  // 6: neli.peers.v1.FromHost.record:type_name -> neli.peers.v1.Record
+	8,  // 7: neli.peers.v1.FromHost.alive:type_name -> neli.peers.v1.Alive
+	9,  // 8: neli.peers.v1.FromHost.refusal:type_name -> neli.peers.v1.Refusal
+	2,  // 9: neli.peers.v1.SmallLog.Follow:input_type -> neli.peers.v1.ToHost
+	0,  // 10: neli.peers.v1.SmallLog.Check:input_type -> neli.peers.v1.Agreement
+	5,  // 11: neli.peers.v1.SmallLog.Follow:output_type -> neli.peers.v1.FromHost
+	0,  // 12: neli.peers.v1.SmallLog.Check:output_type -> neli.peers.v1.Agreement
+	11, // [11:13] is the sub-list for method output_type
+	9,  // [9:11] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_wire_proto_init() }

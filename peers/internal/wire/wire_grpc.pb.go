@@ -35,8 +35,9 @@ type SmallLogClient interface {
 	// with FAILED_PRECONDITION and a message that names both values. A client that reads too
 	// slowly is cut off with RESOURCE_EXHAUSTED.
 	Follow(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ToHost, FromHost], error)
-	// Check only compares agreements. It returns OK if they are the same, and otherwise the
-	// error that Follow returns. Hosts ask each other when they start.
+	// Check compares agreements. It returns OK if they go together, and otherwise the error that
+	// Follow returns. Hosts ask each other when they start. If the sender has the new list alone, a host
+	// with both lists serves no process with the old one alone from then on.
 	Check(ctx context.Context, in *Agreement, opts ...grpc.CallOption) (*Agreement, error)
 }
 
@@ -80,8 +81,9 @@ type SmallLogServer interface {
 	// with FAILED_PRECONDITION and a message that names both values. A client that reads too
 	// slowly is cut off with RESOURCE_EXHAUSTED.
 	Follow(grpc.BidiStreamingServer[ToHost, FromHost]) error
-	// Check only compares agreements. It returns OK if they are the same, and otherwise the
-	// error that Follow returns. Hosts ask each other when they start.
+	// Check compares agreements. It returns OK if they go together, and otherwise the error that
+	// Follow returns. Hosts ask each other when they start. If the sender has the new list alone, a host
+	// with both lists serves no process with the old one alone from then on.
 	Check(context.Context, *Agreement) (*Agreement, error)
 	mustEmbedUnimplementedSmallLogServer()
 }
