@@ -25,13 +25,14 @@ import (
 //   - ErrNoMember: there is no such member, or several have this name;
 //   - ErrNoAnswer: the member did not answer within a second (within a HeartbeatInterval of up to fifteen
 //     seconds if that is longer), because it is dead, cut off or unhealthy; or its answer took a quarter of
-//     HeartbeatTimeout, on small logs a half, so it is too far away to claim in time. This
-//     process leads on, and the application receives no event;
+//     HeartbeatTimeout, on small logs a half, so it is too far away to claim in time; or it did
+//     not prepare the role (Config.Prepare). This process leads on, and the application receives no event;
 //   - ErrNotDone: the member did not claim the released role in time. Another process or this one
 //     leads, or none does yet;
 //   - ErrClosed, or the error that ended this Neli; the cause of ctx, whose end does not stop the hand-over.
 //
-// Transfer takes at most that wait, a DrainTimeout and two HeartbeatTimeouts.
+// Transfer takes at most that wait, a DrainTimeout and two HeartbeatTimeouts; to a member with Config.Prepare, its
+// PrepareTimeout more.
 //
 // It must not be called from a barrier or task. A function of Lead that calls it for its own role
 // must pass its own context, which ends when the function is to return. With another context the

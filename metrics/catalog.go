@@ -92,7 +92,7 @@ var catalog = []metric{
 		help:   "Seconds for which this process has read nothing although its own records should have come back; 0 while it reads. Meanwhile it does not know who leads.",
 		values: one(func(s *sample) float64 { return s.CutOff.Seconds() })},
 	{name: "neli_drain_duration_seconds", exclusive: true,
-		help:   "How long the application took to finish, at most the time it was allowed, when its roles were given up: one sample for all roles of a partition that go to one successor together.",
+		help:   "How long the application took to finish, at most the time it was allowed: one sample for all roles of a partition that go to one successor together.",
 		timing: func(s *sample) neli.Timing { return s.Drains }},
 	{name: "neli_step_duration_seconds", exclusive: true,
 		help:   "Duration of each step, such as processing a record or answering Stats. During a step this process reads and appends nothing. No step should exceed a fiftieth of T.",
