@@ -128,33 +128,3 @@ func crowded(roles int) (*Node, *world, int64) {
 	}
 	return n, w, o
 }
-
-// A Claim of a thousand roles and their Release, with all that is counted.
-func BenchmarkClaimOf1000(b *testing.B) {
-	n, w, o := crowded(100_000)
-	me := lease.Session{Process: "x", N: 1}
-	roles := make([]int32, 1000)
-	for i := range roles {
-		roles[i] = int32(i * 100) // p0's first one, then free ones
-	}
-	now := w.instant()
-	b.ReportAllocs()
-	for b.Loop() {
-		n.Read(Entry{Offset: o}, &lease.Record{Kind: lease.Claim, Session: me, Read: o - 1, T: time.Minute, Roles: roles}, nil, now)
-		n.Read(Entry{Offset: o + 1}, &lease.Record{Kind: lease.Release, Session: me, Read: o, Ended: []lease.Grant{{Token: o, Roles: roles}}}, nil, now)
-		o += 2
-	}
-	if got := n.Stats(now).Vacancies.Count; got < 1000 {
-		b.Fatal(got)
-	}
-}
-
-func BenchmarkBeat(b *testing.B) {
-	n, w, o := crowded(100_000)
-	now := w.instant()
-	b.ReportAllocs()
-	for b.Loop() {
-		n.Read(Entry{Offset: o}, &lease.Record{Kind: lease.Beat, Session: lease.Session{Process: "b", N: 1}, Read: o - 1, T: time.Minute}, nil, now)
-		o++
-	}
-}
