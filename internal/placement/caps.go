@@ -21,11 +21,21 @@ func capped(who []Candidate) bool {
 // classifyAlike divides roles by the preferences of all candidates.
 func (p *Plan) classifyAlike() *classes {
 	among, sign := p.everybody(), make([]uint64, p.roles)
+	step := make([]uint64, p.roles+1) // what a role has that the one before has not, of those that prefer all further roles alike
 	for _, i := range among {
 		w := &p.who[i]
-		for role := range w.Roles {
-			sign[role] += finish(p.hash[i] + finish(uint64(w.prefers(role))))
+		signOf := func(preference int) uint64 { return finish(p.hash[i] + finish(uint64(preference))) }
+		listed := min(w.Roles, len(w.Prefs))
+		for role := range listed {
+			sign[role] += signOf(w.prefers(role))
 		}
+		step[listed] += signOf(w.Priority)
+		step[w.Roles] -= signOf(w.Priority)
+	}
+	alike := uint64(0)
+	for role := range sign {
+		alike += step[role]
+		sign[role] += alike
 	}
 	return p.group(among, sign)
 }
