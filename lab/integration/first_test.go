@@ -127,9 +127,9 @@ func (f first) alone() {
 // together starts three members one after the other.
 func (f first) together() {
 	const roles = 64
-	starts := []time.Duration{0, 2 * time.Second}
+	starts := []time.Duration{0, 3 * time.Second}
 	if f.all {
-		starts = append(starts, 500*time.Millisecond, 10*time.Second)
+		starts = append(starts, 500*time.Millisecond, 2*time.Second, 10*time.Second)
 	}
 	for _, apart := range starts {
 		cfg, _ := f.config(roles)
