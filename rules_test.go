@@ -235,9 +235,9 @@ var simulatorRules = []mutation.Mutant{
 // smallRules are the additional rules of whole processes on small logs.
 var smallRules = []mutation.Mutant{
 	{Rule: "small logs: a term needs a majority, not any log", File: "internal/quorum/quorum.go",
-		Old: "majority: rules.Logs/2 + 1,", New: "majority: 1,", Want: twoLeaders},
+		Old: "list{majority: len(all)/2 + 1}", New: "list{majority: 1 + 0*len(all)}", Want: twoLeaders},
 	{Rule: "small logs: a majority is more than half", File: "internal/quorum/quorum.go",
-		Old: "majority: rules.Logs/2 + 1,", New: "majority: max(1, rules.Logs/2),", Want: twoLeaders},
+		Old: "list{majority: len(all)/2 + 1}", New: "list{majority: max(1, len(all)/2)}", Want: twoLeaders},
 	{Rule: "small logs: a claimant waits when a log has another id", File: "internal/quorum/quorum.go",
 		Old: "	v.lease.Begin(s, false, now)\n", New: "	v.lease.Begin(s, false, now.Add(-2*q.rules.T))\n", Want: twoLeaders},
 	{Rule: "small logs: a gap in the records counts as a loss", File: "internal/quorum/quorum.go",
