@@ -41,7 +41,7 @@ restart does not help then.
 # Requests for the leader
 
 [Forward] is for the application's own routes. It serves the requests for roles that this process leads, and sends the
-others to their leaders.
+others to their leaders. A [Gate] lets it keep a role until the requests in progress are answered.
 
 # Bounds
 
