@@ -189,6 +189,9 @@ func (x *Exchange) look() bool {
 // which another member stands by, and others.
 func (x *Exchange) Sort(n byrole.Numbering, roles []int32, holder func(local int32) (lease.Grantee, bool)) (ready, theirs, others []int32) {
 	x.look()
+	if x.standbys.IsEmpty() && (x.preparer == nil || x.preparer.IsIdle()) {
+		return nil, nil, roles // without a look at each: there may be a million
+	}
 	for _, local := range roles {
 		by := ""
 		if g, held := holder(local); held {
