@@ -9,12 +9,13 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// quiet is how long no record may come before what is left of the logs counts as gaps, which compaction and
-// transactions leave.
+// quiet is how long no record of a partition that is not whole yet may come before what is left of the logs counts as
+// gaps, which compaction and transactions leave.
 const quiet = 5 * time.Second
 
 // Fetch reads a topic from its beginning up to the end that it has now. It calls begin once, then add for
-// every record, whatever group it is of. It returns the first error of a broker that will not pass, of
+// every record, whatever group it is of. If none comes for five seconds, it returns nil without the rest, which Result
+// names as unproven. It returns the first error of a broker that will not pass, of
 // begin or of add.
 func Fetch(ctx context.Context, admin kafka.Admin, reader kafka.LogReader, topic, group string, begin func(Log) error, add func(Entry) error) error {
 	info, err := admin.Topic(ctx, topic)
@@ -51,10 +52,10 @@ func Fetch(ctx context.Context, admin kafka.Admin, reader kafka.LogReader, topic
 		case err != nil:
 			trouble = err
 		case ok && r.Partition >= 0 && r.Partition < len(ends):
-			last, trouble = time.Now(), nil
 			if whole[r.Partition] {
-				continue
+				break // others go on writing
 			}
+			last, trouble = time.Now(), nil
 			if r.Offset < ends[r.Partition].End {
 				if err := add(Entry{r.Partition, r.Offset, r.Time, r.Value}); err != nil {
 					return err

@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/history"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -62,5 +64,43 @@ func TestHistoryOfATopic(t *testing.T) {
 		require.NoError(t, second.Close())
 		_ = first.Close()
 		time.Sleep(time.Minute)
+	})
+}
+
+// half describes a topic of whose partition 1 nothing is left to be read.
+type half struct{ kafka.Admin }
+
+func (half) Topic(context.Context, string) (kafka.TopicInfo, error) {
+	return kafka.TopicInfo{ID: "id", Partitions: 2}, nil
+}
+
+func (half) Offsets(context.Context, string, int) ([]kafka.OffsetRange, error) {
+	return []kafka.OffsetRange{{End: 1}, {End: 5}}, nil
+}
+
+// busy reads partition 0, to which others write all the time.
+type busy struct {
+	kafka.LogReader
+	polls int64
+}
+
+func (*busy) Assign(string, []int64) error { return nil }
+
+func (b *busy) Poll(timeout time.Duration) (kafka.Record, bool, error) {
+	time.Sleep(timeout)
+	if b.polls++; b.polls > 1000 {
+		return kafka.Record{}, false, kafka.ErrUnreadable
+	}
+	return kafka.Record{Offset: b.polls - 1, Value: []byte("noise")}, true, nil
+}
+
+// What is written while a topic is read does not keep Fetch from its end.
+func TestFetchEndsWhileOthersWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h *history.History
+		require.NoError(t, history.Fetch(t.Context(), half{}, &busy{}, "jobs.neli", "jobs",
+			func(log history.Log) (err error) { h, err = history.New(log); return err },
+			func(e history.Entry) error { return h.Add(e) }))
+		require.Equal(t, []string{"partition 1: the log ends at offset 5, and no record from 0 on was read: what was there is not provable"}, h.Result().Unproven)
 	})
 }

@@ -118,7 +118,7 @@ func New(log Log) (*History, error) {
 		if start < 0 || log.Ends[i] < start {
 			return nil, fmt.Errorf("starts[%d], ends[%d]: are %d and %d, must be offsets in this order", i, i, start, log.Ends[i])
 		}
-		p := &part{h: h, index: i}
+		p := &part{h: h, index: i, next: start}
 		h.parts = append(h.parts, p)
 		p.restart(start)
 	}
@@ -162,8 +162,9 @@ func (h *History) Add(e Entry) error {
 	if e.Offset < h.Starts[e.Partition] {
 		return fmt.Errorf("offset: is %d, must be at least %d, where partition %d begins", e.Offset, h.Starts[e.Partition], e.Partition)
 	}
-	r, err := h.codec.Decode(e.Value)
-	switch p := h.parts[e.Partition]; {
+	p := h.parts[e.Partition]
+	p.next = max(p.next, e.Offset+1)
+	switch r, err := h.codec.Decode(e.Value); {
 	case errors.Is(err, lease.ErrNewer):
 		h.newer++
 		p.readNewer(e)
@@ -213,6 +214,9 @@ func (h *History) gaps() (out []string) {
 		case p.fold.Known():
 			out = append(out, fmt.Sprintf("partition %d: the log begins at offset %d, and the record at %d is the first that tells who led: what was before is not provable",
 				p.index, start, p.knownAt))
+		}
+		if end := h.Ends[p.index]; p.next < end {
+			out = append(out, fmt.Sprintf("partition %d: the log ends at offset %d, and no record from %d on was read: what was there is not provable", p.index, end, p.next))
 		}
 	}
 	if h.newer > 0 {

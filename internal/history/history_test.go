@@ -252,6 +252,10 @@ func TestFileOfRecords(t *testing.T) {
 	again, err := ReadFile(&b)
 	require.NoError(t, err)
 	require.Equal(t, want, again.Result())
+	lines := strings.SplitAfter(file, "\n")
+	short, err := ReadFile(strings.NewReader(strings.Join(lines[:len(lines)-3], "")))
+	require.NoError(t, err)
+	require.Equal(t, []string{"partition 0: the log ends at offset 10, and no record from 8 on was read: what was there is not provable"}, short.Result().Unproven)
 
 	line := `{"partition":0,"offset":1,"record":{}}`
 	head := strings.SplitAfter(file, "\n")[0]

@@ -18,6 +18,7 @@ type part struct {
 	fold    *lease.Replay
 	knownAt int64 // the fold is known from the record there on
 	again   bool  // the log went back
+	next    int64 // the offset behind the last record that was read, of any group
 
 	last    Ref   // the newest record
 	newer   Ref   // the newest record of a newer version that no valid Claim has outlived; offset −1: none
