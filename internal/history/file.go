@@ -73,8 +73,11 @@ func ReadFile(r io.Reader) (*History, error) {
 
 func headerOf(line []byte) (*History, error) {
 	var header fileHeader
-	if err := json.Unmarshal(line, &header); err != nil || header.Version != fileVersion {
+	switch err := json.Unmarshal(line, &header); {
+	case header.Version != fileVersion:
 		return nil, fmt.Errorf("neli_history: is %d, must be %d: is it a file that neli history --records has written?", header.Version, fileVersion)
+	case err != nil:
+		return nil, err
 	}
 	return New(header.Log)
 }

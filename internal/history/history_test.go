@@ -260,10 +260,11 @@ func TestFileOfRecords(t *testing.T) {
 	line := `{"partition":0,"offset":1,"record":{}}`
 	head := strings.SplitAfter(file, "\n")[0]
 	for in, want := range map[string]string{
-		"":         "is empty, must begin with",
-		"x":        "line 1: neli_history: is 0, must be 1",
-		line:       "line 1: neli_history: is 0, must be 1",
-		head + "{": "line 2: unexpected end",
+		"":                             "is empty, must begin with",
+		"x":                            "line 1: neli_history: is 0, must be 1",
+		`{"neli_history":1,"group":7}`: "line 1: json: cannot unmarshal number into Go struct field fileHeader",
+		line:                           "line 1: neli_history: is 0, must be 1",
+		head + "{":                     "line 2: unexpected end",
 		head + strings.ReplaceAll(line, `n":0`, `n":7`):             "line 2: partition: is 7, must be 0 to 0",
 		head + strings.ReplaceAll(line, `t":1`, `t":-1`):            "line 2: offset: is -1, must be at least 0",
 		strings.Replace(head, `"starts":[0]`, `"starts":[3000]`, 1): "line 1: starts[0], ends[0]: are 3000 and 10, must be offsets in this order",
