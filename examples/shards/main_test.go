@@ -42,3 +42,9 @@ func TestASuspendedMemberServesNoRequest(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+func TestASceneWithoutShardsEndsWithAnError(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	require.EqualError(t, play(ctx, "alone", []string{"-test.run", "^$", "--"}), "alone: shards are not served within a minute") // this program, without tests
+}

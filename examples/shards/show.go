@@ -75,7 +75,10 @@ func play(ctx context.Context, name string, args []string) error {
 		s.inputs[who] = in
 		processes.Go(func() { s.hear(who, out); _ = cmd.Wait() })
 	}
-	ok := s.await(ctx, count)
+	late := errors.New(name + ": shards are not served within a minute")
+	if !s.await(ctx, count) {
+		return late
+	}
 	processes.Go(func() { s.load(ctx) })
 	time.Sleep(settle) // the members get to know each other
 	began := time.Now().UnixNano()
@@ -85,7 +88,9 @@ func play(ctx context.Context, name string, args []string) error {
 			fmt.Fprintln(s.inputs[who], "move", shard, string(rune('a'+(who+1)%3)))
 		}
 		s.mu.Unlock()
-		ok = ok && s.await(ctx, (2+i)*count)
+		if !s.await(ctx, (2+i)*count) {
+			return late
+		}
 	}
 	moves := fmt.Sprintf("planned moves %s: %s\n", name, s.gaps(began))
 	time.Sleep(settle) // a sentinel releases no young term
@@ -100,12 +105,11 @@ func play(ctx context.Context, name string, args []string) error {
 		}
 	}
 	s.mu.Unlock()
-	ok = ok && s.await(ctx, 4*count+dead)
+	if !s.await(ctx, 4*count+dead) {
+		return late
+	}
 	moves += fmt.Sprintf("SIGKILL %s: %s\n", name, s.gaps(killed))
 	stop()
-	if !ok {
-		return errors.New(name + ": shards are not served within a minute")
-	}
 	s.print(name, moves)
 	return nil
 }
