@@ -36,9 +36,6 @@ func (t *Table) Update(who []string) bool {
 // IsEmpty reports whether nobody stands by.
 func (t *Table) IsEmpty() bool { return len(t.who) == 0 }
 
-// IsEmpty reports whether nobody stands by.
-func (t *Table) IsEmpty() bool { return len(t.who) == 0 }
-
 // Of returns the standby of a role with a holder; empty: there is none.
 func (t *Table) Of(role int, holder string) string {
 	if len(t.who) == 0 {
