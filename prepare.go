@@ -64,9 +64,9 @@ type Preparation struct {
 	StandbysReady int `json:"standbys_ready"`
 
 	// GivenWarm counts the roles that this process gave up when their successors had prepared them.
-	// Others it gave up unprepared: GivenLate since half of DrainTimeout was over, GivenFailed since
+	// Others it gave up unprepared: GivenLate because half of DrainTimeout was over, GivenFailed because
 	// no member prepared them, GivenYoung in a new group, and GivenUnable to members without Prepare, if this
-	// process has it. CalledOff counts the roles that it kept, mostly since a member was not ready in time.
+	// process has it. CalledOff counts the roles that it kept, mostly because a member was not ready in time.
 	GivenWarm   uint64 `json:"given_warm"`
 	GivenLate   uint64 `json:"given_late"`
 	GivenFailed uint64 `json:"given_failed"`

@@ -164,8 +164,8 @@ func (os *Offers) Asked(process string, at Place) {
 	os.remove(process, at, false)
 }
 
-// Failed notes that a member failed a role, and Rests reports whether the role is not to be offered to it
-// again yet. Other roles may be: one that fails must not stop others.
+// Failed notes that a member failed a role, which is not offered to it again for a while. Other roles may be: one that
+// fails must not stop others.
 func (os *Offers) Failed(process string, at Place, now clock.Instant) {
 	for f, until := range os.fail {
 		if now.Mono >= until {
@@ -193,6 +193,7 @@ func (os *Offers) AnyRests(now clock.Instant) bool {
 	return false
 }
 
+// Rests reports whether a role is not to be offered to a member yet, which has failed it.
 func (os *Offers) Rests(process string, at Place, now clock.Instant) bool {
 	return now.Mono < os.fail[failure{process, at}]
 }

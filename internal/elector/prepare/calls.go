@@ -36,8 +36,8 @@ type call struct {
 	late     *time.Timer // set when its context ends before it returns
 }
 
-// New returns Calls of prepare; if that is nil, none is ever to begin. cause returns what context.Cause is to say of an end. returned is called
-// once for each call, on its goroutine or that of Begin.
+// New returns Calls of prepare; if that is nil, none is ever to begin. cause returns what context.Cause is to say of an
+// end. returned is called once for each call, on its goroutine or that of Begin.
 func New(prepare func(ctx context.Context, role int) error, cause func(Why) error, returned func(call Begin, ok bool), logger *slog.Logger) *Calls {
 	return &Calls{prepare: prepare, cause: cause, returned: returned, logger: logger, open: map[uint64]*call{}, early: map[uint64]Why{}}
 }
@@ -141,8 +141,7 @@ func (c *Calls) end(id uint64, is *call) {
 	}
 }
 
-// Stop ends all contexts, and lets no call begin any more. Wait returns when no call of the application's
-// code is left. Call it after Stop.
+// Stop ends all contexts, and lets no call begin any more.
 func (c *Calls) Stop() {
 	c.mu.Lock()
 	c.over = true
@@ -159,4 +158,5 @@ func (c *Calls) Stop() {
 	}
 }
 
+// Wait returns when no call of the application's code is left. Call it after Stop.
 func (c *Calls) Wait() { c.calls.Wait() }

@@ -102,13 +102,14 @@ type holder struct {
 	said   clock.Mono // when one was last said
 }
 
-// Begin is a call of Prepare to begin, and End one whose context is to end, whether it has returned or not.
+// Begin is a call of Prepare to begin.
 type Begin struct {
 	offer.Place
 	Call uint64
 	Role int // in Do, as the application numbers it
 }
 
+// End is a call of Prepare whose context is to end, whether it has returned or not.
 type End struct {
 	Begin
 	Why Why
