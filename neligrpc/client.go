@@ -73,8 +73,10 @@ import (
 // [grpc.NewClient] fails.
 func NewClient(n *neli.Neli, targets func(advertised *url.URL) string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	switch {
-	case n == nil || targets == nil:
-		return nil, errors.New("neligrpc: NewClient: n or targets is nil")
+	case n == nil:
+		return nil, errors.New("neligrpc: NewClient: n is nil")
+	case targets == nil:
+		return nil, errors.New("neligrpc: NewClient: targets is nil: it says to which addresses calls may be sent")
 	case n.Config().Mode != neli.Exclusive:
 		return nil, errors.New("neligrpc: NewClient: needs Mode Exclusive: in the other one no process knows who leads")
 	}

@@ -36,7 +36,7 @@ type stream struct {
 	call   *call                             // the first attempt
 	again  func() (grpc.ClientStream, error) // begins the second; nil when the server has answered
 	now    atomic.Pointer[grpc.ClientStream] // of the last attempt
-	sent   any
+	sent   atomic.Pointer[any]               // SendMsg and RecvMsg may be called at once
 }
 
 func (s *stream) current() grpc.ClientStream { return *s.now.Load() }
@@ -48,7 +48,7 @@ func (s *stream) CloseSend() error             { return s.current().CloseSend() 
 
 // SendMsg keeps the message: grpc does not let callers change it either.
 func (s *stream) SendMsg(m any) error {
-	s.sent = m
+	s.sent.Store(&m)
 	return s.current().SendMsg(m)
 }
 
@@ -65,7 +65,9 @@ func (s *stream) RecvMsg(m any) error {
 		return err
 	}
 	s.now.Store(&next)
-	_ = next.SendMsg(s.sent) // RecvMsg says what is wrong
+	if sent := s.sent.Load(); sent != nil {
+		_ = next.SendMsg(*sent) // RecvMsg says what is wrong
+	}
 	_ = next.CloseSend()
 	return next.RecvMsg(m)
 }

@@ -1,5 +1,7 @@
 package shards
 
+import "fmt"
+
 // State is what a process does for a shard.
 type State int8
 
@@ -11,9 +13,14 @@ const (
 	Draining               // Serve's context has ended, and Serve has not returned; or Abandon is at work
 )
 
+var states = [...]string{"idle", "preparing", "prepared", "serving", "draining"}
+
 // String returns the state's name in lower case.
 func (s State) String() string {
-	return [...]string{"idle", "preparing", "prepared", "serving", "draining"}[s]
+	if s < 0 || int(s) >= len(states) {
+		return fmt.Sprintf("State(%d)", int8(s))
+	}
+	return states[s]
 }
 
 // event is something that happens to a shard.

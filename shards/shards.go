@@ -149,8 +149,11 @@ func (s *Set) Run(ctx context.Context, n *neli.Neli) error {
 }
 
 func (s *Set) checkRun(ctx context.Context, n *neli.Neli) error {
-	if ctx == nil || n == nil {
-		return errors.New("ctx or n is nil")
+	if ctx == nil {
+		return errors.New("ctx is nil")
+	}
+	if n == nil {
+		return errors.New("n is nil")
 	}
 	cfg, roles := n.Config(), n.Stats().Roles
 	switch {

@@ -299,7 +299,7 @@ func TestWrongUses(t *testing.T) {
 			require.ErrorContains(s, a.set.Prepare(s.Context(), shard), "shards: Prepare: shard")
 		}
 		require.EqualError(s, a.set.Run(s.Context(), a.n), "shards: Run: another Run of this Set is at work")
-		require.EqualError(s, a.set.Run(s.Context(), nil), "shards: Run: ctx or n is nil")
+		require.EqualError(s, a.set.Run(s.Context(), nil), "shards: Run: n is nil")
 		a.stop(nil)
 		<-a.over
 		require.EqualError(s, a.set.Prepare(s.Context(), 0), "shards: Prepare: Run is not at work")
@@ -404,4 +404,8 @@ func TestShardsSimulation(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestUnknownStateHasAName(t *testing.T) {
+	require.Equal(t, []string{"draining", "State(5)", "State(-1)"}, []string{Draining.String(), State(5).String(), State(-1).String()})
 }

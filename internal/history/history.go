@@ -101,9 +101,14 @@ type History struct {
 	result Result
 	newer  int // records of newer versions
 	newest time.Time
+	most   int // terms
 }
 
-const maxPartitions = 100_000
+const (
+	maxPartitions = 100_000
+	// maxTerms bounds the memory to about a gigabyte: a Claim of a hundred bytes may begin ten thousand terms.
+	maxTerms = 2_000_000
+)
 
 // New starts with no record read.
 func New(log Log) (*History, error) {
@@ -113,7 +118,7 @@ func New(log Log) (*History, error) {
 	case n == 0 || n > maxPartitions || len(log.Ends) != n:
 		return nil, fmt.Errorf("starts, ends: have %d and %d offsets, must be one for each of 1 to %d partitions", n, len(log.Ends), maxPartitions)
 	}
-	h := &History{Log: log, codec: lease.Codec{Group: log.Group, Log: log.TopicID}, names: map[string]string{}}
+	h := &History{Log: log, codec: lease.Codec{Group: log.Group, Log: log.TopicID}, names: map[string]string{}, most: maxTerms}
 	for i, start := range log.Starts {
 		if start < 0 || log.Ends[i] < start {
 			return nil, fmt.Errorf("starts[%d], ends[%d]: are %d and %d, must be offsets in this order", i, i, start, log.Ends[i])
@@ -177,6 +182,9 @@ func (h *History) Add(e Entry) error {
 			h.newest = e.Time
 		}
 		p.read(e, r)
+		if len(h.terms) > h.most {
+			return fmt.Errorf("terms: are more than %d up to offset %d of partition %d: give the records before it alone, with --file", h.most, e.Offset, e.Partition)
+		}
 	}
 	return nil
 }

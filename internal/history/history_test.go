@@ -320,3 +320,16 @@ func TestTimeLine(t *testing.T) {
 	require.Equal(t, string(want), b.String())
 	require.NotContains(t, b.String(), "<b>")
 }
+
+func TestTermsAreBounded(t *testing.T) {
+	h, err := New(Log{Group: "g", TopicID: "id", Starts: []int64{0}, Ends: []int64{10}})
+	require.NoError(t, err)
+	h.most = 3
+	for _, e := range entries(story())[:8] {
+		err = h.Add(e)
+		if err != nil {
+			break
+		}
+	}
+	require.EqualError(t, err, "terms: are more than 3 up to offset 5 of partition 0: give the records before it alone, with --file")
+}
