@@ -407,5 +407,5 @@ func TestShardsSimulation(t *testing.T) {
 }
 
 func TestUnknownStateHasAName(t *testing.T) {
-	require.Equal(t, []string{"draining", "State(5)", "State(-1)"}, []string{Draining.String(), State(5).String(), State(-1).String()})
+	require.Equal(t, []string{"draining", "State(5)", "State(-1)"}, []string{shards.Draining.String(), shards.State(5).String(), shards.State(-1).String()})
 }
