@@ -35,18 +35,18 @@ func TestTheHouseStaysSmall(t *testing.T) {
 		count, most int
 		reason      string
 	}{
-		{"lines of Go that are no tests", lines(source, false), 81000, "a small team carries them on"},
-		{"lines of tests", lines(source, true), 88420, "a new test machine replaces an old one"},
+		{"lines of Go that are no tests", lines(source, false), 86300, "a small team carries them on; preparation, shards, gRPC and history took 5,200"},
+		{"lines of tests", lines(source, true), 90000, "a new test machine replaces an old one; traces replaced the models"},
 		{"words of Markdown", words(documents, ""), 57000, "a fact stands in one place"},
 		{"words of the changelog", words(documents, "CHANGELOG.md"), 800, "it says what a user must know, git the rest"},
-		{"go.mod files", len(tree(t, ".mod")), 11, "each has versions to keep in step"},
+		{"go.mod files", len(tree(t, ".mod")), 12, "each has versions to keep in step"},
 		{"targets of make", len(targetLine.FindAllString(recipes, -1)), 45, "people choose among them"},
 		{"machines in docs/testing.md", strings.Count(section(documents["docs/testing.md"], "| machine, and"), "\n|"), 30, "each has a question of its own"},
 		{"lines in internal/elector itself", rooms[electorDir], 3200, "what is pure stands in its rooms"},
 		{"lines in a room of the elector", largest, 800, "a room is read in one sitting"},
 		{"methods of the Node", methods["Node"], 45, "they alone have all state in reach"},
 		{"fields of a Neli's settings", fields(source["settings.go"], "settings"), 30, "what changes stands apart"},
-		{"writes of other types' fields in the elector", writes, 45, "a type that others write to keeps no promise"},
+		{"writes of other types' fields in the elector", writes, 30, "a type that others write to keeps no promise"},
 	} {
 		assert.LessOrEqual(t, c.count, c.most, "%s: %s", c.what, c.reason)
 		t.Logf("%s: %d (%d)", c.what, c.count, c.most)
