@@ -258,8 +258,8 @@ func TestAMemberThatRegistersWhileItIsForgottenIsWatched(t *testing.T) {
 			return open(at, logger)
 		}
 	})
-	reg, forget, forgotten := registration(NewSecret()), p.hub.forgotten, make(chan bool)
-	p.hub.mu.Lock() // for the race detector, which does not see order across a socket
+	reg, forget, forgotten := registration(NewSecret()), p.hub.forgotten, make(chan bool, 1) // the answer to the first may come only after it
+	p.hub.mu.Lock()                                                                          // for the race detector, which does not see order across a socket
 	p.hub.forgotten = func(process string) {
 		between := p.hub.mu.TryLock()
 		if between {
