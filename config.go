@@ -35,9 +35,9 @@ type Config struct {
 
 	// Advertise is the address by which other processes and users reach this one: host:port, or a URL
 	// with http, https, ws, wss, grpc or grpcs, without user and password. Others find it in Holder and
-	// Member, and can redirect a request to the leader. It is told to all who can read the topic; the
-	// library itself connects to no such address. At most 256 bytes of UTF-8, without blanks. Default:
-	// none.
+	// Member, and can send requests there; nelihttp.Forward and module neligrpc do, and nothing else in
+	// this library connects to it. All who can read the topic can read it. At most 256 bytes of UTF-8,
+	// without blanks. It needs Mode Exclusive. Default: none.
 	Advertise string
 
 	// Zone is where this process runs: a data centre, a rack, a region. Others find it in Holder and
@@ -96,27 +96,32 @@ type Config struct {
 	Healthy func() error
 
 	// Prepare gets this process ready to lead a role: it opens files, restores state, warms a cache. A leader
-	// that hands a role over, for balance, by Transfer, or as it closes, steps down or is unhealthy, then
-	// leads on until Prepare has returned nil here. An error, a panic or the end of its goroutine means that this
-	// process does not get ready: the leader keeps the role if it can, or else gives it to another member. A role is
-	// also led unprepared: where its leader died or does not know Prepare, in a new group, and where half of the
-	// leader's DrainTimeout is over. So lead without having prepared, too, only later.
+	// that hands a role over to this process (for balance, by Transfer, or because it closes, steps down or is
+	// unhealthy) leads on until Prepare has returned nil here. If Prepare returns an error, panics or ends its
+	// goroutine, the leader keeps the role if it can, and otherwise gives it to another member.
 	//
-	// ctx lasts beyond Prepare's return, for as long as what it has prepared is to be kept. context.Cause is
-	// ErrLed once this process leads the role, and ErrNotLed otherwise. Each call is on a goroutine of its
-	// own, MaxPrepares at once; a call that goes on after the end of ctx keeps its place until it returns.
-	// Close waits for all. Default: none; roles are taken unprepared.
+	// A role may also be led unprepared: if its leader died or does not know Prepare, in a new group, and if
+	// half of the leader's DrainTimeout is over. The process that leads it must then prepare it itself; package
+	// shards does that.
+	//
+	// ctx lasts beyond Prepare's return, for as long as what it has prepared is to be kept. When it ends,
+	// context.Cause is ErrLed if this process leads the role now, or else wraps ErrNotLed. Each call has a goroutine
+	// of its own, and at most MaxPrepares run at once; a call that goes on after the end of ctx keeps its place
+	// until it returns. Close waits for all calls. It needs Mode Exclusive and Open nomination. Default: none; roles
+	// are taken unprepared.
 	Prepare func(ctx context.Context, role int) error
 
 	// MaxPrepares is how many roles Prepare is called for at once. From 1 to 1,000. Default: 16.
 	MaxPrepares int
 
-	// PrepareTimeout limits one call of Prepare, which has failed then. Leaders that can keep the role wait
-	// for that long, and others for half of their DrainTimeout. From 100 ms to ten minutes. Default: 30 s.
+	// PrepareTimeout limits one call of Prepare: after that, ctx ends and the call has failed. A leader that can
+	// keep the role waits that long for a call, and one that cannot waits for half of its DrainTimeout. From 100 ms
+	// to ten minutes. Default: 30 s.
 	PrepareTimeout time.Duration
 
-	// Standby lets this process prepare roles, with Prepare, also in case their leaders die: each role below
-	// 131,072 is prepared at one of the members with Standby, which claims it first then. Default: false.
+	// Standby lets this process prepare roles in case their leaders die: each role below 131,072 is prepared at
+	// one member with Standby that does not lead it. If the leader dies, that member claims the role first. A
+	// Prepare that failed is called again after 30 s. Standby needs Prepare. Default: false.
 	Standby bool
 
 	// The mode and the roles.
@@ -165,9 +170,9 @@ type Config struct {
 	MaxPulseInterval time.Duration
 
 	// DrainTimeout limits how long the application may take to finish after LeaderRevoked while
-	// its successor waits. If this process cannot keep its roles (Close, StepDown, Healthy), and successors have
-	// Prepare, it is the time for both: after half of it a role is given up unprepared, so that the application
-	// has the other half at least, and at its end the role is released. At most 24 h. Default: 10 s.
+	// its successor waits. If this process cannot keep its roles (Close, StepDown, Healthy) and successors have
+	// Prepare, DrainTimeout covers both: after half of it, a role is given up unprepared, so the application has
+	// at least the other half; at its end the role is released. At most 24 h. Default: 10 s.
 	DrainTimeout time.Duration
 
 	// MaxClockDrift is ρ: the largest rate error, as a fraction, of the hardware clock of any

@@ -14,9 +14,9 @@ import (
 
 // Causes with which the context of Config.Prepare ends (see context.Cause).
 var (
-	// ErrLed: this process leads the role now. What was prepared is for its leader.
+	// ErrLed: this process leads the role now. Use what was prepared.
 	ErrLed = errors.New("neli: this process leads the role")
-	// ErrNotLed: this process will not lead the role for now. Give up what was prepared. The text says why.
+	// ErrNotLed: this process will not lead the role for now. Give up what was prepared. The error's text says why.
 	ErrNotLed = errors.New("neli: this process does not get the role")
 )
 
@@ -53,18 +53,18 @@ type Preparation struct {
 	Failed   uint64 `json:"failed"`
 	Led      uint64 `json:"led"`
 	LetGo    uint64 `json:"let_go"`
-	// Running is how many calls have not returned, the first of them for Longest. Stuck is how many of them go on
-	// although their contexts have ended. If that stays at MaxPrepares, nothing is prepared any more.
+	// Running is how many calls have not returned; the oldest has run for Longest. Stuck is how many of them go on
+	// although their contexts have ended. If Stuck stays at MaxPrepares, nothing is prepared any more.
 	Running int           `json:"running"`
 	Stuck   int           `json:"stuck"`
 	Longest time.Duration `json:"longest"`
-	// Standbys is for how many roles this process stands by (Config.Standby), and StandbysReady how many of them it
-	// has prepared.
+	// Standbys is the number of roles for which this process stands by (Config.Standby), and StandbysReady how many
+	// of them it has prepared.
 	Standbys      int `json:"standbys"`
 	StandbysReady int `json:"standbys_ready"`
 
-	// GivenWarm counts the roles that this process gave up when their successors had prepared them.
-	// Others it gave up unprepared: GivenLate because half of DrainTimeout was over, GivenFailed because
+	// GivenWarm counts the roles that this process gave up after their successors had prepared them. The next
+	// four count those given up unprepared: GivenLate because half of DrainTimeout was over, GivenFailed because
 	// no member prepared them, GivenYoung in a new group, and GivenUnable to members without Prepare, if this
 	// process has it. CalledOff counts the roles that it kept, mostly because a member was not ready in time.
 	GivenWarm   uint64 `json:"given_warm"`

@@ -15,15 +15,16 @@ type Moved struct {
 	Roles int    `json:"roles"` // how many roles it leads now that this process led
 }
 
-// Rebalance hands over at once, of the roles that this process leads, those that exceed its share or for
-// which another member is preferred, and returns what was handed over when nothing is left. Balance does
-// the same by itself, but only after two looks, and tolerates a difference of a tenth; with
-// DisableRebalance it does not. After Rebalance of all leaders, one after the other, members that are
-// preferred alike differ by one role at most; neli rebalance asks all of them.
+// Rebalance hands over at once those roles of this process that exceed its share, or for which another
+// member is preferred. It returns what was handed over, once nothing is left to move. Balance does the
+// same by itself, but only after two looks, and tolerates a difference of a tenth; DisableRebalance turns
+// that off. If all leaders call Rebalance, one after the other, members that are preferred alike then
+// differ by one role at most; the command neli rebalance asks all of them.
 //
-// Roles move as for balance: in batches of at most 10,000, the next one when the last is decided; each
-// after the application has finished (LeaderRevoked, ReasonRebalanced); only to members that have been
-// present for 15 s and answer. What was transferred by hand, or has moved in the last 30 s, stays. While
+// Roles move as for balance: in batches of at most 10,000, to a member with Config.Prepare at most its
+// MaxPrepares, the next batch when the last is decided; each role after the application has finished
+// (LeaderRevoked, ReasonRebalanced); only to members that have been present for 15 s and answer. A role
+// that was transferred by hand, or has moved in the last 30 s, stays. While
 // this process's own records take too long to come back, it waits for up to a minute.
 //
 // At the end of ctx no further batch begins. Rebalance then returns what has been handed over so far, and
