@@ -22,14 +22,14 @@ one call writes the next may read without a lock. Serve comes only after a Prepa
 that returned nil is followed by one Serve or one Abandon, and one that failed by neither. The next Serve of a shard
 waits until the former has returned, even if that ignores its context. After Run no function is at work or called.
 
-Among processes, at most one context of Serve of a shard has no error at any instant: it asks the clock, as that of
-neli.Lead does. A Serve that goes on after ErrLost, or for longer than Config.DrainTimeout after another cause, may
-overlap with its successor's. So may a write that has begun: give the token to what is written to (package fence).
+Among processes, at any instant at most one Serve of a shard has a context whose Err is nil: Err asks the clock, as
+with neli.Lead. A Serve that goes on after ErrLost, or for longer than neli.Config.DrainTimeout after another cause,
+may overlap with its successor's. So may a write that has begun: give the token to what is written to (package fence).
 
 # What it does not promise
 
-Prepare runs while another process serves the shard and changes its data: Serve must catch up. And a shard may be led
-unprepared, as neli.Config.Prepare says: after a crash, say. Then Prepare is called by the process that leads the
-shard, and nobody serves it until Prepare has returned nil.
+Prepare may run while another process serves the shard and changes its data: Serve must catch up. And a shard may be
+led unprepared, for example after a crash; neli.Config.Prepare lists when. Then the process that leads the shard calls
+Prepare, and nobody serves the shard until Prepare has returned nil.
 */
 package shards

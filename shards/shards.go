@@ -12,7 +12,7 @@ import (
 // Causes with which contexts end (see context.Cause), and reasons for Abandon. Each wraps what package neli says
 // (ErrRevoked, ErrFenced, ErrNotLed, the cause of Run's context), which errors.Is finds, too.
 var (
-	// ErrMoved: another process serves the shard from now on: for balance, by Transfer, StepDown or SetRoles, or as this
+	// ErrMoved: another process serves the shard next: for balance, by Transfer, StepDown or SetRoles, or because this
 	// process is unhealthy. Finish and return: the lease is kept until then, for neli.Config.DrainTimeout at most.
 	ErrMoved = errors.New("shards: the shard moves to another process")
 	// ErrClosing: Close was called, Run's context is done, or a Serve has returned an error. Finish and return, as
@@ -25,27 +25,29 @@ var (
 // Functions are what a Set calls, from several goroutines at once, but never at once for the same shard.
 type Functions struct {
 	// Prepare gets this process ready to serve a shard, while another process serves it or nobody does. ctx ends when
-	// what it has prepared is to be given up, or after Serve has returned, so that work in the background may
-	// keep it up to date.
+	// what it has prepared is to be given up, or after Serve has returned; so a goroutine that Prepare starts
+	// may keep the shard up to date until then.
 	//
-	// An error, a panic or the end of its goroutine means that the shard is not ready; Prepare must have cleaned
-	// up. If another process leads the shard, that goes on as neli.Config.Prepare says. If this one does, a
-	// warning is logged, and Prepare is called again after 1 s, doubling to 30 s. MaxPrepares limits the calls at once:
-	// those for shards that others lead, and apart from them those for shards that this process leads, which have no
-	// PrepareTimeout. A call that goes on after ctx keeps its place until it returns. Default: nothing to prepare.
+	// If Prepare returns an error, panics or ends its goroutine, the shard is not ready, and Prepare must have cleaned
+	// up. What another process that leads the shard does then, neli.Config.Prepare says. If this process leads it, a
+	// warning is logged, and Prepare is called again after 1 s, doubling to 30 s.
+	//
+	// At most neli.Config.MaxPrepares calls run at once for shards that others lead, and as many for shards that
+	// this process leads; the latter have no PrepareTimeout. A call that goes on after the end of ctx keeps its place
+	// until it returns. Default: nothing to prepare.
 	Prepare func(ctx context.Context, shard int) error
 
-	// Serve serves shard l.Role until ctx ends, by ErrMoved, ErrClosing or ErrLost. It is a function of neli.Lead: ctx.Err
-	// asks the clock, so check it after each wait and before each action. If Serve returns nil before ctx ends, this
-	// process keeps the shard, and calls Serve in its next term. If it returns an error before, Run ends. A panic
-	// ends the process. Required.
+	// Serve serves shard l.Role until ctx ends, by ErrMoved, ErrClosing or ErrLost. As in neli.Lead, ctx.Err asks
+	// the clock: check it after each wait and before each action. If Serve returns nil before ctx ends, this
+	// process keeps the shard, and calls Serve again only in its next term. If it returns an error before that, Run
+	// ends. A panic ends the process. Required.
 	Serve func(ctx context.Context, l neli.Leadership) error
 
-	// Abandon gives up what Prepare has prepared, as Serve will not be called for it. why is ErrMoved, ErrClosing or
-	// ErrLost. It has a goroutine of its own; a panic ends the process. Default: nothing to give up.
+	// Abandon gives up what Prepare has prepared, if Serve will not be called for it. why wraps ErrMoved, ErrClosing or
+	// ErrLost. Each call has a goroutine of its own; a panic ends the process. Default: nothing to give up.
 	Abandon func(shard int, why error)
 
-	// Rest is Lead's function for roles beyond the shards: the number of shards, and so on. Default: there are none.
+	// Rest is Lead's function for roles beyond the shards, from the number of shards on. Default: there are none.
 	Rest func(ctx context.Context, l neli.Leadership) error
 }
 
@@ -60,8 +62,8 @@ type Set struct {
 	run   *run // nil: Run is not at work
 }
 
-// New returns a Set of shards 0 to count−1. count is the same at all processes and never changes, since keys would
-// have other shards. The error says that count is below 1, or that Serve is missing.
+// New returns a Set of shards 0 to count−1. count must be the same at all processes and never change, or keys would
+// get other shards. New fails if count is below 1, or Serve is missing.
 func New(count int, f Functions) (*Set, error) {
 	switch {
 	case count < 1:
@@ -79,8 +81,8 @@ func New(count int, f Functions) (*Set, error) {
 	return s, nil
 }
 
-// State returns what this process does for a shard. Serving is no check of the lease: ask the Leadership. The error
-// says that there is no such shard.
+// State returns what this process does for a shard. Serving is no check of the lease: ask the Leadership. State
+// fails if there is no such shard.
 func (s *Set) State(shard int) (State, error) {
 	if err := s.check(shard); err != nil {
 		return Idle, fmt.Errorf("shards: State: %w", err)
@@ -100,9 +102,9 @@ func (s *Set) check(shard int) error {
 	return nil
 }
 
-// Prepare is for neli.Config.Prepare. It calls Functions.Prepare when former calls for the shard have returned, and does
-// nothing for roles of Rest. The error is that of Functions.Prepare or the cause of ctx, or says that
-// there is no such shard, or that Run is not at work.
+// Prepare is the function for neli.Config.Prepare. It calls Functions.Prepare once earlier calls for the shard have
+// returned, and does nothing for roles of Rest. It returns the error of Functions.Prepare or the cause of ctx, and
+// fails if there is no such shard, or Run is not at work.
 func (s *Set) Prepare(ctx context.Context, role int) error {
 	if role >= s.count && s.f.Rest != nil {
 		return nil
