@@ -1,4 +1,4 @@
-// Package neligrpc lets calls of gRPC reach the process that leads their role. In a client, which may be an observer:
+// Package neligrpc sends gRPC calls to the process that leads their role. In a client, which may be an observer:
 //
 //	conn, err := neligrpc.NewClient(n, ours, grpc.WithTransportCredentials(creds))
 //	_, err = pb.NewOrdersClient(conn).Add(neligrpc.WithKey(ctx, customer), order)
@@ -9,20 +9,21 @@
 //	s := grpc.NewServer(grpc.ChainUnaryInterceptor(unary), grpc.ChainStreamInterceptor(stream))
 //
 // Each attempt of a call asks Neli.Holder who leads, so calls move as soon as the client's process has read of a move. If
-// the server refuses a call before its handler ran, since it does not lead the role, the client waits up to
-// HeartbeatTimeout/5 until its process knows another term of the role, and tries again, once. It does not repeat
-// streams in which the client sends.
+// the server refuses a call before its handler ran, because it does not lead the role, the client waits up to
+// HeartbeatTimeout/5 until its process knows another term of the role, and then tries again, once. It does not repeat
+// a stream in which the client sends.
 //
 // # Errors
 //
 //   - Unavailable with a RetryInfo: nothing was done. No holder is known; or its address is not known or not allowed; or
 //     it cannot be reached; or it does not lead any more. The delay is the rest of the holder's lease as known here, at
-//     least a second. In all cases but the last, a call with [grpc.WaitForReady] waits until its context ends instead.
+//     least a second. In all cases but the last, a call with [grpc.WaitForReady] waits instead, until it can be sent or its
+//     context ends.
 //   - Unavailable without one: the connection broke, and the handler may have run.
 //   - InvalidArgument: the call names no role, or one that is not from 0 to R−1.
 //
-// This module is apart so that google.golang.org/grpc reaches nobody else. grpc calls its API for balancers
-// experimental: a later grpc may need a later version of this module.
+// This is a module of its own, so that programs without it do not depend on google.golang.org/grpc. grpc calls its API for
+// balancers experimental: a later grpc may need a later version of this module.
 package neligrpc
 
 import (
@@ -69,8 +70,8 @@ import (
 // unless the credentials or [grpc.WithAuthority] name another. A service config in opts is ignored. No proxy is used
 // unless a dialer in opts does.
 //
-// NewClient fails if n or targets is nil, in non-exclusive mode, where no process knows who leads, and if
-// [grpc.NewClient] fails.
+// NewClient fails if n or targets is nil, if [grpc.NewClient] fails, and in non-exclusive mode, where no process knows
+// who leads.
 func NewClient(n *neli.Neli, targets func(advertised *url.URL) string, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 	switch {
 	case n == nil:

@@ -21,8 +21,9 @@ const (
 )
 
 // Guard returns the interceptors of a server. They let a call run if this process leads the role that the call names, at
-// the instant before its handler or the next interceptor is called; [FromContext] then returns the role and the token.
-// So put them after interceptors that change anything:
+// the instant before its handler or the next interceptor is called; [FromContext] then returns the role and the token. A
+// stream is checked only when it begins. Put them after interceptors that take time, so that the check comes just before
+// the handler:
 //
 //	unary, stream := neligrpc.Guard(n, "grpc.health.v1.Health")
 //	s := grpc.NewServer(grpc.ChainUnaryInterceptor(auth, unary), grpc.ChainStreamInterceptor(authStream, stream))
@@ -30,9 +31,9 @@ const (
 // This process may lose the role while the handler runs, so pass the token to every resource that the call changes. A
 // client may name any role: a handler that serves keys checks that neli.Slot(key, R) is the role.
 //
-// A call for a role that this process does not lead, or of another group, is refused with Unavailable and a mark by which
-// a connection of [NewClient] tries it again. A call whose role cannot be read is refused with InvalidArgument. Calls of
-// the services in except run without a check. Guard panics if n is nil, and in non-exclusive mode.
+// A call for a role that this process does not lead, or of another group, is refused with Unavailable and a trailer that
+// tells a connection of [NewClient] to try again. A call whose role cannot be read is refused with InvalidArgument. Calls
+// to the services in except run without a check. Guard panics if n is nil, and in non-exclusive mode.
 func Guard(n *neli.Neli, except ...string) (grpc.UnaryServerInterceptor, grpc.StreamServerInterceptor) {
 	switch {
 	case n == nil:
@@ -62,7 +63,7 @@ type term struct {
 }
 
 // FromContext returns the role of a call that a server with [Guard] handles, and the fencing token of the term in which
-// it was let in. ok is false for calls without a check.
+// the call was let in. ok is false for calls that were not checked.
 func FromContext(ctx context.Context) (role int, token int64, ok bool) {
 	t, ok := ctx.Value(termKey{}).(term)
 	return t.role, t.token, ok

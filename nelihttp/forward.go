@@ -67,13 +67,13 @@ func WithTransport(t http.RoundTripper) ForwardOption {
 //
 // The leader gets the method, path, query, Host, headers and body that the client has sent, even under
 // [http.StripPrefix]. Upgrades (WebSocket), streams, trailers of answers and cancellation work. Forward adds the client's
-// address to X-Forwarded-For, sets X-Forwarded-Host and X-Forwarded-Proto unless the client has, and counts in the header
+// address to X-Forwarded-For, sets X-Forwarded-Host and X-Forwarded-Proto unless the client sent them, and counts in the header
 // Neli-Hops how often the group has forwarded the request. It forwards a request twice at most: a process that has just
 // handed a role over often knows the successor first. A malformed Neli-Hops counts as twice.
 //
 // A process that can neither serve nor forward a forwarded request answers 421, with the group in the header
 // Neli-Not-Leader. The first process then looks again, once: it serves the request, or sends it to another holder. It
-// does so if Content-Length says that the body has at most 64 KiB; it keeps such bodies in memory.
+// does so only if Content-Length says that the body has at most 64 KiB, because it keeps such bodies in memory.
 //
 // # Errors
 //

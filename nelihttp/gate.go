@@ -26,9 +26,10 @@ type served struct {
 	work  sync.WaitGroup // requests in progress; a WaitGroup, since time passes in a synctest bubble while one is awaited
 }
 
-// Serve lets requests for the role of a term in until ctx ends. It returns nil when those in progress have been answered.
-// Before and after that, Forward answers requests for the role as if this process did not lead it. If leadership is lost,
-// and not given up, another process may lead before Serve returns: that is what tokens are for.
+// Serve lets requests for the role of a term in until ctx ends, and returns nil when those in progress have been answered.
+// Until it begins, and from the end of ctx until another process leads, [Forward] answers new requests with 503. If
+// leadership is lost, and not given up, another process may lead before Serve returns: so pass the token to what requests
+// change.
 func (g *Gate) Serve(ctx context.Context, l neli.Leadership) error {
 	t := &served{token: l.Token}
 	g.mu.Lock()
@@ -57,8 +58,8 @@ func (g *Gate) enter(in Term) *served {
 	return t
 }
 
-// WithGate lets Forward serve requests only while the gate's Serve runs for the same term. Otherwise a client gets 503, as
-// if the holder did not lead any more.
+// WithGate lets Forward serve requests only while the gate's Serve runs for the same term. Otherwise, while this process
+// still leads the role, a client gets 503, and another process of the group 421, as if this process did not lead any more.
 func WithGate(g *Gate) ForwardOption {
 	return func(f *forwarder) { f.gate = g }
 }
