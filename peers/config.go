@@ -26,10 +26,11 @@ type Config struct {
 	// any member to lead. 1 is allowed for development: nobody leads while that host is down.
 	Hosts []Host
 
-	// Next is the new list while the list changes from Hosts to it. This process then leads only with
-	// a majority of both. docs/peers.md has the procedure: restart all processes with Hosts and Next,
-	// then all with the new list as Hosts. A host in both lists has the same id and address in both.
-	// Both lists have 7 different hosts at most. Default: none.
+	// Next is the new list of log hosts while the list changes: Hosts is then the old one. This process
+	// leads only with a majority of each. docs/peers.md#changing-the-list has the procedure: restart all
+	// processes with Hosts and Next, then all with the new list as Hosts. A host in both lists has the
+	// same id and address in both. Together the lists have at most 7 different hosts. It excludes
+	// Discover. Default: none.
 	Next []Host
 
 	// Discover is a DNS name from which to take the list at the start, instead of Hosts. It needs
