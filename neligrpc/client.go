@@ -1,6 +1,6 @@
 // Package neligrpc sends gRPC calls to the process that leads their role. In a client, which may be an observer:
 //
-//	conn, err := neligrpc.NewClient(n, ours, grpc.WithTransportCredentials(creds))
+//	conn, err := neligrpc.NewClient(n, targets, grpc.WithTransportCredentials(creds))
 //	_, err = pb.NewOrdersClient(conn).Add(neligrpc.WithKey(ctx, customer), order)
 //
 // and in the members, each of which advertises an address (Config.Advertise):
