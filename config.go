@@ -104,8 +104,9 @@ type Config struct {
 	// half of the leader's DrainTimeout is over. The process that leads it must then prepare it itself; package
 	// shards does that.
 	//
-	// ctx lasts beyond Prepare's return, for as long as what it has prepared is to be kept. When it ends,
-	// context.Cause is ErrLed if this process leads the role now, or else wraps ErrNotLed. Each call has a goroutine
+	// ctx lasts beyond Prepare's return, for as long as what it has prepared is to be kept for a later term. When
+	// ctx ends, context.Cause is ErrLed if this process leads the role now, perhaps before Prepare has returned;
+	// otherwise it wraps ErrNotLed, and what is prepared is to be given up. Each call has a goroutine
 	// of its own, and at most MaxPrepares run at once; a call that goes on after the end of ctx keeps its place
 	// until it returns. Close waits for all calls. It needs Mode Exclusive and Open nomination. Default: none; roles
 	// are taken unprepared.

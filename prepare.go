@@ -14,7 +14,7 @@ import (
 
 // Causes with which the context of Config.Prepare ends (see context.Cause).
 var (
-	// ErrLed: this process leads the role now. Use what was prepared.
+	// ErrLed: this process leads the role now, even if Prepare has not returned yet. Keep what is prepared.
 	ErrLed = errors.New("neli: this process leads the role")
 	// ErrNotLed: this process will not lead the role for now. Give up what was prepared. The error's text says why.
 	ErrNotLed = errors.New("neli: this process does not get the role")
