@@ -19,7 +19,9 @@ import (
 const codeBroken = 1
 
 const historyLong = `Show who led which role, from when to when, and why it ended, as far as retention has left records.
-Times are the records' timestamps; an outlived term ends with its lease.
+Times are the records' timestamps; a term whose holder fell silent is shown until its lease's end. Tokens
+are without Config.TokenBase. Ends: released, handed over, moved (for balance), transferred (by a person),
+lapsed (released late), died (by a sentinel), outlived (fell silent), lost (the log went back).
 
 --prove checks rules, and names two records if one was broken:
 - order: offsets grow, and no sender had read what was not written yet;
