@@ -76,10 +76,10 @@ func (hs *Handovers) Unnamed() bool {
 
 // Name returns the roles for which that decision is due, and marks it as made. Once it has
 // stepRoles, it leaves further handovers for the next call.
-func (hs *Handovers) Name() (roles []int32) {
+func (hs *Handovers) Name(now clock.Instant) (roles []int32) {
 	for _, h := range hs.all {
 		if !h.named && len(roles) < StepRoles {
-			h.named = true
+			h.named, h.drains = true, now
 			roles = append(roles, h.Sorted(true)...)
 		}
 	}
@@ -111,16 +111,18 @@ func (hs *Handovers) Split(local int32, to string) (begun *Handover) {
 		}
 	}
 	begun = NewHandover(from.why, from.since, to, true)
+	begun.drains = from.drains
 	hs.Begin(begun)
 	hs.move(local, begun)
 	return begun
 }
 
 // Rename moves a role to the handover of the same kind with another successor, which is waited for from now
-// on. begun is that handover if it is new.
-func (hs *Handovers) Rename(local int32, to string, now clock.Instant) (begun *Handover) {
+// on, and with all former ones for half of drain at most: the rest is the application's. begun is that handover if
+// it is new.
+func (hs *Handovers) Rename(local int32, to string, drain time.Duration, now clock.Instant) (begun *Handover) {
 	if begun = hs.Split(local, to); begun != nil {
-		begun.chosen, begun.warm = now, true
+		begun.chosen, begun.warm, begun.most = now, true, drain/2
 	} else if h := hs.by.At(local); h.prepared {
 		h.looks = now.Mono // it is to be offered this role, too
 	}
@@ -197,18 +199,20 @@ type Handover struct {
 	why    term.Reason
 	since  clock.Instant
 	chosen clock.Instant    // since when its successor is waited for
+	drains clock.Instant    // since when preparation and the application share their time
 	roles  byrole.Map[bool] // roles still held; true: the application has finished
 	fresh  []int32          // roles for which it was not checked yet whether the application was told of their terms
 	to     string           // the successor; empty: none
 	named  bool             // whether the successor was decided
 	pinned bool             // the successor is to keep them
 
-	cold      bool       // the successor is to take the roles unprepared
-	warm      bool       // it is prepared for by its successor, or was by a former one
-	unoffered []int32    // roles that were not offered to the successor yet
-	readyAt   clock.Mono // when it was first seen that some roles are prepared that were not asked for; 0: none are
-	prepared  bool       // its successor was offered roles
-	looks     clock.Mono // when the result of decide may change, if the successor prepares; 0: it does not
+	cold      bool          // the successor is to take the roles unprepared
+	warm      bool          // it is prepared for by its successor, or was by a former one
+	most      time.Duration // how long all successors together are waited for; 0: no such limit
+	unoffered []int32       // roles that were not offered to the successor yet
+	readyAt   clock.Mono    // when it was first seen that some roles are prepared that were not asked for; 0: none are
+	prepared  bool          // its successor was offered roles
+	looks     clock.Mono    // when the result of decide may change, if the successor prepares; 0: it does not
 
 	pinged   bool       // the successor was asked
 	on       int        // in this log
@@ -225,7 +229,7 @@ type Handover struct {
 }
 
 func NewHandover(why term.Reason, now clock.Instant, to string, named bool) *Handover {
-	return &Handover{why: why, since: now, chosen: now, to: to, named: named, ping: -1}
+	return &Handover{why: why, since: now, chosen: now, drains: now, to: to, named: named, ping: -1}
 }
 
 // Pin makes the successor keep the roles.
@@ -268,15 +272,16 @@ func (h *Handover) Gather(roles int, roundTrip time.Duration, now clock.Instant)
 // LooksAt notes when the result of decide may change while the successor prepares.
 func (h *Handover) LooksAt(at clock.Mono) { h.looks = at }
 
-// Since is when the handover began, and Chosen since when its successor is waited for.
-func (h *Handover) Since() clock.Instant  { return h.since }
+// Chosen is since when its successor is waited for, and Drains since when preparation and the application share their
+// time: since its first successor was named, which may wait for news of other members.
 func (h *Handover) Chosen() clock.Instant { return h.chosen }
+func (h *Handover) Drains() clock.Instant { return h.drains }
 
 // Deadline is the time until which the application may take to finish if it is asked now. What could not be
 // kept and waited for preparation has no more time for both.
 func (h *Handover) Deadline(drain time.Duration, now clock.Instant) clock.Instant {
 	if h.warm && !h.Deliberate() {
-		return h.since.Add(drain)
+		return h.drains.Add(drain)
 	}
 	return now.Add(drain)
 }
@@ -343,7 +348,7 @@ func (h *Handover) SuccessorState(takes bool) (ready, refused bool) {
 
 // Waited reports whether the wait for the successor is over.
 func (h *Handover) Waited(wait, reach time.Duration, now clock.Instant) bool {
-	return now.Age(h.chosen) >= h.patience(wait, reach)
+	return now.Age(h.chosen) >= h.patience(wait, reach) || h.most > 0 && now.Age(h.drains) >= h.most
 }
 
 // Mark marks a Release of the roles: to whom they go, and why.
@@ -407,6 +412,9 @@ func (h *Handover) due(wait time.Duration) clock.Mono {
 		return h.deadline.Mono
 	case h.looks != 0:
 		return h.looks
+	}
+	if h.most > 0 {
+		return min(h.chosen.Mono.Add(wait), h.drains.Mono.Add(h.most))
 	}
 	return h.chosen.Mono.Add(wait)
 }

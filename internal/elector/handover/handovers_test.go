@@ -20,9 +20,10 @@ func TestHandoversAreNamedOnce(t *testing.T) {
 	hs.Begin(NewHandover(term.Closing, at(0), "", false), 3, 1)
 	hs.Begin(NewHandover(term.Transferred, at(0), "b", true), 2)
 	require.True(t, hs.Unnamed())
-	require.Equal(t, []int32{1, 3}, hs.Name(), "the other one was begun for b")
+	require.Equal(t, []int32{1, 3}, hs.Name(at(time.Second)), "the other one was begun for b")
 	require.False(t, hs.Unnamed())
-	require.Empty(t, hs.Name())
+	require.Empty(t, hs.Name(at(time.Hour)))
+	require.Equal(t, at(time.Second), hs.Of(1).Drains(), "nobody could prepare before")
 }
 
 func TestHandoversAreSplitBySuccessor(t *testing.T) {
@@ -75,13 +76,16 @@ func TestHandoversAreRenamed(t *testing.T) {
 	h := NewHandover(term.Closing, at(0), "b", true)
 	hs.Begin(h, 1, 2, 3)
 	h.Prepare(0)
-	toC := hs.Rename(1, "c", at(4*time.Second))
+	toC := hs.Rename(1, "c", 11*time.Second, at(4*time.Second))
 	require.Equal(t, []any{"c", at(0), at(4 * time.Second), false}, []any{toC.to, toC.since, toC.chosen, toC.prepared})
 	require.False(t, toC.Waited(time.Second, 0, at(5*time.Second-1)), "it is waited for anew")
 	require.Equal(t, at(5*time.Second).Mono, toC.due(time.Second))
+	require.False(t, toC.Waited(time.Minute, 0, at(5500*time.Millisecond-1)))
+	require.True(t, toC.Waited(time.Minute, 0, at(5500*time.Millisecond)), "half of the time is the application's")
+	require.Equal(t, at(5500*time.Millisecond).Mono, toC.due(time.Minute))
 	require.Equal(t, []int32{1}, toC.Prepare(0))
 	toC.LooksAt(at(time.Minute).Mono)
-	require.Nil(t, hs.Rename(2, "c", at(6*time.Second)))
+	require.Nil(t, hs.Rename(2, "c", 11*time.Second, at(6*time.Second)))
 	require.Equal(t, at(6*time.Second).Mono, toC.due(time.Second), "it is to be offered that, too")
 	require.Equal(t, []int32{2}, toC.Prepare(0))
 
