@@ -49,9 +49,10 @@ one() {
   } >"$file.cfg"
   local TIMEFORMAT='%U %S' jvm=()
   [ "$off" = - ] || jvm=(-XX:TieredStopAtLevel=1) # most counterexamples are found before a better compiler pays
-  { time bash -c "ulimit -t ${LIMIT:-600}"'; exec "$@"' limit nice -n 19 java -Xmx2g -XX:+UseSerialGC "${jvm[@]}" -cp "$jar" tlc2.TLC -deadlock -nowarning -workers 1 -fp 0 -seed 1 \
+  mkdir -p "$file.tmp" # TLC unpacks its own modules there: two at once disturb each other in one folder
+  { time bash -c "ulimit -t ${LIMIT:-600}"'; exec "$@"' limit nice -n 19 java -Djava.io.tmpdir="$file.tmp" -Xmx2g -XX:+UseSerialGC "${jvm[@]}" -cp "$jar" tlc2.TLC -deadlock -nowarning -workers 1 -fp 0 -seed 1 \
     -metadir "$file.meta" -config "$file.cfg" "$module.tla" >"$file.log" 2>&1 || true; } 2>"$file.time"
-  rm -rf "$file.meta"
+  rm -rf "$file.meta" "$file.tmp"
   got=$(grep -oE 'Invariant [A-Za-z0-9]+ is violated|Temporal properties were violated|No error has been found|Error: .*' "$file.log" | head -1 || true)
   case $got in
   *Invariant*) got=${got#*Invariant } got=${got%% *} ;;

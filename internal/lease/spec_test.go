@@ -84,7 +84,7 @@ func judge(t *testing.T, leases map[string]time.Duration, traces []string) {
 	text := fmt.Sprintf("---- MODULE Traces ----\nEXTENDS TLC, Integers\nLeases == %s\nWaits == %s\nTraces == <<\n%s\n>>\n====\n",
 		strings.Join(names, " @@ "), strings.Join(waits, " @@ "), strings.Join(traces, ",\n"))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "Traces.tla"), []byte(text), 0o600))
-	cmd := exec.CommandContext(t.Context(), "java", "-Xmx2g", "-Xss64m", "-XX:+UseSerialGC", "-cp", os.Getenv("NELI_TLC"), "tlc2.TLC", "-nowarning", "-workers", "1", "TraceLease.tla")
+	cmd := exec.CommandContext(t.Context(), "java", "-Djava.io.tmpdir="+dir, "-Xmx2g", "-Xss64m", "-XX:+UseSerialGC", "-cp", os.Getenv("NELI_TLC"), "tlc2.TLC", "-nowarning", "-workers", "1", "TraceLease.tla")
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "No error has been found") {
