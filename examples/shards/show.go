@@ -62,9 +62,9 @@ func play(ctx context.Context, name string, args []string) error {
 	var processes sync.WaitGroup
 	defer processes.Wait()
 	defer stop()
-	var cmd *exec.Cmd
+	var last *exec.Cmd
 	for who := range s.inputs {
-		cmd = exec.Command(os.Args[0], append(args, "-member", string(rune('a'+who)))...)
+		cmd := exec.Command(os.Args[0], append(args, "-member", string(rune('a'+who)))...)
 		cmd.Stderr = os.Stderr
 		in, err1 := cmd.StdinPipe()
 		out, err2 := cmd.StdoutPipe()
@@ -72,7 +72,7 @@ func play(ctx context.Context, name string, args []string) error {
 			return err
 		}
 		defer in.Close() // ends the process
-		s.inputs[who] = in
+		s.inputs[who], last = in, cmd
 		processes.Go(func() { s.hear(who, out); _ = cmd.Wait() })
 	}
 	late := errors.New(name + ": shards are not served within a minute")
@@ -95,7 +95,7 @@ func play(ctx context.Context, name string, args []string) error {
 	moves := fmt.Sprintf("planned moves %s: %s\n", name, s.gaps(began))
 	time.Sleep(settle) // a sentinel releases no young term
 	killed := time.Now().UnixNano()
-	_ = cmd.Process.Kill()
+	_ = last.Process.Kill()
 	s.mu.Lock()
 	dead := 0
 	for shard, who := range s.owner {
