@@ -2,7 +2,8 @@
 // 100 ms to warm up; package shards does that before it moves.
 //
 // The program starts the processes itself: a, b, c with Prepare, then without, then with standbys, then with these and a
-// sentinel. It moves each shard three times and kills c. After each of these scenes it prints lines of 64 requests, one
+// sentinel. It moves each shard three times and kills c. A move that fails is tried again. A scene ends with an error after
+// 90 seconds. After each of these scenes it prints lines of 64 requests, one
 // for each shard, by who served them (nobody: a dot), and how long shards were not served.
 //
 //	go run ./shards
@@ -29,6 +30,8 @@ func main() {
 	var (
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "shards", "the group whose members contend")
+		moves     = flag.Int("moves", 3, "times that each shard moves in a scene")
+		pause     = flag.Duration("pause", 6*time.Second, "the time before the moves, and before the SIGKILL")
 		name      = flag.String("member", "", "be this member, and obey the standard input (for the program's own use)")
 		cold      = flag.Bool("cold", false, "the member is without Prepare")
 		standby   = flag.Bool("standby", false, "the member stands by for shards of others")
@@ -51,7 +54,7 @@ func main() {
 	if *name != "" {
 		err = (&member{out: os.Stdout}).run(ctx, cfg, *cold, os.Stdin)
 	} else {
-		err = show(ctx, cfg, *bootstrap)
+		err = show(ctx, cfg, *bootstrap, pace{*moves, *pause})
 	}
 	if err != nil {
 		log.Fatal("shards: ", err)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -43,8 +45,57 @@ func TestASuspendedMemberServesNoRequest(t *testing.T) {
 	})
 }
 
-func TestASceneWithoutShardsEndsWithAnError(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	require.EqualError(t, play(ctx, "alone", []string{"-test.run", "^$", "--"}), "alone: shards are not served within a minute") // this program, without tests
+func TestASceneWhoseMembersEndIsAnError(t *testing.T) {
+	err := play(t.Context(), "alone", pace{}, []string{"-test.run", "^$", "--"}) // this program, without tests
+	require.ErrorContains(t, err, "alone: member ")
+	require.ErrorContains(t, err, " has ended: ")
+}
+
+func TestASceneWithoutShardsEndsWithItsContext(t *testing.T) {
+	ctx, stop := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("too long"))
+	defer stop()
+	require.EqualError(t, (&scene{}).await(ctx, nil), "too long")
+}
+
+// The only process keeps the shard twice before another one has it.
+func TestAMoveThatFailsIsTriedAgain(t *testing.T) {
+	s := &scene{}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	says := make([]*io.PipeWriter, len(s.inputs))
+	for who := range s.inputs {
+		commands, in := io.Pipe()
+		out, says1 := io.Pipe()
+		s.inputs[who], says[who] = in, says1
+		go s.hear(who, out)
+		go func() {
+			for tries, lines := map[int]int{}, bufio.NewScanner(commands); lines.Scan(); {
+				var shard int
+				var to string
+				_, err := fmt.Sscanf(lines.Text(), "move %d %s", &shard, &to)
+				if err != nil {
+					continue
+				}
+				tries[shard]++
+				now := time.Now().UnixNano()
+				fmt.Fprintln(says1, "left", shard, now)
+				if tries[shard] <= 2 {
+					fmt.Fprintln(says1, "serves", shard, now+1)
+				} else {
+					fmt.Fprintln(says[to[0]-'a'], "serves", shard, now+1)
+				}
+				fmt.Fprintln(says1, "tried", shard)
+			}
+		}()
+	}
+	for shard := range count {
+		fmt.Fprintln(says[shard%2], "serves", shard, time.Now().UnixNano())
+	}
+	require.NoError(t, s.await(ctx, func(int, int) bool { return true }))
+	began := time.Now().UnixNano()
+	require.NoError(t, s.move(ctx))
+	for shard, stints := range s.stints {
+		require.Equal(t, shard%2+1, stints[len(stints)-1].who)
+	}
+	require.Regexp(t, "^192 changes, ", s.gaps(began))
 }

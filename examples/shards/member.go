@@ -91,9 +91,12 @@ func (m *member) obey(ctx context.Context, n *neli.Neli, in io.Reader) {
 			m.answer(number, sent)
 		} else if _, err := fmt.Sscanf(lines.Text(), "move %d %s", &number, &to); err == nil {
 			go func() {
-				for ctx.Err() == nil && n.Transfer(ctx, number, to) != nil && n.IsLeaderOf(number) {
-					time.Sleep(100 * time.Millisecond) // the other member may be unknown, or too busy to answer
+				if n.Transfer(ctx, number, to) != nil {
+					time.Sleep(100 * time.Millisecond) // before the next try
 				}
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				fmt.Fprintln(m.out, "tried", number)
 			}()
 		}
 	}
