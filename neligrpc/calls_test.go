@@ -102,7 +102,7 @@ func TestARefusedCallIsTriedOnceMore(t *testing.T) {
 	}
 }
 
-// What the handler of another process says is final, and so is a connection that breaks.
+// A call is not repeated once a handler has answered, or once its connection breaks: the handler may have run.
 func TestWhatMayBeDoneIsNotRepeated(t *testing.T) {
 	c := newCrew(t, "a", "b")
 	c.peers["a"].token, c.peers["b"].token = 17, 17

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What each event does in each state.
+// The table has the action and the next state for each event in each state.
 func TestMachine(t *testing.T) {
 	var (
 		idle      = machine{}

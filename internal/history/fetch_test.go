@@ -94,7 +94,7 @@ func (b *busy) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	return kafka.Record{Offset: b.polls - 1, Value: []byte("noise")}, true, nil
 }
 
-// What is written while a topic is read does not keep Fetch from its end.
+// Fetch ends at the offsets that were the ends when it began, though others go on writing.
 func TestFetchEndsWhileOthersWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h *history.History

@@ -85,7 +85,7 @@ func TestCallsReportHowPrepareEnds(t *testing.T) {
 	}
 }
 
-// What was prepared is expected to stay so until the context ends, which says why.
+// The context of a Prepare that has returned goes on until the role is led or given up. Its cause says which.
 func TestContextEndsAfterTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ctx context.Context
@@ -133,7 +133,7 @@ func TestCallThatEndsWithItsContextIsNotLogged(t *testing.T) {
 	})
 }
 
-// What a step decided is carried out without a lock.
+// An End may overtake its Begin, because what a step decides is carried out without a lock. Prepare is then not called.
 func TestEndMayOvertakeItsBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		called := false

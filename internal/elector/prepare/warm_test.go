@@ -228,9 +228,9 @@ func (w *world) memberReads(m *member, offset int, e entry) {
 	}
 }
 
-// What is handed over when the member is ready arrives at a member that is ready, whatever is lost, late or
-// out of order. No member prepares more at once than it announced, and in the end nothing is left that is
-// prepared for nobody.
+// A role that its holder hands over because the member is ready arrives while the member is ready, even if records are
+// lost, late or out of order. No member prepares more at once than it announced. In the end no member keeps something
+// prepared that nobody offers.
 func TestWarmRolesArriveWarm(t *testing.T) {
 	warm, calledOff, failures := 0, 0, 0
 	for seed := range uint64(60) {

@@ -148,7 +148,7 @@ func (x *Exchange) prepare(is Will, roles int, of func(int) Shard, now clock.Ins
 	return out
 }
 
-// stand looks for which roles this process stands by: those of others, of which it comes first.
+// stand finds the roles for which this process stands by: others hold them, and it is the first in the table of standbys.
 func (x *Exchange) stand(is Will, roles int, of func(int) Shard, now clock.Instant) {
 	if !x.standby || now.Mono < x.looksAt {
 		return

@@ -78,7 +78,7 @@ func (s Shard) offers(local int32, to, us string) (offered, given bool) {
 	return !own, false // its Release was not read back yet
 }
 
-// holding is what this process knows of who holds a role, of which it wants those below a number.
+// holding describes the holder of a role, as this process knows it. The process wants the roles below roles.
 func (s Shard) holding(local int32, roles int) (h prepare.Holding) {
 	if g, held := s.Fold.Holder(local); held {
 		h.Process = g.Session.Process
