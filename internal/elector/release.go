@@ -77,7 +77,7 @@ func (s *shard) sayBegun(h *handover.Handover, in *told.In) {
 
 // nameSuccessors shares the roles to be given up out among the other members.
 func (s *shard) nameSuccessors(in *told.In) {
-	roles := s.handovers.Name(in.Now)
+	roles := s.handovers.Name()
 	open := make([]int32, len(roles))
 	for i, local := range roles {
 		open[i] = int32(s.Role(local))

@@ -76,10 +76,10 @@ func (hs *Handovers) Unnamed() bool {
 
 // Name returns the roles for which that decision is due, and marks it as made. Once it has
 // stepRoles, it leaves further handovers for the next call.
-func (hs *Handovers) Name(now clock.Instant) (roles []int32) {
+func (hs *Handovers) Name() (roles []int32) {
 	for _, h := range hs.all {
 		if !h.named && len(roles) < StepRoles {
-			h.named, h.drains = true, now
+			h.named = true
 			roles = append(roles, h.Sorted(true)...)
 		}
 	}
@@ -111,7 +111,6 @@ func (hs *Handovers) Split(local int32, to string) (begun *Handover) {
 		}
 	}
 	begun = NewHandover(from.why, from.since, to, true)
-	begun.drains = from.drains
 	hs.Begin(begun)
 	hs.move(local, begun)
 	return begun
@@ -199,7 +198,6 @@ type Handover struct {
 	why    term.Reason
 	since  clock.Instant
 	chosen clock.Instant    // since when its successor is waited for
-	drains clock.Instant    // since when preparation and the application share their time
 	roles  byrole.Map[bool] // roles still held; true: the application has finished
 	fresh  []int32          // roles for which it was not checked yet whether the application was told of their terms
 	to     string           // the successor; empty: none
@@ -229,7 +227,7 @@ type Handover struct {
 }
 
 func NewHandover(why term.Reason, now clock.Instant, to string, named bool) *Handover {
-	return &Handover{why: why, since: now, chosen: now, drains: now, to: to, named: named, ping: -1}
+	return &Handover{why: why, since: now, chosen: now, to: to, named: named, ping: -1}
 }
 
 // Pin makes the successor keep the roles.
@@ -272,18 +270,22 @@ func (h *Handover) Gather(roles int, roundTrip time.Duration, now clock.Instant)
 // LooksAt notes when the result of decide may change while the successor prepares.
 func (h *Handover) LooksAt(at clock.Mono) { h.looks = at }
 
-// Chosen is since when its successor is waited for, and Drains since when preparation and the application share their
-// time: since its first successor was named, which may wait for news of other members.
+// Since is when the handover began, and Chosen since when its successor is waited for.
+func (h *Handover) Since() clock.Instant  { return h.since }
 func (h *Handover) Chosen() clock.Instant { return h.chosen }
-func (h *Handover) Drains() clock.Instant { return h.drains }
 
-// Deadline is the time until which the application may take to finish if it is asked now. What could not be
-// kept and waited for preparation has no more time for both.
+// Deadline is the time until which the application may take to finish if it is asked now. If roles that could not be
+// kept waited for preparation, both share the time, of which the application has half, however late its successors
+// were named.
 func (h *Handover) Deadline(drain time.Duration, now clock.Instant) clock.Instant {
-	if h.warm && !h.Deliberate() {
-		return h.drains.Add(drain)
+	if !h.warm || h.Deliberate() {
+		return now.Add(drain)
 	}
-	return now.Add(drain)
+	shared, half := h.since.Add(drain), now.Add(drain/2)
+	if shared.Mono < half.Mono {
+		return half
+	}
+	return shared
 }
 
 // Successor is the process to which the roles go; empty: none.
@@ -348,7 +350,7 @@ func (h *Handover) SuccessorState(takes bool) (ready, refused bool) {
 
 // Waited reports whether the wait for the successor is over.
 func (h *Handover) Waited(wait, reach time.Duration, now clock.Instant) bool {
-	return now.Age(h.chosen) >= h.patience(wait, reach) || h.most > 0 && now.Age(h.drains) >= h.most
+	return now.Age(h.chosen) >= h.patience(wait, reach) || h.most > 0 && now.Age(h.since) >= h.most
 }
 
 // Mark marks a Release of the roles: to whom they go, and why.
@@ -414,7 +416,7 @@ func (h *Handover) due(wait time.Duration) clock.Mono {
 		return h.looks
 	}
 	if h.most > 0 {
-		return min(h.chosen.Mono.Add(wait), h.drains.Mono.Add(h.most))
+		return min(h.chosen.Mono.Add(wait), h.since.Mono.Add(h.most))
 	}
 	return h.chosen.Mono.Add(wait)
 }

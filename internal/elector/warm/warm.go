@@ -103,7 +103,7 @@ func (s Shard) Parts(h *handover.Handover, in *told.In) (parts []Part) {
 	}
 	looks := in.Now.Mono.Add(in.Set.T / 4)
 	if !h.Deliberate() {
-		looks = min(looks, max(h.Drains().Mono.Add(in.Set.DrainTimeout/2), in.Now.Mono))
+		looks = min(looks, max(h.Since().Mono.Add(in.Set.DrainTimeout/2), in.Now.Mono))
 	}
 	var order []offer.Standing
 	groups := map[offer.Standing][]int32{}
@@ -159,7 +159,7 @@ func (s Shard) part(h *handover.Handover, is offer.Standing, roles []int32, in *
 	to, top := h.Successor(), roles[len(roles)-1]
 	wanted := top < s.Keeps
 	on := offer.Handing{Standing: is, Keeps: h.Deliberate() && wanted, Takes: in.Members.Takes(to) && in.Members.Wanting(to, s.Role(top)),
-		Patient: offer.Patient(h.Drains(), in.Set.DrainTimeout, in.Now)}
+		Patient: offer.Patient(h.Since(), in.Set.DrainTimeout, in.Now)}
 	on.Another = !on.Keeps && s.Another(top, to, in) != ""
 	p := Part{Handover: h, On: on.Conditions(), Answered: is.Answered && on.Takes && !is.Failed && !is.Silent}
 	p.On.Wanted, p.On.Idle = wanted, !in.Desired.Contend
