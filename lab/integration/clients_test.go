@@ -52,7 +52,7 @@ func byClient[T any](confluent, franz T) T {
 // the roles out, and hand over to each other, in both directions.
 func TestMixedClients(t *testing.T) {
 	t.Parallel()
-	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: hostileBroker()})
+	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: steadyBroker()})
 	for _, mode := range []struct {
 		name string
 		set  func(*neli.Config)
@@ -123,7 +123,7 @@ func together(a, b *hostileMember) bool {
 // Both clients return a topic's id as the same string, since records have it. This includes ids with characters that
 // differ between variants of base64.
 func TestTopicIDsAgree(t *testing.T) {
-	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: hostileBroker()})
+	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: steadyBroker()})
 	admin := newHostileAdmin(t, cluster.Bootstrap())
 	silent := slog.New(slog.DiscardHandler)
 	var admins []kafka.Admin

@@ -73,7 +73,7 @@ func hook(cfg *neli.Config, token func(context.Context) (kafka.Token, error)) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	props := hostileBroker()
+	props := steadyBroker()
 	maps.Copy(props, plainProperties())
 	b := &tokenBed{issuer: i, cluster: kafkatest.Run(t, kafkatest.Options{Secure: true, Issuer: i.URL, BrokerProps: props})}
 	b.admin = newHostileAdmin(t, b.cluster.Bootstrap())

@@ -45,7 +45,7 @@ func hostileBroker() map[string]string {
 	}
 }
 
-// steadyBroker is hostileBroker for tests that stop no broker. A broker that gets no processor for longer than its session is
+// steadyBroker is hostileBroker for tests that kill no broker. A broker that gets no processor for longer than its session is
 // fenced for a moment: topics then get fewer replicas, and clients lose the only broker.
 func steadyBroker() map[string]string {
 	props := hostileBroker()
