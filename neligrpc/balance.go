@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
+
+	"github.com/goneli/neli/internal/advertised"
 )
 
 const (
@@ -93,12 +95,14 @@ type balance struct {
 	mu     sync.Mutex
 	client *client          // nil until the first report, and after Close
 	conns  map[string]*conn // by host:port
+	swept  time.Time        // when unused connections were last looked for
 }
 
 type conn struct {
-	sub   balancer.SubConn
+	sub   balancer.SubConn // nil while it is made
 	state connectivity.State
-	err   error // why it cannot be made
+	err   error     // why it cannot be made
+	used  time.Time // when a call last picked it
 }
 
 func (b *balance) UpdateClientConnState(s balancer.ClientConnState) error {
@@ -108,9 +112,46 @@ func (b *balance) UpdateClientConnState(s balancer.ClientConnState) error {
 	}
 	b.mu.Lock()
 	b.client = c
+	unused := map[string]*conn{}
+	if now := time.Now(); now.Sub(b.swept) >= c.timeout {
+		b.swept = now
+		for at, to := range b.conns {
+			if now.Sub(to.used) >= 2*c.timeout {
+				unused[at] = to
+			}
+		}
+	}
 	b.mu.Unlock()
+	if len(unused) > 0 {
+		b.closeFormer(c, unused)
+	}
 	b.repick()
 	return nil
+}
+
+// closeFormer closes those connections that do not lead to members any more. grpc lets their calls in progress end.
+func (b *balance) closeFormer(c *client, unused map[string]*conn) {
+	for _, m := range c.src.Members() {
+		if u := advertised.URL(m.Advertise); u != nil {
+			delete(unused, c.targets(u))
+		}
+	}
+	for at, to := range unused {
+		b.forget(at, to)
+	}
+}
+
+// forget closes a connection, unless that was done.
+func (b *balance) forget(at string, c *conn) {
+	b.mu.Lock()
+	known := b.conns[at] == c && c.sub != nil
+	if known {
+		delete(b.conns, at)
+	}
+	b.mu.Unlock()
+	if known {
+		c.sub.Shutdown()
+	}
 }
 
 // repick lets the calls that wait pick again.
@@ -157,24 +198,37 @@ func (b *balance) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, err
 }
 
-// connTo returns the connection to a process, and makes it if there is none.
+// connTo returns the connection to a process, and makes it if there is none. Other calls wait meanwhile.
 func (b *balance) connTo(at string) conn {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	c := b.conns[at]
-	if c == nil {
-		c = &conn{state: connectivity.Connecting}
-		var err error
-		//lint:ignore SA1019 only several addresses are deprecated
-		c.sub, err = b.cc.NewSubConn([]resolver.Address{{Addr: at, ServerName: at}},
-			balancer.NewSubConnOptions{StateListener: func(s balancer.SubConnState) { b.changed(at, c, s) }})
-		if err != nil {
-			return conn{state: connectivity.TransientFailure, err: err}
-		}
-		b.conns[at] = c
-		c.sub.Connect()
+	if c := b.conns[at]; c != nil {
+		defer b.mu.Unlock()
+		c.used = time.Now()
+		return *c
 	}
-	return *c
+	c := &conn{state: connectivity.Connecting, used: time.Now()}
+	b.conns[at] = c
+	b.mu.Unlock()
+	//lint:ignore SA1019 only several addresses are deprecated
+	sub, err := b.cc.NewSubConn([]resolver.Address{{Addr: at, ServerName: at}},
+		balancer.NewSubConnOptions{StateListener: func(s balancer.SubConnState) { b.changed(at, c, s) }})
+	b.mu.Lock()
+	c.sub = sub
+	closed := b.conns[at] != c
+	if err != nil {
+		delete(b.conns, at)
+	}
+	b.mu.Unlock()
+	switch {
+	case err != nil:
+		b.repick()
+		return conn{state: connectivity.TransientFailure, err: err}
+	case closed:
+		sub.Shutdown()
+	default:
+		sub.Connect()
+	}
+	return conn{state: connectivity.Connecting}
 }
 
 // changed forgets a connection that has ended, or whose process could not be reached some time ago: the next call makes
@@ -182,11 +236,10 @@ func (b *balance) connTo(at string) conn {
 func (b *balance) changed(at string, c *conn, now balancer.SubConnState) {
 	b.mu.Lock()
 	c.state, c.err = now.ConnectivityState, now.ConnectionError
-	if c.state == connectivity.Idle && b.conns[at] == c {
-		delete(b.conns, at)
-		c.sub.Shutdown()
-	}
 	b.mu.Unlock()
+	if now.ConnectivityState == connectivity.Idle {
+		b.forget(at, c)
+	}
 	b.repick()
 }
 
@@ -198,9 +251,15 @@ func (b *balance) ExitIdle() {} // calls make connections
 
 func (b *balance) Close() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	var subs []balancer.SubConn
 	for _, c := range b.conns {
-		c.sub.Shutdown()
+		if c.sub != nil { // else connTo closes it
+			subs = append(subs, c.sub)
+		}
 	}
 	b.client, b.conns = nil, map[string]*conn{}
+	b.mu.Unlock()
+	for _, s := range subs {
+		s.Shutdown()
+	}
 }

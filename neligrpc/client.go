@@ -64,7 +64,8 @@ import (
 //		return net.JoinHostPort(u.Hostname(), "9090") // or u.Host, if gRPC is served there
 //	}
 //
-// It is called for each attempt of a call, concurrently.
+// It is called for each attempt of a call, and now and then for each member, concurrently. Connections that no call has
+// used for two HeartbeatTimeouts, to addresses that no member advertises any more, are closed once their calls have ended.
 //
 // opts must have transport credentials. With TLS, the certificate must be valid for the host that targets returns,
 // unless the credentials or [grpc.WithAuthority] name another. A service config in opts is ignored. No proxy is used
@@ -90,6 +91,7 @@ type leaders interface {
 	Roles() int
 	Token(role int) (token int64, ok bool)
 	Holder(role int) (neli.Holder, bool)
+	Members() []neli.Member
 	Watch(context.Context) iter.Seq[neli.Standing]
 }
 

@@ -194,6 +194,8 @@ func (p *peer) Holder(int) (neli.Holder, bool) {
 	return *p.known, true
 }
 
+func (p *peer) Members() []neli.Member { return nil }
+
 func (p *peer) Watch(ctx context.Context) iter.Seq[neli.Standing] {
 	return func(yield func(neli.Standing) bool) {
 		for {

@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +27,19 @@ type wires struct {
 	at   map[string]*bufconn.Listener
 	work sync.WaitGroup
 	stop []func()
+	open atomic.Int32  // connections to c
+	held chan struct{} // closed when calls with a text may end
+}
+
+// wire is a connection that is counted.
+type wire struct {
+	net.Conn
+	close func()
+}
+
+func (w wire) Close() error {
+	w.close()
+	return w.Conn.Close()
 }
 
 func (w *wires) close() {
@@ -39,7 +54,13 @@ func (w *wires) serve(n *neli.Neli, name string) {
 	l := bufconn.Listen(1 << 16)
 	unary, stream := Guard(n)
 	s := grpc.NewServer(grpc.UnaryInterceptor(unary), grpc.StreamInterceptor(stream))
-	s.RegisterService(echo(func(ctx context.Context, _ string) (string, error) {
+	s.RegisterService(echo(func(ctx context.Context, text string) (string, error) {
+		if text != "" {
+			select {
+			case <-w.held:
+			case <-ctx.Done():
+			}
+		}
 		_, token, _ := FromContext(ctx)
 		return fmt.Sprint(name, " ", token), nil
 	}), nil)
@@ -50,7 +71,14 @@ func (w *wires) serve(n *neli.Neli, name string) {
 
 func (w *wires) connect(n *neli.Neli) *grpc.ClientConn {
 	conn, err := NewClient(n, func(u *url.URL) string { return u.Host }, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, to string) (net.Conn, error) { return w.at[to].DialContext(ctx) }))
+		grpc.WithContextDialer(func(ctx context.Context, to string) (net.Conn, error) {
+			c, err := w.at[to].DialContext(ctx)
+			if to != "c:80" || err != nil {
+				return c, err
+			}
+			w.open.Add(1)
+			return wire{c, sync.OnceFunc(func() { w.open.Add(-1) })}, nil
+		}))
 	require.NoError(w.c, err)
 	w.stop = append(w.stop, func() { _ = conn.Close() })
 	return conn
@@ -75,12 +103,12 @@ func leads(c *scenario.Cluster, role int) string {
 }
 
 // The leader serves whichever process asks, also an observer, and after moves. A process that is cut off or was suspended
-// serves nothing.
+// serves nothing. Connections to a process that is no member any more are closed once their calls have ended.
 func TestCallsAmongMembers(t *testing.T) {
 	const roles = 6
 	prepare := func(c *scenario.Cluster) { c.Roles, c.Period = roles, 20*time.Millisecond }
 	scenario.Simulate(t, nelitest.Options{}, prepare, func(c *scenario.Cluster) {
-		w := &wires{c: c, at: map[string]*bufconn.Listener{}}
+		w := &wires{c: c, at: map[string]*bufconn.Listener{}, held: make(chan struct{})}
 		defer w.close()
 		conns := map[string]*grpc.ClientConn{}
 		for _, name := range []string{"a", "b", "c"} {
@@ -127,9 +155,25 @@ func TestCallsAmongMembers(t *testing.T) {
 		c.Broker.Resume("b")
 		c.Pass(time.Minute)
 
+		answer := make(chan error, 1)
+		for role := range c.Members["c"].Led() {
+			go func() {
+				_, err := ask(WithRole(c.Context(), role), conns["o"], say, "wait")
+				answer <- err
+			}()
+			break
+		}
+		synctest.Wait()
 		require.NoError(c, c.Members["c"].Close())
 		c.Pass(5 * time.Second)
 		all("o")
 		require.Equal(c, "none", w.ask(conns["c"], 0))
+		c.Pass(20 * time.Second)
+		all("o")
+		require.EqualValues(c, 1, w.open.Load(), "c is no member any more: only the connection of the call in progress is left")
+		close(w.held)
+		require.NoError(c, <-answer)
+		synctest.Wait()
+		require.Zero(c, w.open.Load(), "its connection is left, too")
 	})
 }
