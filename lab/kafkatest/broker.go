@@ -193,6 +193,13 @@ func (b *Broker) listener(name string) listener {
 func (b *Broker) propertiesFile() string { return filepath.Join(b.dir, "server.properties") }
 func (b *Broker) logFile() string        { return filepath.Join(b.dir, "broker.log") }
 
+func (b *Broker) dataDir() string {
+	if hosts := b.cluster.opts.Hosts; hosts != nil && hosts[b.ID-1].Data != "" {
+		return hosts[b.ID-1].Data
+	}
+	return filepath.Join(b.dir, "data")
+}
+
 func (b *Broker) errorf(format string, args ...any) error {
 	return fmt.Errorf("kafkatest: broker %d: %w", b.ID, fmt.Errorf(format, args...))
 }

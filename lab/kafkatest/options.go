@@ -81,6 +81,8 @@ type Host struct {
 	// Start starts a process there, as cmd.Start does here. It may add to cmd.SysProcAttr. The kernel kills
 	// the process when the thread that calls cmd.Start ends (see Pdeathsig), so that thread must last.
 	Start func(cmd *exec.Cmd) error
+	// Data is an empty directory for the broker's data, such as another file system's. Default: one below Options.Dir.
+	Data string
 }
 
 // A version becomes a part of paths and of Maven's project.

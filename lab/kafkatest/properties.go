@@ -3,7 +3,6 @@ package kafkatest
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,7 +51,7 @@ func (c *Cluster) properties(b *Broker) map[string]string {
 		"listener.security.protocol.map": strings.Join(protocols, ","),
 		"inter.broker.listener.name":     plainListener,
 		"controller.listener.names":      controllerListener,
-		"log.dirs":                       filepath.Join(b.dir, "data"),
+		"log.dirs":                       b.dataDir(),
 		"auto.create.topics.enable":      "false",
 
 		"default.replication.factor":               strconv.Itoa(n),
