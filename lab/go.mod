@@ -17,6 +17,7 @@ require (
 	github.com/goneli/neli/neligrpc v0.1.0
 	github.com/goneli/neli/peers v0.1.0
 	github.com/google/licensecheck v0.3.1
+	github.com/hanwen/go-fuse/v2 v2.12.1
 	github.com/hashicorp/raft v1.7.3 // 1.8 does not build beside a released raft-boltdb/v2 (go-metrics/compat)
 	github.com/hashicorp/raft-boltdb/v2 v2.3.1
 	github.com/jackc/pgx/v5 v5.12.0
