@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,12 +26,19 @@ const restarting = 90 * time.Second
 func (m *machine) step(ctx context.Context, s plan.Step) error {
 	calm := m.unwell(ctx) == ""
 	m.steps++
-	parts, ctx := errgroup.WithContext(ctx)
+	var drawn []plan.Part
 	var aims []aim
 	for _, p := range s.Parts {
-		aims = append(aims, m.aim(p, aims))
+		if p.OfLog {
+			var err error
+			if p, err = m.ofLog(ctx, p); err != nil {
+				return err
+			}
+		}
+		drawn, aims = append(drawn, p), append(aims, m.aim(p, aims))
 	}
-	for i, p := range s.Parts {
+	parts, ctx := errgroup.WithContext(ctx)
+	for i, p := range drawn {
 		parts.Go(func() error {
 			if err := pause.For(ctx, p.After); err != nil {
 				return err
@@ -78,8 +86,9 @@ func free(from int, taken map[string]bool) string {
 func (m *machine) part(ctx context.Context, p plan.Part, a aim, f history.Fault) error {
 	f.Label, f.Targets = m.describe(p, a)
 	f.Span.From = witness.Now()
-	f.Crash = p.Action == plan.KillMember
-	f.Gone = p.Action.Silences() || (p.Action == plan.CutMember || p.Action == plan.Split) && p.Way != plan.In
+	f.Crash = p.Action == plan.KillMember || p.Action == plan.KillMachine
+	off := p.Action == plan.CutMember || p.Action == plan.Split || p.Action == plan.CutMemberOne && p.OfLog
+	f.Gone = p.Action.Silences() || off && p.Way != plan.In
 	f.Pair = p.Action == plan.CutBrokers
 	f.Cluster = p.Action.DisturbsBrokers()
 	f.Sort = p.Action.String()
@@ -116,7 +125,7 @@ func (m *machine) inflict(ctx context.Context, p plan.Part, a aim) error {
 		return held
 	case plan.RestartMembers:
 		return m.restartMembers(ctx, inTurn(host, p.Count))
-	case plan.KillBroker, plan.StopBroker, plan.RestartBrokers:
+	case plan.KillBroker, plan.StopBroker, plan.StallDisk, plan.RestartBrokers:
 		return m.inflictBroker(ctx, p)
 	default:
 		return m.inflictLinks(ctx, p, a)
@@ -169,6 +178,15 @@ func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
 			return err
 		}
 		return held
+	case plan.StallDisk:
+		if err := m.disks[p.Broker].Suspend(); err != nil {
+			return err
+		}
+		held := pause.For(ctx, p.Hold)
+		if err := m.disks[p.Broker].Signal(syscall.SIGCONT); err != nil {
+			return err
+		}
+		return held
 	default:
 		for i := range brokers {
 			if err := brokers[(p.Broker+i)%Brokers].Restart(limited); err != nil {
@@ -197,7 +215,8 @@ func (m *machine) frozen(ctx context.Context, p plan.Part) error {
 	return pause.For(ctx, end-witness.Now())
 }
 
-// inflictLinks disturbs the links of a part for a while.
+// inflictLinks disturbs the links of a part for a while. If a machine is killed, its member dies once the links are cut, so
+// nobody receives the end of a connection, and another one starts after the repair.
 func (m *machine) inflictLinks(ctx context.Context, p plan.Part, a aim) error {
 	policy := wire.Policy{Cut: p.Delay == 0 && p.Loss == 0, Delay: p.Delay, Jitter: p.Jitter, Loss: p.Loss}
 	disturbed := pairs(p, a.host)
@@ -212,10 +231,16 @@ func (m *machine) inflictLinks(ctx context.Context, p plan.Part, a aim) error {
 			m.net.Set(pair[1], pair[0], policy)
 		}
 	}
+	if p.Action == plan.KillMachine {
+		m.guest(a.host).Kill()
+	}
 	held := pause.For(ctx, p.Hold)
 	for _, pair := range disturbed {
 		m.net.Set(pair[0], pair[1], wire.Policy{})
 		m.net.Set(pair[1], pair[0], wire.Policy{})
+	}
+	if held == nil && p.Action == plan.KillMachine {
+		return m.enlist(a.host)
 	}
 	return held
 }
@@ -225,9 +250,12 @@ func pairs(p plan.Part, host string) [][2]string {
 	var pairs [][2]string
 	broker := brokerHost(p.Broker)
 	switch p.Action {
-	case plan.CutMember, plan.Slow:
+	case plan.KillMachine, plan.CutMember, plan.Slow:
 		for i := range Brokers {
 			pairs = append(pairs, [2]string{host, brokerHost(i)})
+		}
+		if p.Action == plan.KillMachine {
+			pairs = append(pairs, [2]string{host, hostStore})
 		}
 	case plan.CutMemberOne:
 		pairs = append(pairs, [2]string{host, broker})
@@ -262,6 +290,8 @@ func (m *machine) describe(p plan.Part, a aim) (label string, targets []string) 
 	switch p.Action {
 	case plan.KillMember:
 		return "SIGKILL " + host, []string{host}
+	case plan.KillMachine:
+		return "power off " + host, []string{host}
 	case plan.StopMember:
 		return "SIGSTOP " + host, []string{host}
 	case plan.RestartMembers:
@@ -271,6 +301,8 @@ func (m *machine) describe(p plan.Part, a aim) (label string, targets []string) 
 		return "SIGKILL " + broker, []string{broker}
 	case plan.StopBroker:
 		return "SIGSTOP " + broker, []string{broker}
+	case plan.StallDisk:
+		return "stall the disk of " + broker, []string{broker}
 	case plan.RestartBrokers:
 		for i := range Brokers {
 			targets = append(targets, brokerHost((p.Broker+i)%Brokers))

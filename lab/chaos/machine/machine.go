@@ -38,6 +38,7 @@ type Options struct {
 	Unfenced   bool          // leave out the fences, to see that the checks find it
 	Only       []string      // kinds of faults; nil for all
 	First      []string      // kinds that come before all others
+	Each       int           // measure fail-over instead: how often each kind of plan.FailOvers occurs; 0 for not
 	Dir        string        // for the logs of members and brokers
 	Scratch    string        // for the data of brokers and store
 	Log        *slog.Logger
@@ -113,6 +114,7 @@ type machine struct {
 	store   *store.Server
 	cluster *kafkatest.Cluster
 	groups  *groups
+	disks   []*nursery.Process // of the brokers, with Each
 	steps   int
 
 	mu      sync.Mutex
@@ -216,8 +218,13 @@ func (m *machine) build(ctx context.Context) (err error) {
 }
 
 func (m *machine) startBrokers(ctx context.Context) (err error) {
-	runner := m.net.Host(hostRunner)
-	m.cluster, err = kafkatest.Start(ctx, kafkatest.Options{Brokers: Brokers, Hosts: m.net.Brokers(brokerHosts()...), Dial: runner.Dial,
+	runner, hosts := m.net.Host(hostRunner), m.net.Brokers(brokerHosts()...)
+	if m.Each > 0 {
+		if err := m.startDisks(ctx, hosts); err != nil {
+			return err
+		}
+	}
+	m.cluster, err = kafkatest.Start(ctx, kafkatest.Options{Brokers: Brokers, Hosts: hosts, Dial: runner.Dial,
 		Dir: filepath.Join(m.Scratch, "kafka"), Log: m.Log,
 		// Partitions return to their preferred leader seconds after it is back, instead of minutes.
 		// Otherwise one broker would lead them all after a few faults, and restarts of the others
@@ -262,6 +269,9 @@ func (m *machine) enlist(host string) error {
 	if m.Unfenced {
 		params.PauseOften = 0 // instead, one write of each term is always delayed
 	}
+	if m.Each > 0 { // these runs last for hours, and the registers are not what they measure
+		params.WriteEvery, params.ReadEvery = 3*time.Second, 2*time.Second
+	}
 	for role := range Roles {
 		params.Stores = append(params.Stores, m.storeOf(role))
 	}
@@ -299,8 +309,11 @@ func (m *machine) leader(mode, role int) (string, bool) {
 func (m *machine) disturb(ctx context.Context) error {
 	size := plan.Size{Members: Members, Brokers: Brokers, Roles: Roles}
 	steps := plan.First(plan.Steps(m.Seed, size), m.First)
-	if m.Peers {
+	switch {
+	case m.Peers:
 		steps = plan.PeerSteps(m.Seed, size, m.Timeout)
+	case m.Each > 0:
+		steps = plan.FailOvers(m.Each, m.Timeout, Roles)
 	}
 	if m.Only != nil {
 		steps = plan.Only(steps, m.Only)
@@ -309,6 +322,9 @@ func (m *machine) disturb(ctx context.Context) error {
 	for s := range steps {
 		if witness.Now() >= end {
 			break
+		}
+		if m.Each > 0 {
+			m.calm(ctx, s)
 		}
 		if err := m.step(ctx, s); err != nil {
 			return err

@@ -1,9 +1,7 @@
 package plan
 
 import (
-	"fmt"
 	"iter"
-	"slices"
 	"time"
 )
 
@@ -64,14 +62,4 @@ func PeerSteps(seed uint64, size Size, t time.Duration) iter.Seq[Step] {
 			}
 		}
 	}
-}
-
-// CheckPeers is Check for runs without brokers.
-func CheckPeers(names []string) error {
-	for _, name := range names {
-		if !slices.Contains(PeerKinds(), name) {
-			return fmt.Errorf("no fault of peers is called %q; there are %q", name, PeerKinds())
-		}
-	}
-	return nil
 }

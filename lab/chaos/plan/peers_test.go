@@ -33,8 +33,3 @@ func TestPeersKeepAMajority(t *testing.T) {
 		}
 	}
 }
-
-func TestCheckPeers(t *testing.T) {
-	assert.NoError(t, CheckPeers(PeerKinds()))
-	assert.ErrorContains(t, CheckPeers([]string{"broker killed"}), "broker killed")
-}

@@ -15,10 +15,12 @@ type Action int
 
 const (
 	KillMember     Action = iota // SIGKILL, and a new one after Hold
+	KillMachine                  // the same, and at the same moment the member's links go dark for Hold
 	StopMember                   // SIGSTOP for Hold
 	RestartMembers               // closed and started again, Count of them in turn
 	KillBroker                   // SIGKILL, and started again after Hold
 	StopBroker                   // SIGSTOP for Hold
+	StallDisk                    // a broker's disk answers nothing for Hold
 	RestartBrokers               // controlled shutdown and start, all in turn
 	CutMember                    // from all brokers
 	CutMemberOne                 // from one broker
@@ -33,8 +35,10 @@ const (
 // String returns the sort of an action.
 func (a Action) String() string {
 	switch a {
-	case KillMember, KillBroker:
+	case KillMember, KillMachine, KillBroker:
 		return "killed"
+	case StallDisk:
+		return "stalled"
 	case StopMember, StopBroker:
 		return "stopped"
 	case CutMember, CutMemberOne, CutBrokers, CutBroker, Split:
@@ -52,7 +56,7 @@ func (a Action) String() string {
 // Silences reports whether the member sends nothing while the action lasts, or never again.
 func (a Action) Silences() bool {
 	switch a {
-	case KillMember, StopMember:
+	case KillMember, KillMachine, StopMember:
 		return true
 	default:
 		return false
@@ -62,7 +66,7 @@ func (a Action) Silences() bool {
 // DisturbsBrokers reports whether the action disturbs brokers while it lasts.
 func (a Action) DisturbsBrokers() bool {
 	switch a {
-	case KillBroker, StopBroker, RestartBrokers, CutBrokers, CutBroker, Lossy:
+	case KillBroker, StopBroker, StallDisk, RestartBrokers, CutBrokers, CutBroker, Lossy:
 		return true
 	default:
 		return false
@@ -94,6 +98,7 @@ type Part struct {
 	Member        int
 	To            int
 	Broker, Other int
+	OfLog         bool // the broker is the one that leads the role's log, and the other one the next
 	Count         int
 	Way           Way
 	After         time.Duration // since the step began
@@ -182,11 +187,11 @@ func Only(steps iter.Seq[Step], names []string) iter.Seq[Step] {
 	}
 }
 
-// Check returns an error for a name that is not that of a kind.
-func Check(names []string) error {
+// Check returns an error for a name that is not one of the kinds.
+func Check(names, kinds []string) error {
 	for _, name := range names {
-		if !slices.Contains(Kinds(), name) {
-			return fmt.Errorf("no fault is called %q; there are %q", name, Kinds())
+		if !slices.Contains(kinds, name) {
+			return fmt.Errorf("no fault here is called %q; there are %q", name, kinds)
 		}
 	}
 	return nil
