@@ -28,6 +28,7 @@ type Verdict struct {
 	Violations []string
 	Terms      [][]witness.Term // by role
 	Gaps       []Gap
+	FailOvers  []FailOver    // by kind of fault
 	Uncovered  time.Duration // the longest time certainly without a leader, non-exclusive
 	Writes     Writes
 	Registers  []string // by role
@@ -67,6 +68,7 @@ func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
 	slices.SortFunc(v.Gaps, func(a, b Gap) int { return cmp.Compare(a.From, b.From) })
 	v.Violations = append(v.Violations, WriteFaults(r.Ops, log, all)...)
 	v.Violations = append(v.Violations, Recovered(r, v.Gaps, l.Recovery)...)
+	v.FailOvers = FailOvers(r, v.Gaps, l.Recovery)
 	v.Violations = append(v.Violations, scarce(r, v)...)
 	return v
 }

@@ -84,3 +84,28 @@ func TestViolationsComeFirst(t *testing.T) {
 	Text(&text, s)
 	assert.True(t, strings.HasPrefix(text.String(), "FAILED: 1 violation\n\n! role 0: two leaders\n"), text.String())
 }
+
+// The page has a table for each run, with a row for each kind of fault.
+func TestPage(t *testing.T) {
+	first, second := forged(""), forged("")
+	first.Settings, second.Settings = [][2]string{{"T", "5s"}, {"commit", "abc"}}, [][2]string{{"T", "1s"}}
+	second.Verdict.FailOvers = []oracle.FailOver{{Kind: "disk stalled", Lengths: []time.Duration{3 * time.Second, 1500 * time.Millisecond}, Bound: 9 * time.Second}}
+	var page strings.Builder
+	require.NoError(t, Page(&page, []Subject{first, second}))
+	assert.Contains(t, page.String(), "(commit abc of ")
+	assert.Contains(t, page.String(), `
+## T = 5s
+
+| fault | n | median | worst | bound |
+|---|---|---|---|---|
+| member stopped | 1 | 2.00 | 2.00 | 40.00 |
+| member killed | 1 | 10.00 | 10.00 | 39.00 |
+
+## T = 1s
+
+| fault | n | median | worst | bound |
+|---|---|---|---|---|
+| disk stalled | 2 | 2.25 | 3.00 | 9.00 |
+
+- **machine killed**`)
+}
