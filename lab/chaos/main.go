@@ -5,8 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/lab/chaos/disk"
 	"github.com/goneli/neli/lab/chaos/jail"
 	"github.com/goneli/neli/lab/chaos/machine"
 	"github.com/goneli/neli/lab/chaos/member"
@@ -36,8 +39,11 @@ const (
 )
 
 func main() {
-	if os.Getenv(member.Env) != "" {
-		if err := member.Main(); err != nil {
+	for env, child := range map[string]func() error{member.Env: member.Main, disk.Env: disk.Main} {
+		if os.Getenv(env) == "" {
+			continue
+		}
+		if err := child(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -58,7 +64,8 @@ func run() int {
 	if err == nil {
 		// This bounds the whole run: building takes up to two minutes, the first leaders take as long, and the last
 		// fault may take one and a half.
-		code, err = jail.Run(o.For+10*time.Minute, func(ctx context.Context) (int, error) { return disturb(ctx, o) })
+		limit := time.Duration(len(timeouts(o))) * (o.For + 10*time.Minute)
+		code, err = jail.Run(limit, func(ctx context.Context) (int, error) { return disturb(ctx, o) })
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
@@ -74,11 +81,12 @@ func parse(args []string) (machine.Options, error) {
 	flags.DurationVar(&o.For, "for", 3*time.Minute, "how long faults go on; building and closing come on top")
 	flags.Uint64Var(&o.Seed, "seed", 1, "decides which faults, in which order")
 	flags.StringVar(&nomination, "nomination", "open", "open or assigned: who may claim in exclusive mode")
-	flags.DurationVar(&o.Timeout, "t", 2*time.Second, "T, HeartbeatTimeout of the exclusive mode")
+	flags.DurationVar(&o.Timeout, "t", 0, "T, HeartbeatTimeout of the exclusive mode; 2s if nothing is said, with -each 5s and then 1s")
+	flags.IntVar(&o.Each, "each", 0, "measure fail-over: so many faults of each kind, at leaders of the exclusive mode; hours, whatever -for says")
 	flags.BoolVar(&o.Peers, "peers", false, "no brokers: five members with a log host each inside, exclusive mode only")
 	flags.StringVar(&stores, "stores", "", "what leaders write to, role by role in turn, separated by semicolons: "+strings.Join(store.Kinds(true), "; ")+" (with brokers); all if nothing is said")
 	flags.BoolVar(&o.Unfenced, "unfenced", false, "leave out the fences of hold and transactions: the checks must notice it")
-	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(), "; ")+"; with -peers: "+strings.Join(plan.PeerKinds(), "; "))
+	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(), "; ")+"; with -peers: "+strings.Join(plan.PeerKinds(), "; ")+"; with -each: "+strings.Join(plan.FailOverKinds(), "; "))
 	flags.StringVar(&first, "first", "", "kinds of faults that come before all others, likewise")
 	flags.StringVar(&o.Dir, "out", "chaos-report", "directory of the report; a former report there is replaced")
 	if err := flags.Parse(args); err != nil {
@@ -91,7 +99,7 @@ func parse(args []string) (machine.Options, error) {
 		return o, fmt.Errorf("-for is %v, must be positive", o.For)
 	}
 	// Three brokers need this much on a quiet network, by measurement.
-	if minimum := 500 * time.Millisecond; o.Timeout < minimum {
+	if minimum := 500 * time.Millisecond; o.Timeout != 0 && o.Timeout < minimum {
 		return o, fmt.Errorf("-t is %v, must be at least %v", o.Timeout, minimum)
 	}
 	switch nomination {
@@ -116,13 +124,34 @@ func parse(args []string) (machine.Options, error) {
 	if o.Dir == jail.Scratch || strings.HasPrefix(o.Dir, jail.Scratch+"/") {
 		return o, fmt.Errorf("-out is %s: what is below %s does not outlive the run", o.Dir, jail.Scratch)
 	}
+	if o.Each < 0 {
+		return o, fmt.Errorf("-each is %d, must not be negative", o.Each)
+	}
+	if o.Each > 0 {
+		if o.Peers || o.First != nil {
+			return o, errors.New("-each goes without -peers and -first")
+		}
+		o.For = time.Duration(o.Each*len(plan.FailOverKinds())) * 3 * time.Minute // a step takes less than one
+		return o, plan.Check(o.Only, plan.FailOverKinds())
+	}
 	if o.Peers {
 		if o.Nomination != neli.NominationOpen || o.First != nil {
 			return o, errors.New("-peers goes with -nomination open, and without -first")
 		}
-		return o, plan.CheckPeers(o.Only)
+		return o, plan.Check(o.Only, plan.PeerKinds())
 	}
-	return o, plan.Check(slices.Concat(o.Only, o.First))
+	return o, plan.Check(slices.Concat(o.Only, o.First), plan.Kinds())
+}
+
+// timeouts returns each T for which there is a run.
+func timeouts(o machine.Options) []time.Duration {
+	switch {
+	case o.Timeout > 0:
+		return []time.Duration{o.Timeout}
+	case o.Each > 0:
+		return []time.Duration{5 * time.Second, time.Second}
+	}
+	return []time.Duration{2 * time.Second}
 }
 
 // names splits a list. It returns nil for an empty one.
@@ -148,24 +177,48 @@ func possible(o machine.Options) error {
 	if err := kafkatest.Find(); err != nil && !o.Peers {
 		missing = append(missing, err)
 	}
+	if _, err := os.Stat("/dev/fuse"); err != nil && o.Each > 0 {
+		missing = append(missing, fmt.Errorf("disks need FUSE: %w", err))
+	}
 	return errors.Join(missing...)
 }
 
-// disturb does the run itself, in the jail.
+// disturb does the runs themselves, in the jail, and decides the exit code.
 func disturb(ctx context.Context, o machine.Options) (int, error) {
-	// Not the directory itself, which may have other files.
-	for _, name := range []string{machine.MembersDir, machine.BrokersDir, report.Name} {
-		if err := os.RemoveAll(filepath.Join(o.Dir, name)); err != nil {
+	var runs []report.Subject
+	code, dir := exitOK, o.Dir
+	o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	for _, o.Timeout = range timeouts(o) {
+		o.Scratch = jail.Scratch
+		if o.Each > 0 { // a directory for each T
+			o.Dir, o.Scratch = filepath.Join(dir, o.Timeout.String()), filepath.Join(jail.Scratch, o.Timeout.String())
+		}
+		// Not the directory itself, which may have other files.
+		for _, name := range []string{machine.MembersDir, machine.BrokersDir, report.Name} {
+			if err := os.RemoveAll(filepath.Join(o.Dir, name)); err != nil {
+				return 0, err
+			}
+		}
+		outcome, err := machine.Run(ctx, o)
+		if err != nil {
 			return 0, err
 		}
+		run, err := judge(o, outcome)
+		if err != nil {
+			return 0, err
+		}
+		if runs = append(runs, run); len(run.Verdict.Violations) > 0 {
+			code = exitViolation
+		}
 	}
-	o.Scratch = jail.Scratch
-	o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-	outcome, err := machine.Run(ctx, o)
+	if o.Each == 0 {
+		return code, nil
+	}
+	file, err := os.Create(filepath.Join(dir, report.PageName))
 	if err != nil {
 		return 0, err
 	}
-	return judge(o, outcome)
+	return code, errors.Join(report.Page(io.MultiWriter(os.Stdout, file), runs), file.Close())
 }
 
 func kernel() string {
@@ -201,8 +254,17 @@ func transport(o machine.Options) string {
 	return clients.Version()
 }
 
-// judge writes the report and decides the exit code.
-func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
+// commit names the commit of the sources.
+func commit() string {
+	out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// judge writes the report of a run.
+func judge(o machine.Options, outcome *machine.Outcome) (report.Subject, error) {
 	verdict := oracle.Judge(outcome.Record, outcome.Log, machine.LimitsOf(o))
 	verdict.Violations = append(outcome.Complaints, verdict.Violations...)
 	subject := report.Subject{
@@ -217,6 +279,8 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 			{"database", outcome.StoreVersion},
 			{"stores, by role", written(o)},
 			{"client", transport(o)},
+			{"commit", commit()},
+			{"date", time.Now().Format(time.DateOnly)},
 			{"machine", fmt.Sprintf("%d cores, Linux %s, %s", runtime.NumCPU(), kernel(), runtime.Version())},
 		},
 		Record:  outcome.Record,
@@ -226,12 +290,9 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 		Dir:     o.Dir,
 	}
 	if err := report.Write(subject); err != nil {
-		return 0, err
+		return subject, err
 	}
 	report.Text(os.Stdout, subject)
 	fmt.Printf("\n%s and the logs of members and brokers are in %s\n", report.Name, o.Dir)
-	if len(verdict.Violations) > 0 {
-		return exitViolation, nil
-	}
-	return exitOK, nil
+	return subject, nil
 }

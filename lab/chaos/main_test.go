@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/lab/chaos/disk"
 	"github.com/goneli/neli/lab/chaos/jail"
 	"github.com/goneli/neli/lab/chaos/member"
 	"github.com/goneli/neli/lab/chaos/report"
@@ -30,7 +31,7 @@ import (
 const envMain = "NELI_CHAOS_MAIN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envMain) != "" || os.Getenv(member.Env) != "" || jail.Inside() {
+	if os.Getenv(envMain) != "" || os.Getenv(member.Env) != "" || os.Getenv(disk.Env) != "" || jail.Inside() {
 		main()
 		return
 	}
@@ -74,11 +75,14 @@ func TestUsageErrors(t *testing.T) {
 		want string
 	}{
 		{[]string{"-nomination", "closed"}, "must be open or assigned"},
-		{[]string{"-only", "nothing at all"}, "no fault is called"},
-		{[]string{"-first", "broker killed; nothing at all"}, "no fault is called"},
+		{[]string{"-only", "nothing at all"}, "no fault here is called"},
+		{[]string{"-first", "broker killed; nothing at all"}, "no fault here is called"},
 		{[]string{"-out", "/dev/shm/report"}, "does not outlive the run"},
 		{[]string{"-peers", "-nomination", "assigned"}, "goes with -nomination open"},
-		{[]string{"-peers", "-only", "broker killed"}, "no fault of peers is called"},
+		{[]string{"-peers", "-only", "broker killed"}, "no fault here is called"},
+		{[]string{"-each", "1", "-only", "member killed"}, "no fault here is called"},
+		{[]string{"-each", "1", "-peers"}, "goes without -peers"},
+		{[]string{"-each", "-1"}, "must not be negative"},
 		{[]string{"-peers", "-stores", "transactions"}, "no store here is called"},
 		{[]string{"-for", "0s"}, "must be positive"},
 		{[]string{"-t", "1ms"}, "must be at least"},
