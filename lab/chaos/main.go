@@ -128,8 +128,8 @@ func parse(args []string) (machine.Options, error) {
 		return o, fmt.Errorf("-each is %d, must not be negative", o.Each)
 	}
 	if o.Each > 0 {
-		if o.Peers || o.First != nil {
-			return o, errors.New("-each goes without -peers and -first")
+		if o.Peers || o.First != nil || o.Nomination != neli.NominationOpen {
+			return o, errors.New("-each goes with -nomination open, and without -peers and -first")
 		}
 		o.For = time.Duration(o.Each*len(plan.FailOverKinds())) * 3 * time.Minute // a step takes less than one
 		return o, plan.Check(o.Only, plan.FailOverKinds())
@@ -263,6 +263,12 @@ func commit() string {
 	return strings.TrimSpace(string(out))
 }
 
+// load returns the load average of the last 15 minutes.
+func load() string {
+	text, _ := os.ReadFile("/proc/loadavg")
+	return strings.Fields(string(text) + " - - -")[2]
+}
+
 // judge writes the report of a run.
 func judge(o machine.Options, outcome *machine.Outcome) (report.Subject, error) {
 	verdict := oracle.Judge(outcome.Record, outcome.Log, machine.LimitsOf(o))
@@ -281,6 +287,7 @@ func judge(o machine.Options, outcome *machine.Outcome) (report.Subject, error) 
 			{"client", transport(o)},
 			{"commit", commit()},
 			{"date", time.Now().Format(time.DateOnly)},
+			{"load", load()},
 			{"machine", fmt.Sprintf("%d cores, Linux %s, %s", runtime.NumCPU(), kernel(), runtime.Version())},
 		},
 		Record:  outcome.Record,

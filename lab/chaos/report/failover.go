@@ -2,6 +2,7 @@ package report
 
 import (
 	_ "embed"
+	"fmt"
 	"io"
 	"text/template"
 
@@ -15,13 +16,20 @@ const PageName = "failover.md"
 //go:embed failover.md.tmpl
 var failOvers string
 
-// Page writes the page about fail-over, with a table for each run.
+// Page writes the page about fail-over. Its table has a row for each kind of fault, with the times of each run.
 func Page(w io.Writer, runs []Subject) error {
-	page, err := template.New(PageName).Funcs(template.FuncMap{"spread": spread}).Parse(failOvers)
+	rows := map[string][]string{}
+	for _, r := range runs {
+		for _, o := range r.Verdict.FailOvers {
+			s := spread(o)
+			rows[o.Kind] = append(rows[o.Kind], fmt.Sprintf("%d | %.2f | %.2f | %.1f", s.N, s.Median, s.Max, o.Bound.Seconds()))
+		}
+	}
+	page, err := template.New(PageName).Parse(failOvers)
 	if err != nil {
 		return err
 	}
-	return page.Execute(w, runs)
+	return page.Execute(w, map[string]any{"Runs": runs, "Rows": rows})
 }
 
 // spread returns the spread of a kind's gaps, in seconds.
