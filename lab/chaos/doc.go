@@ -41,7 +41,7 @@
 //     rule that neli history --prove finds broken there;
 //   - exclusive: a role without a leader for longer than the fault behind it allows, whether or not it is repaired by then:
 //     2 T + 2 s if nothing more comes from its leader; T + 2 s if its leader closes; the session of a broker (9 s) and 10 s
-//     for the clients more if one of the brokers is lost; replica.lag.time.max.ms (30 s) and the same if two are separated;
+//     for the clients more if one of the brokers is lost; 1.5 replica.lag.time.max.ms (45 s) and 10 s if two are separated;
 //     with Assigned nomination the members' session and a rebalance more. For the time after a repair, and for
 //     non-exclusive mode, see Recovery in package oracle;
 //   - a broker that is suspended for longer than its session and that Kafka does not fence, since the fault is meant to

@@ -67,7 +67,7 @@ var Pace = oracle.Pace{Timeout: 18 * time.Second, Beat: 900 * time.Millisecond}
 const (
 	session   = 6 * time.Second  // session timeout of a member of a group
 	rebalance = 5 * time.Second  // J: members learn of it at their heartbeats, cooperative-sticky takes two rounds, and one may have just begun
-	lag       = 30 * time.Second // replica.lag.time.max.ms: acks=all waits this long for a follower
+	lag       = 45 * time.Second // 1.5 replica.lag.time.max.ms: acks=all waits this long for a follower
 	clients   = 10 * time.Second // reconnect.backoff.max.ms, and requests in flight to the wrong broker
 	busy      = 2 * time.Second  // slack for a machine of two cores that runs ten processes
 )
@@ -75,26 +75,24 @@ const (
 // LimitsOf returns the bounds of a run. In exclusive mode, the others notice a silent leader after
 // T′ and replace it within another T: the candidates answer each other, and the one that should
 // lead claims first. A leader that gives up in order costs no T′. With Assigned nomination the
-// group must also end the session and rebalance before a process may claim.
+// group must also end the session and rebalance before a process may claim. With Each the bounds are what the documents promise.
 func LimitsOf(o Options) oracle.Limits {
 	takeover, handover := 2*o.Timeout+busy, o.Timeout+busy
 	if o.Nomination == neli.NominationAssigned {
 		takeover, handover = max(takeover, session+rebalance+o.Timeout+busy), rebalance+o.Timeout+busy
 	}
 	crash := session + rebalance + Pace.Beat + busy
-	return oracle.Limits{
-		Recovery: oracle.Recovery{
-			Takeover: takeover, Handover: handover,
-			BrokerLost: plan.BrokerSession + clients + takeover,
-			Parted:     lag + clients + takeover,
-			Repaired:   plan.BrokerSession + takeover,
-			Presuming:  crash, PresumingRepaired: plan.BrokerSession + crash,
-		},
-		Pace:     Pace,
-		Peers:    o.Peers,
-		Crash:    crash,
-		Register: time.Minute,
+	recovery := oracle.Recovery{
+		Takeover: takeover, Handover: handover,
+		BrokerLost: plan.BrokerSession + clients + takeover,
+		Parted:     lag + clients + takeover,
+		Repaired:   plan.BrokerSession + takeover,
 	}
+	if o.Each > 0 {
+		recovery = oracle.Promised(o.Timeout)
+	}
+	recovery.Presuming, recovery.PresumingRepaired = crash, plan.BrokerSession+crash
+	return oracle.Limits{Recovery: recovery, Pace: Pace, Peers: o.Peers, Crash: crash, Register: time.Minute}
 }
 
 // Outcome is the result of a run.

@@ -44,3 +44,13 @@ func TestFailOvers(t *testing.T) {
 		rejects(t, "longer than", Recovered(r, []Gap{gap(step, 10_000*step, bound+1)}, b))
 	}
 }
+
+// These are the documents' figures for both T of the page: W(T) = T (1+ρ)/(1−ρ) + 1 ms, T for the claim, then 13 s or 45 s.
+func TestPromised(t *testing.T) {
+	for timeout, want := range map[int][3]int{1_000: {2_002, 15_002, 47_002}, 5_000: {10_006, 23_006, 55_006}} {
+		b := Promised(ms(timeout))
+		for i, bound := range []time.Duration{b.Takeover, b.BrokerLost, b.Parted} {
+			assert.Equal(t, ms(want[i]), bound.Truncate(time.Millisecond))
+		}
+	}
+}

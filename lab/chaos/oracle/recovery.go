@@ -24,6 +24,22 @@ type Recovery struct {
 	Presuming, PresumingRepaired time.Duration
 }
 
+// Constants of docs/tuning.md.
+const (
+	drift      = 0.0005           // ρ, MaxClockDrift
+	brokerLost = 13 * time.Second // the longest stall of a log after a broker has crashed or stopped answering, with stock settings
+	lag        = 45 * time.Second // 1.5 replica.lag.time.max.ms: the longest that acks=all waits for a live follower
+)
+
+// Promised returns what docs/tuning.md and docs/design.md promise for exclusive mode with Open nomination. A silent leader is
+// replaced after W(T). By rule O4 others claim after at most 3 T/4 more if the one that should claim does not, and a process
+// claims only while its own records come back within T/4. A stall of the log comes on top.
+func Promised(t time.Duration) Recovery {
+	wait := time.Duration(float64(t)*(1+drift)/(1-drift)) + time.Millisecond
+	takeover := wait + t
+	return Recovery{Takeover: takeover, Handover: t, BrokerLost: brokerLost + takeover, Parted: lag + takeover, Repaired: takeover}
+}
+
 // unbounded is the bound of a gap for which nothing is promised while a fault lasts.
 const unbounded = witness.Never
 

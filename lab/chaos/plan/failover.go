@@ -15,7 +15,7 @@ type failOver struct {
 // failOvers is the closed list of these kinds. A fault of a member lasts as long as its replacement may take with this T. A
 // fault of a broker lasts longer than its session. Two brokers are separated for longer than acks=all waits for a follower.
 func failOvers(t time.Duration) []failOver {
-	member, broker, pair := 2*t+2*time.Second, BrokerSession+11*time.Second, 40*time.Second
+	member, broker, pair := 2*t+2*time.Second, BrokerSession+11*time.Second, 50*time.Second
 	return []failOver{
 		{"process killed", Part{Action: KillMember, Hold: member}},
 		{"machine killed", Part{Action: KillMachine, Hold: member}},

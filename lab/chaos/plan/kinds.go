@@ -28,7 +28,7 @@ var kinds = []kind{
 	// This is longer than the session of a silent broker (9 s), so that Kafka fences it and elects other leaders for
 	// its partitions, and the broker wakes without knowing that.
 	{name: "broker frozen past its session", parts: func(d *dice) []Part { return []Part{d.broker(StopBroker, 15, 22)} }},
-	// acks=all waits up to replica.lag.time.max.ms (30 s) for a follower that cannot fetch.
+	// acks=all waits up to 1.5 times replica.lag.time.max.ms (45 s) for a follower that cannot fetch.
 	{name: "link between brokers cut for long", parts: func(d *dice) []Part { return []Part{d.broker(CutBrokers, 12, 40)} }},
 	{name: "brokers restarted in turn", parts: func(*dice) []Part { return []Part{{Action: RestartBrokers}} }},
 	{name: "member stopped, broker killed", parts: func(d *dice) []Part {
