@@ -63,9 +63,9 @@ demo-page: ## a page that shows and explains elections, with faults to press: on
 		awk '/^{{.*}}$$/ { f = substr($$0, 3, length($$0) - 4); while ((getline line <f) > 0) print line; next } 1' page.html >../demo.html
 	@rm -r lab/demo-page/out && echo open file://$(CURDIR)/lab/demo-page/demo.html
 
-check: ## before a commit: lint, the tests without a broker but for the lengthy ones, 200 seeds of the simulations; no race detector
+check: ## before a commit: lint but for other platforms, the tests without a broker but for the lengthy ones, 200 seeds of the simulations; no race detector
 	@echo '1 of 3: make lint'
-	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory lint PLATFORMS=
 	@echo '2 of 3: tests, minutes; go test prints a line for each package when all before it are done'
 	$(GO) test -short -skip '$(MUTANTS)|$(LENGTHY)|TestProcesses' $(foreach m,. franz peers nelicron neligrpc,$(m:%=./%/...))
 	@echo '3 of 3: simulations, 200 seeds each'
