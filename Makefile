@@ -30,7 +30,7 @@ LONG := . ./internal/scenario ./internal/nonexclusive
 KAFKA := ^Test(ExclusiveOpen|NonExclusive)$$
 # Tests on real brokers that measure how soon something happens, or sample members every few
 # milliseconds: in CI they have the processors first. The other tests on brokers mostly wait.
-TIMED := ^Test(ThreeBrokers|BrokerStandsStill|TopicIDsAgree|MixedClients|CommandRuns|Exclusive|Far|Groups|LogsOfOneBrokerEach|NonExclusive|Sentinel|RollingUpgrade)
+TIMED := ^Test(ThreeBrokers|BrokerStandsStill|FirstLeader|TopicIDsAgree|MixedClients|CommandRuns|Exclusive|Far|Groups|LogsOfOneBrokerEach|NonExclusive|Sentinel|RollingUpgrade)
 # What runs a second time with the client without cgo, one after the other: members that crash and hang, brokers that
 # fail, groups, small logs, and then the table of ACLs, TLS and SCRAM. The rest does at night, with FRANZ=. : TestTopic takes minutes.
 FRANZ ?= ^Test(ExclusiveOpen|ExclusiveAssigned|ThreeBrokers|BrokerStandsStill|Groups|LogsOfOneBrokerEach)$$ ^TestSecured$$
