@@ -154,7 +154,7 @@ sim: ## without the race detector: the model of the fence, the simulations of th
 spec: export NELI_MUTANTS := only
 spec: ## TLC searches the TLA+ specification (spec/Rules.tla), with all rules and without each, then judges NELI_SEEDS=20 traces of the code and those of mutants: four minutes of two cores; Java 17, and Maven for the first run
 	./spec/run.sh
-	export CGO_ENABLED=0 NELI_TLC=$$(./spec/run.sh --jar) && $(GO) test -count=1 -timeout 0 -run '^TestTracesAreAllowed$$' ./internal/lease && \
+	export CGO_ENABLED=0 NELI_TLC=$$(./spec/run.sh --jar) && $(GO) test -count=1 -timeout 0 -run '^TestTracesAreAllowed$$' ./internal/lease . && \
 		NELI_SEEDS= $(GO) test -count=1 -timeout 0 -run '^TestTracesOfMutantsAreRefused$$' ./internal/lease
 
 soak: ## SOAK=10m: new seeds for as long as asked, of each whole-library simulation; then 10,000 kills beside a sentinel

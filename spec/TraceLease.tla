@@ -6,6 +6,10 @@
 (* The specification must be able to do the same, and then believes the    *)
 (* same.  If it cannot, TLC prints both beliefs and reports a deadlock.    *)
 (*                                                                         *)
+(* Whole processes (internal/sim) are seen from outside: what they send,   *)
+(* read and answer.  Their events have the field seen.  The specification  *)
+(* adds what nobody sees (Hidden), and may lead more than they say.        *)
+(*                                                                         *)
 (* Times are in microseconds.  Each event has the time that has passed by  *)
 (* the clocks of its process since that process's former event.  So only   *)
 (* the process of the present event is up to date, and NoTwoLeaders is     *)
@@ -48,7 +52,15 @@ Believes(q, p) ==
          [j \in Roles |-> LET x == q.fold.holder[j] IN
             IF x = Nobody THEN <<x, None, None, q.waitNewer>>
             ELSE <<x, q.fold.token[j], q.fold.last[x], Max(q.wait[x], q.waitNewer)>>]>>
-Agrees(e) == LET b == Believes(ps'[e.p], e.p) IN IF e.b = b THEN TRUE ELSE PrintT(<<"refused", at + 1, e, "instead", b>>) /\ FALSE
+Refused(e, instead) == PrintT(<<"refused", at + 1, e, "instead", instead>>) /\ FALSE
+
+\* What callers see: each role led, with its token; each holder that is told, with token and process.
+Sees(e, q) == /\ \A x \in e.leads : Leads(q, e.p, x[1]) /\ q.fold.token[x[1]] = x[2]
+              /\ \A x \in e.holders : /\ q.known /\ q.fold.holder[x[1]] # Nobody
+                                      /\ q.fold.holder[x[1]][1] = x[3] /\ q.fold.token[x[1]] = x[2]
+Agrees(e) == IF "seen" \in DOMAIN e
+  THEN IF "leads" \notin DOMAIN e \/ Sees(e, ps'[e.p]) THEN TRUE ELSE Refused(e, Believes(ps'[e.p], e.p))
+  ELSE LET b == Believes(ps'[e.p], e.p) IN IF e.b = b THEN TRUE ELSE Refused(e, b)
 
 \* The record that p sends, and whether it may.  Records in flight bear the number of their sending in
 \* ballot, which has no use on one log, so that an arrival names the record.  A record that is lost is
@@ -70,7 +82,7 @@ MaySend(e, q) ==
 SendOf(e) == LET q == ps[e.p] m == RecordOf(e, q) IN
   /\ IF /\ Able(e.p) /\ MaySend(e, q)
         /\ m.by = e.by /\ m.read = e.read /\ m.longest = e.longest /\ m.fresh = e.fresh
-     THEN TRUE ELSE PrintT(<<"refused", at + 1, e, "instead", m>>) /\ FALSE
+     THEN TRUE ELSE Refused(e, m)
   /\ flight' = IF e.lost THEN flight ELSE flight \cup {[m EXCEPT !.ballot = e.ballot]}
   /\ UNCHANGED <<log, hist, ps>> /\ Rest
 
@@ -92,6 +104,21 @@ BeginOf(e) ==
 ForgetOf(e) ==
   /\ Set(e.p, [ps[e.p] EXCEPT !.forgotten = @ \cup e.ended]) /\ UNCHANGED <<log, hist, flight>> /\ Rest
 
+\* What nobody sees before e: a new session, a role that is forgotten before its Release, and that the
+\* reader proves the log's origin.  "": nothing.  A record is seen after it was stamped, perhaps much
+\* later if its process was suspended, so a session may lapse while it has life here.
+Hidden(e) == LET q == ps[e.p] IN
+  IF "seen" \notin DOMAIN e THEN ""
+  ELSE CASE e.what = "send" /\ e.n # q.n /\ (Lapsed(q, e.p) \/ e.kind # "Release") -> "session"
+         [] e.what = "send" /\ e.kind = "Release" /\ e.by = Me(q, e.p) /\ ~(e.ended \subseteq q.forgotten) -> "forget"
+         [] e.what = "read" /\ e.origin /\ ~q.known /\ ~q.origin /\ q.from = 0 -> "origin"
+         [] OTHER -> ""
+Do(hidden, e) == CASE hidden = "session" -> 
+       /\ Set(e.p, [ps[e.p] EXCEPT !.n = e.n, !.life = 0, !.forgotten = {}]) /\ UNCHANGED hist
+       /\ log' = OutliveLog(e.p, e.n) /\ flight' = OutliveFlight(e.p, e.n) /\ Rest
+                   [] hidden = "forget"  -> ForgetOf(e)
+                   [] hidden = "origin"  -> Set(e.p, [ps[e.p] EXCEPT !.origin = TRUE]) /\ UNCHANGED <<log, hist, flight>> /\ Rest
+
 Act(e) == CASE e.what = "begin"  -> BeginOf(e)
             [] e.what = "send"   -> SendOf(e)
             [] e.what = "arrive" -> ArriveOf(e)
@@ -99,10 +126,12 @@ Act(e) == CASE e.what = "begin"  -> BeginOf(e)
             [] e.what = "read"   -> Read(e.p)
             [] e.what = "lapse"  -> Lapse(e.p)
             [] e.what = "renew"  -> Renew(e.p)
+            [] e.what = "see"    -> UNCHANGED vars
 
 TraceNext ==
   IF at = Len(Traces[tr]) THEN UNCHANGED <<vars, tr, at, passed>>
   ELSE IF ~passed /\ Ev.h + Ev.c > 0 THEN Pass(Ev) /\ passed' = TRUE /\ UNCHANGED <<tr, at, ended>>
+  ELSE IF Hidden(Ev) # "" THEN Do(Hidden(Ev), Ev) /\ UNCHANGED <<tr, at, passed, ended>>
   ELSE /\ Act(Ev) /\ (IF Ev.what = "arrive" THEN TRUE ELSE Agrees(Ev))
        /\ passed' = FALSE /\ at' = at + 1 /\ UNCHANGED <<tr, ended>>
 TraceSpec == Init /\ tr \in 1..Len(Traces) /\ at = 0 /\ passed = FALSE /\ [][TraceNext]_<<vars, tr, at, passed>>

@@ -3,20 +3,15 @@ package lease
 import (
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/judge"
 	"github.com/goneli/neli/internal/mutation"
 	"github.com/goneli/neli/internal/seeded"
 )
@@ -43,9 +38,7 @@ func traceProfile(r *rand.Rand) simProfile {
 // TestTracesAreAllowed lets TLC decide whether the specification allows what the Lease does and
 // believes in simulations. make spec runs it.
 func TestTracesAreAllowed(t *testing.T) {
-	if os.Getenv("NELI_TLC") == "" {
-		t.Skip("NELI_TLC does not name the jar of TLC: make spec runs it")
-	}
+	judge.Jar(t)
 	seeds := seeded.Seeds(traceBatch)
 	for first := 1; first <= seeds; first += traceBatch {
 		t.Run(fmt.Sprintf("from %d", first), func(t *testing.T) {
@@ -59,40 +52,11 @@ func TestTracesAreAllowed(t *testing.T) {
 				w.Run(w.pr.horizon, func() bool { return len(w.tracer.lines) >= traceEvents })
 				events += len(w.tracer.lines)
 				maps.Copy(leases, w.tracer.leases)
-				traces = append(traces, "<<"+w.tracer.trace()+">>")
+				traces = append(traces, w.tracer.trace())
 			}
-			judge(t, leases, traces)
+			judge.Traces(t, "TraceLease", traceRho, leases, traces)
 			t.Logf("%d traces, %d events", len(traces), events)
 		})
-	}
-}
-
-// judge lets TLC look at traces.
-func judge(t *testing.T, leases map[string]time.Duration, traces []string) {
-	var names, waits []string
-	longest := []time.Duration{0, clock.Tmax}
-	for _, name := range slices.Sorted(maps.Keys(leases)) {
-		names = append(names, fmt.Sprintf("%q :> %d", name, leases[name].Microseconds()))
-		longest = append(longest, leases[name])
-	}
-	slices.Sort(longest)
-	for _, d := range slices.Compact(longest) { // W(d), not by the code under test
-		waits = append(waits, fmt.Sprintf("%d :> %.0f", d.Microseconds(), math.Ceil(float64(d.Microseconds())*(1+traceRho)/(1-traceRho))+1000))
-	}
-	dir := filepath.Join(t.TempDir(), "spec")
-	require.NoError(t, os.CopyFS(dir, os.DirFS("../../spec")))
-	text := fmt.Sprintf("---- MODULE Traces ----\nEXTENDS TLC, Integers\nLeases == %s\nWaits == %s\nTraces == <<\n%s\n>>\n====\n",
-		strings.Join(names, " @@ "), strings.Join(waits, " @@ "), strings.Join(traces, ",\n"))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "Traces.tla"), []byte(text), 0o600))
-	cmd := exec.CommandContext(t.Context(), "java", "-Djava.io.tmpdir="+dir, "-Xmx2g", "-Xss64m", "-XX:+UseSerialGC", "-cp", os.Getenv("NELI_TLC"), "tlc2.TLC", "-nowarning", "-workers", "1", "TraceLease.tla")
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "No error has been found") {
-		refused := regexp.MustCompile(`(?s)<< *"refused".*?\n(?:Error|$)`).FindString(string(out))
-		if refused == "" {
-			refused = string(out[max(0, len(out)-2000):])
-		}
-		t.Fatalf("the specification does not allow this (%v):\n%s", err, refused)
 	}
 }
 
@@ -112,9 +76,7 @@ var bySpecification = []string{
 // TestTracesOfMutantsAreRefused removes rules of the code: the specification must not allow what it
 // then does.
 func TestTracesOfMutantsAreRefused(t *testing.T) {
-	if os.Getenv("NELI_TLC") == "" {
-		t.Skip("NELI_TLC does not name the jar of TLC: make spec runs it")
-	}
+	judge.Jar(t)
 	table := []mutation.Mutant{ // without these, nothing is unsafe
 		{Rule: "nobody waits longer than W(T)", File: "../clock/clock.go", Old: "float64(t)*(1+rho)/(1-rho)", New: "float64(t)*(1+2*rho)/(1-rho)"},
 		{Rule: "no longer lease is stated than there is", File: "make.go", Old: "r.Longest = l.fold.longest()", New: "r.Longest = max(l.rules.T, l.fold.longest())"},

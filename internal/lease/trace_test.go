@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/judge"
 )
 
 // A tracer writes what the processes of a simulation did and believed, in the language of the
@@ -42,7 +43,7 @@ func (t *tracer) begins(p *simProc, s int64, whole bool) {
 	id := p.l.rules.Process
 	t.names[id] = fmt.Sprintf("%s/%d", id, p.t.Milliseconds())
 	t.leases[t.names[id]] = p.t
-	t.event(p, "begin", fmt.Sprintf("s |-> %d, whole |-> %s, origin |-> %s", s, traceBool(whole), traceBool(p.origin)))
+	t.event(p, "begin", fmt.Sprintf("s |-> %d, whole |-> %s, origin |-> %s", s, judge.Bool(whole), judge.Bool(p.origin)))
 }
 
 // renews notes a new session, if p has one.
@@ -83,7 +84,7 @@ func (t *tracer) sends(p *simProc, r *Record) {
 	n := len(t.lines)
 	t.sent[traceKey{r.Session.Process, r.Seq}] = n
 	t.event(p, "send", fmt.Sprintf("kind |-> %q, by |-> %s, read |-> %d, longest |-> %d, fresh |-> %s, roles |-> %s, ended |-> %s, ballot |-> %d",
-		kind, t.session(r.Session), r.Read, traceMicros(r.Longest), traceBool(r.Fresh), traceRoles(r.Roles), traceGrants(r.Ended), n))
+		kind, t.session(r.Session), r.Read, judge.Micros(r.Longest), judge.Bool(r.Fresh), judge.Roles(r.Roles), traceGrants(r.Ended), n))
 	t.lines[n].send = n
 }
 
@@ -121,7 +122,7 @@ func (t *tracer) event(p *simProc, what, rest string) {
 
 // belief is the operator Believes.
 func (t *tracer) belief(l *Lease, now clock.Instant) string {
-	left := func(at clock.Raw) int64 { return traceMicros(max(0, at.Sub(now.Raw))) }
+	left := func(at clock.Raw) int64 { return judge.Micros(max(0, at.Sub(now.Raw))) }
 	if !l.Known() {
 		return fmt.Sprintf("<<%d, %d, %d>>", l.own.session.N, l.read, left(l.FreshAt()))
 	}
@@ -141,7 +142,7 @@ func (t *tracer) belief(l *Lease, now clock.Instant) string {
 		}
 		holders = append(holders, fmt.Sprintf("<<%s, %d, %d, %d>>", by, token, last, left(l.FreeAt(role))))
 	}
-	return fmt.Sprintf("<<%d, %d, %d, %d, %s, <<%s>>>>", l.own.session.N, l.read, traceMicros(life), l.fold.newer, traceRoles(leads), strings.Join(holders, ", "))
+	return fmt.Sprintf("<<%d, %d, %d, %d, %s, <<%s>>>>", l.own.session.N, l.read, judge.Micros(life), l.fold.newer, judge.Roles(leads), strings.Join(holders, ", "))
 }
 
 func (t *tracer) session(s Session) string { return fmt.Sprintf("<<%q, %d>>", t.names[s.Process], s.N) }
@@ -158,40 +159,19 @@ func (t *tracer) trace() string {
 	for i, l := range t.lines {
 		switch {
 		case l.send == i:
-			l.text += ", lost |-> " + traceBool(last[i] == i)
+			l.text += ", lost |-> " + judge.Bool(last[i] == i)
 		case strings.HasPrefix(l.text, `what |-> "arrive"`):
-			l.text += ", again |-> " + traceBool(l.send >= 0 && last[l.send] > i)
+			l.text += ", again |-> " + judge.Bool(l.send >= 0 && last[l.send] > i)
 		}
 		fmt.Fprintf(&b, "%s\n[%s]", []string{"", ","}[min(i, 1)], l.text)
 	}
 	return b.String()
 }
 
-func traceBool(b bool) string { return strings.ToUpper(fmt.Sprint(b)) }
-
-// traceMicros rounds a duration up to microseconds.
-func traceMicros(d time.Duration) int64 {
-	if d == Unsaid {
-		return -1
-	}
-	return int64((d + time.Microsecond - 1) / time.Microsecond)
-}
-
-// The roles of the specification count from 1.
-func traceRoles(roles []int32) string {
-	var s []string
-	for _, role := range roles {
-		s = append(s, fmt.Sprint(role+1))
-	}
-	return "{" + strings.Join(s, ", ") + "}"
-}
-
 func traceGrants(grants []Grant) string {
 	var s []string
 	for _, g := range grants {
-		for _, role := range g.Roles {
-			s = append(s, fmt.Sprintf("<<%d, %d>>", role+1, g.Token))
-		}
+		s = append(s, judge.Grants(g.Token, g.Roles)...)
 	}
-	return "{" + strings.Join(s, ", ") + "}"
+	return judge.Set(s)
 }

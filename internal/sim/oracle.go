@@ -282,6 +282,7 @@ func (p *proc) standings() {
 
 // judge counts the effects of a record. It needs the lock.
 func (w *world) judge(partition int, e *truthEntry) {
+	w.opts.tracer.appended(e)
 	seen := w.opts.Seen
 	s := w.sent[placed{partition, e.value}]
 	if e.newer {

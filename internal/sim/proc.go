@@ -64,6 +64,9 @@ func (w *world) start(name string) *proc {
 		drain: w.upTo(simDrain * 4 / 3), app: newApp(), reading: newReading(w.partitions), roles: w.roles,
 		clock: newMachine(w.began, w.drift*float64(w.rnd.IntN(3)-1), w.anySlew())}
 	p.self = fmt.Sprintf("%s.%x", p.id, seed)
+	if w.opts.tracer != nil {
+		p.clock.Grain = time.Microsecond
+	}
 	if w.posts != nil {
 		p.self = w.posts.enrol(p.self, p.name, p.t)
 	}

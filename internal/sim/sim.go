@@ -41,7 +41,8 @@ type Options struct {
 	// Logs adds the processes' logs to the transcript.
 	Logs bool
 
-	run func(*testing.T, Options) // nil: Run
+	run    func(*testing.T, Options) // nil: Run
+	tracer *tracer                   // nil: no trace is written
 }
 
 // Run runs one seed, and reports the first violation of a promise with a transcript.

@@ -70,6 +70,7 @@ func (s *spyProducer) Append(topic string, partition int, value []byte, report f
 	}
 	r, _ := decode(value, simGroup, w.logID)
 	w.sent[placed{partition, string(value)}] = rec
+	w.opts.tracer.sends(p, string(value), r)
 	runaway := len(w.sent) > simRunaway
 	if runaway {
 		w.violated("%d records were sent", len(w.sent))
@@ -234,6 +235,7 @@ type spyReader struct {
 func (s *spyReader) Assign(topic string, offsets []int64) error {
 	s.last = nil
 	s.to.interrupt()
+	s.w.opts.tracer.assigned(s.p, offsets[0])
 	return s.LogReader.Assign(topic, offsets)
 }
 
@@ -247,6 +249,7 @@ func (s *spyReader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 		s.w.learn(r.Partition, r.Offset, r.Value)
 		s.last = &r
 		if s.p != nil {
+			s.w.opts.tracer.reads(s.p, r)
 			s.p.reads(r)
 		} else {
 			s.v.hears(r)
@@ -271,6 +274,7 @@ func (s *spyReader) taken(partition int, offset int64) {
 		return
 	}
 	s.w.look(roles)
+	s.w.opts.tracer.taken(s.p, offset)
 	for _, role := range roles {
 		if h, ok := s.p.Holder(role); ok {
 			s.w.holds(s.p.id, role, offset, h.Token, h.Member)

@@ -14,19 +14,20 @@ import (
 
 // record is a record of this group and log.
 type record struct {
-	Version int           `json:"neli"`
-	Group   string        `json:"group"`
-	Log     string        `json:"log"`
-	Kind    string        `json:"kind"`
-	Process string        `json:"process"`
-	Session uint64        `json:"session"`
-	Name    string        `json:"name"`
-	Read    int64         `json:"read"`
-	Seq     uint64        `json:"seq"`
-	T       time.Duration `json:"t"`
-	Fresh   bool          `json:"fresh"`
-	Packed  string        `json:"roles"`
-	To      string        `json:"to"`
+	Version int            `json:"neli"`
+	Group   string         `json:"group"`
+	Log     string         `json:"log"`
+	Kind    string         `json:"kind"`
+	Process string         `json:"process"`
+	Session uint64         `json:"session"`
+	Name    string         `json:"name"`
+	Read    int64          `json:"read"`
+	Seq     uint64         `json:"seq"`
+	T       time.Duration  `json:"t"`
+	Longest *time.Duration `json:"longest"`
+	Fresh   bool           `json:"fresh"`
+	Packed  string         `json:"roles"`
+	To      string         `json:"to"`
 
 	Request json.RawMessage `json:"request"`
 

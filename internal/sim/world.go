@@ -63,6 +63,9 @@ func inWorld(t *testing.T, opts *Options, run func(*world)) {
 		rnd := rand.New(rand.NewPCG(opts.Seed, 29))
 		w = &world{journal: journal{T: t, began: time.Now()}, opts: opts, plan: draw(rnd), rnd: rnd, called: map[string]string{},
 			led: map[int]*proc{}, tokens: map[int]int64{}, owners: map[term]*proc{}, sent: map[placed]*sending{}}
+		if opts.tracer != nil {
+			w.traceable(rnd)
+		}
 		w.broker = nelitest.NewBroker(nelitest.Options{Seed: opts.Seed, RebalanceTime: w.rebalance, Jitter: w.jitter})
 		w.asking = drawAsking(opts.Seed, w.plan)
 		w.preparing = drawPreparing(opts.Seed, w.plan)
