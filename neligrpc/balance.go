@@ -215,7 +215,7 @@ func (b *balance) connTo(at string) conn {
 	b.mu.Lock()
 	c.sub = sub
 	closed := b.conns[at] != c
-	if err != nil {
+	if err != nil && !closed {
 		delete(b.conns, at)
 	}
 	b.mu.Unlock()
