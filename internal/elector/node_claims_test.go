@@ -85,6 +85,31 @@ func TestSuccessorThatHasGone(t *testing.T) {
 	require.Equal(t, []request.Outcome{{ID: 1, Err: balance.ErrNotTransferred}}, a.ends)
 }
 
+// A process that was suspended finds the leases of others to be over before it has read their records. Once it has,
+// it takes them for alive before they say Hello: it leaves a role to the successor, and does not claim it at once.
+func TestWhoWasSuspendedTakesNobodyForDead(t *testing.T) {
+	w := newWorld(1)
+	quick := func(s *Settings) { stays(s); s.T, s.HeartbeatInterval = 2*time.Second, 400*time.Millisecond }
+	a, b := w.start("a", 3, quick), w.start("b", 3, quick)
+	c := w.start("c", 3, quick)
+	w.pass(12100 * time.Millisecond) // just after Hellos
+	from := int64(len(w.logs[0]))
+	a.dead = true
+	w.pass(2 * a.set.T)
+	a.dead = false
+	a.do(a.Tick)
+	require.True(t, a.members.Suspected("c"))
+	for o := from; o < int64(len(w.logs[0])); o++ {
+		a.read(0, o)
+	}
+	require.Empty(t, a.leads(3))
+	role := b.leads(3)[0]
+	b.do(func(now clock.Instant) { _, err := b.Transfer(role, "c", now); require.NoError(t, err) })
+	w.pass(100 * time.Millisecond)
+	require.Equal(t, []request.Outcome{{ID: 1}}, b.ends, "a has claimed it")
+	require.Contains(t, c.leads(3), role)
+}
+
 // The wait in a Release is another process's claim: members leave a role to a lost successor for T/2
 // at most.
 func TestAnExcessiveWaitIsLimited(t *testing.T) {

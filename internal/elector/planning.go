@@ -48,6 +48,13 @@ func (p *planning) Suspect(process string) {
 	}
 }
 
+// Revive is as in Plans.
+func (p *planning) Revive(process string, lapsed bool, now clock.Instant) {
+	if p.members.Revive(process, lapsed, now) {
+		p.planner.Forget()
+	}
+}
+
 // nameOf returns the name of a process; empty if it is unknown.
 func (p *planning) nameOf(process string) string {
 	if process == p.set.Process {

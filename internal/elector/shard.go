@@ -340,6 +340,7 @@ func (s *shard) follow(c *channel.Channel, ev lease.Event, anew bool, r *lease.R
 	}
 	if ev.Evidence {
 		if id := s.traits.As(r.Session); s.claims.Revived(id) { // others were told that its roles are vacant
+			in.Plans.Revive(id.Process, s.traits.Together, in.Now)
 			roles := s.HeldBy(map[lease.Session]bool{id: true})
 			s.watch(roles)
 			s.vacancyStats.RecountOf(roles, s.Count(in.Desired.Roles), true, in.Now)

@@ -208,8 +208,8 @@ func (ms *Members) HeardSince(id string, then clock.Instant) bool {
 	return m != nil && m.heard.Mono > then.Mono
 }
 
-// Suspect notes that a lease of a process has expired: the process is no candidate until it is
-// heard again, and counts as present only from then on. It reports whether the process was not
+// Suspect notes that a lease of a process has expired: the process is no candidate until it says
+// Hello, and counts as present only from then on, unless Revive is called. It reports whether the process was not
 // suspect before.
 func (ms *Members) Suspect(id string) bool {
 	m := ms.by[id]
@@ -217,6 +217,20 @@ func (ms *Members) Suspect(id string) bool {
 		return false
 	}
 	m.suspect = true
+	return true
+}
+
+// Revive notes that a suspect process was heard before another one took its roles: this process had not read of it.
+// If its lease may have lapsed all the same, it counts as present only from now on. It reports whether it was suspect.
+func (ms *Members) Revive(id string, lapsed bool, now clock.Instant) bool {
+	m := ms.by[id]
+	if m == nil || !m.suspect {
+		return false
+	}
+	m.suspect = false
+	if lapsed {
+		m.since = now.Mono
+	}
 	return true
 }
 

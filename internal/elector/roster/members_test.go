@@ -160,6 +160,12 @@ func TestMemberSince(t *testing.T) {
 	h.says("x", wantsAll, 8*time.Second)
 	h.says("x", wantsAll, 13*time.Second)
 	require.Equal(t, at(8*time.Second).Mono, h.by["x"].since, "who lets a lease lapse was not there")
+	for i, lapsed := range []bool{false, true} { // not read of, or perhaps lapsed
+		h.Suspect("x")
+		require.True(t, h.Revive("x", lapsed, at(15*time.Second)))
+		require.False(t, h.Suspected("x") || h.Revive("x", lapsed, at(0)) || h.Revive("nobody", true, at(0)))
+		require.Equal(t, at([]time.Duration{8 * time.Second, 15 * time.Second}[i]).Mono, h.by["x"].since)
+	}
 }
 
 func TestMembersFind(t *testing.T) {

@@ -75,6 +75,8 @@ type Plans interface {
 	Full() bool
 	// Suspect takes a member for dead. The next plan leaves it out.
 	Suspect(process string)
+	// Revive takes it for alive again. lapsed: its lease may have been over.
+	Revive(process string, lapsed bool, now clock.Instant)
 }
 
 func (in *In) Plan(expected bool) (plan *placement.Plan, me int) { return in.Plans.Plan(in, expected) }
