@@ -27,8 +27,9 @@ import (
 //     seconds if that is longer), because it is dead, cut off or unhealthy; or its answer took a quarter of
 //     HeartbeatTimeout, on small logs a half, so it is too far away to claim in time; or it did
 //     not prepare the role (Config.Prepare). This process leads on, and the application receives no event;
-//   - ErrNotDone: the member did not claim the released role in time. Another process or this one
-//     leads, or none does yet;
+//   - ErrNotDone: the member answered, and then did not claim the released role in time: it crashed, or its machine
+//     was too busy. Others leave the role to it for some round trips, 26 ms at least and half a HeartbeatTimeout at
+//     most. Another process or this one leads, or none does yet: Holder knows. Call Transfer there again;
 //   - ErrClosed, or the error that ended this Neli; the cause of ctx, whose end does not stop the hand-over.
 //
 // Transfer takes at most that wait, a DrainTimeout and two HeartbeatTimeouts; to a member with Config.Prepare, its

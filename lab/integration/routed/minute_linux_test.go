@@ -242,8 +242,11 @@ func (f *fleet) transfer(n *neli.Neli) {
 		}
 		moved++
 		require.NoError(f, from.Say(command{Role: role, To: to.Name}))
-		if failed := (<-from.told).Error; failed != "<nil>" { // a slow machine: another one has claimed first
-			f.Log(failed)
+		failed := (<-from.told).Error
+		f.mu.Lock()
+		f.counts["Transfer: "+strings.TrimSpace(failed[strings.LastIndex(failed, ":")+1:])]++
+		f.mu.Unlock()
+		if failed != "<nil>" { // a process that did not run for a while: see Transfer
 			continue
 		}
 		<-time.After(100 * time.Millisecond) // until all have read of it
