@@ -3,6 +3,7 @@ package neligrpc
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -112,45 +113,40 @@ func (b *balance) UpdateClientConnState(s balancer.ClientConnState) error {
 	}
 	b.mu.Lock()
 	b.client = c
-	unused := map[string]*conn{}
+	b.mu.Unlock()
 	if now := time.Now(); now.Sub(b.swept) >= c.timeout {
 		b.swept = now
-		for at, to := range b.conns {
-			if now.Sub(to.used) >= 2*c.timeout {
-				unused[at] = to
-			}
-		}
-	}
-	b.mu.Unlock()
-	if len(unused) > 0 {
-		b.closeFormer(c, unused)
+		b.closeFormer(c, now.Add(-2*c.timeout))
 	}
 	b.repick()
 	return nil
 }
 
-// closeFormer closes those connections that do not lead to members any more. grpc lets their calls in progress end.
-func (b *balance) closeFormer(c *client, unused map[string]*conn) {
+// closeFormer closes connections that do not lead to members and that no call has picked since a time.
+func (b *balance) closeFormer(c *client, since time.Time) {
+	members := map[string]bool{}
 	for _, m := range c.src.Members() {
 		if u := advertised.URL(m.Advertise); u != nil {
-			delete(unused, c.targets(u))
+			members[c.targets(u)] = true
 		}
 	}
-	for at, to := range unused {
-		b.forget(at, to)
-	}
+	b.close(func(at string, to *conn) bool { return !members[at] && !to.used.After(since) })
 }
 
-// forget closes a connection, unless that was done.
-func (b *balance) forget(at string, c *conn) {
+// close closes some connections. grpc lets their calls in progress end.
+func (b *balance) close(which func(at string, to *conn) bool) {
+	var subs []balancer.SubConn
 	b.mu.Lock()
-	known := b.conns[at] == c && c.sub != nil
-	if known {
-		delete(b.conns, at)
-	}
+	maps.DeleteFunc(b.conns, func(at string, to *conn) bool {
+		if to.sub == nil || !which(at, to) {
+			return false
+		}
+		subs = append(subs, to.sub)
+		return true
+	})
 	b.mu.Unlock()
-	if known {
-		c.sub.Shutdown()
+	for _, s := range subs {
+		s.Shutdown()
 	}
 }
 
@@ -211,11 +207,11 @@ func (b *balance) connTo(at string) conn {
 	b.mu.Unlock()
 	//lint:ignore SA1019 only several addresses are deprecated
 	sub, err := b.cc.NewSubConn([]resolver.Address{{Addr: at, ServerName: at}},
-		balancer.NewSubConnOptions{StateListener: func(s balancer.SubConnState) { b.changed(at, c, s) }})
+		balancer.NewSubConnOptions{StateListener: func(s balancer.SubConnState) { b.changed(c, s) }})
 	b.mu.Lock()
 	c.sub = sub
-	closed := b.conns[at] != c
-	if err != nil && !closed {
+	closed := b.client == nil
+	if err != nil || closed {
 		delete(b.conns, at)
 	}
 	b.mu.Unlock()
@@ -233,12 +229,12 @@ func (b *balance) connTo(at string) conn {
 
 // changed forgets a connection that has ended, or whose process could not be reached some time ago: the next call makes
 // another one.
-func (b *balance) changed(at string, c *conn, now balancer.SubConnState) {
+func (b *balance) changed(c *conn, now balancer.SubConnState) {
 	b.mu.Lock()
 	c.state, c.err = now.ConnectivityState, now.ConnectionError
 	b.mu.Unlock()
 	if now.ConnectivityState == connectivity.Idle {
-		b.forget(at, c)
+		b.close(func(_ string, to *conn) bool { return to == c })
 	}
 	b.repick()
 }
@@ -251,15 +247,7 @@ func (b *balance) ExitIdle() {} // calls make connections
 
 func (b *balance) Close() {
 	b.mu.Lock()
-	var subs []balancer.SubConn
-	for _, c := range b.conns {
-		if c.sub != nil { // else connTo closes it
-			subs = append(subs, c.sub)
-		}
-	}
-	b.client, b.conns = nil, map[string]*conn{}
+	b.client = nil // connTo closes what it makes at the moment
 	b.mu.Unlock()
-	for _, s := range subs {
-		s.Shutdown()
-	}
+	b.close(func(string, *conn) bool { return true })
 }
