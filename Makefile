@@ -179,7 +179,8 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS=-peers
 	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination open'
 	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination assigned'
-	$(MAKE) chaos CHAOS='-each 20'
+	$(MAKE) chaos CHAOS='-each 20 -t 5s'
+	$(MAKE) chaos CHAOS='-each 20 -t 1s'
 
 # Never from the cache, which does not see what the processes are built of that tests start.
 integration: integration-short integration-timed integration-patient integration-examples ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
@@ -209,7 +210,7 @@ browser: demo-page ## the page of nelihttp and the one of demo-page in a real Ch
 cli: ## the command neli, on a Kafka in memory; NELI_ROUNDS=200 for more of what is killed and stopped; Linux
 	cd cmd/neli && $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./...
 
-chaos: ## a real cluster disturbed for FOR=3m from SEED=1, with the further flags CHAOS='-nomination assigned', or CHAOS=-peers for members without a broker, CHAOS='-each 20' for fail-over by kind of fault; root, Linux; writes lab/chaos/chaos-report (docs/correctness.md)
+chaos: ## a real cluster disturbed for FOR=3m from SEED=1, with the further flags CHAOS='-nomination assigned', or CHAOS=-peers for members without a broker, CHAOS='-each 20 -t 5s' for fail-over by kind of fault; root, Linux; writes lab/chaos/chaos-report (docs/correctness.md)
 	cd lab/chaos && $(GO) run . -for $(FOR) -seed $(SEED) $(CHAOS) -out chaos-report/run
 
 # What takes Kafka's own patience comes first, for it might not come at all. A violation fails.

@@ -64,22 +64,21 @@
 //
 // # Fail-over
 //
-//	sudo go run . -each 20
+//	sudo go run . -each 20 -t 5s
 //
-// measures how long a role has no leader after each kind of fault of a closed list, 20 times each, first with T = 5 s, then
-// with 1 s, in about three hours. Each fault strikes the leader of a role, or the broker that leads the role's log, and
-// begins when all is well again and every replica in sync. The list also has machines that are switched off: their links go
-// dark as the process is killed, so nobody receives the end of a connection. And it has disks that stall: each broker's
-// data is on a file system that a process serves, and that process is suspended (package disk). failover.md, in -out,
-// has the median and the worst time of each kind beside its bound; where none applies while the fault lasts, the bound
-// includes the fault. As in any run, a longer time is a violation.
+// measures how long a role has no leader after each kind of fault of a closed list, 20 times each, in an hour and a half. Each
+// fault strikes the leader of a role, or the broker that leads the role's log, and begins when all is well again and every
+// replica in sync. The list also has machines that are switched off: their links go dark as the process is killed, so nobody
+// receives the end of a connection. And it has disks that stall: each broker's data is on a file system that a process
+// serves, and that process is suspended (package disk). The report has the median and the worst time of each kind beside the
+// bound that the documents promise. If they promise nothing while the fault lasts, the bound includes the fault. As in any
+// run, a longer time is a violation.
 //
 // # What is left behind
 //
-// A directory (-out) with report.txt, and the logs of members and brokers, and nothing else; with -each, failover.md and such
-// a directory for each T. All processes live in a PID namespace, and the kernel kills them when its first process ends, in
-// whatever way. Network namespaces have no names, and end with their processes. Data is in a file system in memory that only
-// these processes see.
+// A directory (-out) with report.txt, and the logs of members and brokers, and nothing else. All processes live
+// in a PID namespace, and the kernel kills them when its first process ends, in whatever way. Network namespaces have no
+// names, and end with their processes. Data is in a file system in memory that only these processes see.
 //
 // # The network
 //

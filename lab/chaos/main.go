@@ -5,10 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -64,8 +62,7 @@ func run() int {
 	if err == nil {
 		// This bounds the whole run: building takes up to two minutes, the first leaders take as long, and the last
 		// fault may take one and a half.
-		limit := time.Duration(len(timeouts(o))) * (o.For + 10*time.Minute)
-		code, err = jail.Run(limit, func(ctx context.Context) (int, error) { return disturb(ctx, o) })
+		code, err = jail.Run(o.For+10*time.Minute, func(ctx context.Context) (int, error) { return disturb(ctx, o) })
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
@@ -81,7 +78,7 @@ func parse(args []string) (machine.Options, error) {
 	flags.DurationVar(&o.For, "for", 3*time.Minute, "how long faults go on; building and closing come on top")
 	flags.Uint64Var(&o.Seed, "seed", 1, "decides which faults, in which order")
 	flags.StringVar(&nomination, "nomination", "open", "open or assigned: who may claim in exclusive mode")
-	flags.DurationVar(&o.Timeout, "t", 0, "T, HeartbeatTimeout of the exclusive mode; 2s if nothing is said, with -each 5s and then 1s")
+	flags.DurationVar(&o.Timeout, "t", 2*time.Second, "T, HeartbeatTimeout of the exclusive mode")
 	flags.IntVar(&o.Each, "each", 0, "measure fail-over: so many faults of each kind, at leaders of the exclusive mode; hours, whatever -for says")
 	flags.BoolVar(&o.Peers, "peers", false, "no brokers: five members with a log host each inside, exclusive mode only")
 	flags.StringVar(&stores, "stores", "", "what leaders write to, role by role in turn, separated by semicolons: "+strings.Join(store.Kinds(true), "; ")+" (with brokers); all if nothing is said")
@@ -99,7 +96,7 @@ func parse(args []string) (machine.Options, error) {
 		return o, fmt.Errorf("-for is %v, must be positive", o.For)
 	}
 	// Three brokers need this much on a quiet network, by measurement.
-	if minimum := 500 * time.Millisecond; o.Timeout != 0 && o.Timeout < minimum {
+	if minimum := 500 * time.Millisecond; o.Timeout < minimum {
 		return o, fmt.Errorf("-t is %v, must be at least %v", o.Timeout, minimum)
 	}
 	switch nomination {
@@ -124,34 +121,27 @@ func parse(args []string) (machine.Options, error) {
 	if o.Dir == jail.Scratch || strings.HasPrefix(o.Dir, jail.Scratch+"/") {
 		return o, fmt.Errorf("-out is %s: what is below %s does not outlive the run", o.Dir, jail.Scratch)
 	}
-	if o.Each < 0 {
-		return o, fmt.Errorf("-each is %d, must not be negative", o.Each)
-	}
-	if o.Each > 0 {
-		if o.Peers || o.First != nil || o.Nomination != neli.NominationOpen {
-			return o, errors.New("-each goes with -nomination open, and without -peers and -first")
-		}
-		o.For = time.Duration(o.Each*len(plan.FailOverKinds())) * 3 * time.Minute // a step takes less than one
-		return o, plan.Check(o.Only, plan.FailOverKinds())
-	}
-	if o.Peers {
-		if o.Nomination != neli.NominationOpen || o.First != nil {
-			return o, errors.New("-peers goes with -nomination open, and without -first")
-		}
-		return o, plan.Check(o.Only, plan.PeerKinds())
-	}
-	return o, plan.Check(slices.Concat(o.Only, o.First), plan.Kinds())
+	err = check(&o)
+	return o, err
 }
 
-// timeouts returns each T for which there is a run.
-func timeouts(o machine.Options) []time.Duration {
-	switch {
-	case o.Timeout > 0:
-		return []time.Duration{o.Timeout}
-	case o.Each > 0:
-		return []time.Duration{5 * time.Second, time.Second}
+// check checks the flags that name faults, and sets how long a run with -each may take.
+func check(o *machine.Options) error {
+	if o.Each < 0 {
+		return fmt.Errorf("-each is %d, must not be negative", o.Each)
 	}
-	return []time.Duration{2 * time.Second}
+	if (o.Peers || o.Each > 0) && (o.Nomination != neli.NominationOpen || o.First != nil || o.Peers && o.Each > 0) {
+		return errors.New("-peers and -each go with -nomination open, without -first, and not together")
+	}
+	kinds := plan.Kinds()
+	switch {
+	case o.Peers:
+		kinds = plan.PeerKinds()
+	case o.Each > 0:
+		kinds = plan.FailOverKinds()
+		o.For = time.Duration(o.Each*len(kinds)) * 3 * time.Minute // a step takes less than one
+	}
+	return plan.Check(slices.Concat(o.Only, o.First), kinds)
 }
 
 // names splits a list. It returns nil for an empty one.
@@ -183,42 +173,21 @@ func possible(o machine.Options) error {
 	return errors.Join(missing...)
 }
 
-// disturb does the runs themselves, in the jail, and decides the exit code.
+// disturb does the run itself, in the jail.
 func disturb(ctx context.Context, o machine.Options) (int, error) {
-	var runs []report.Subject
-	code, dir := exitOK, o.Dir
+	// Not the directory itself, which may have other files.
+	for _, name := range []string{machine.MembersDir, machine.BrokersDir, report.Name} {
+		if err := os.RemoveAll(filepath.Join(o.Dir, name)); err != nil {
+			return 0, err
+		}
+	}
+	o.Scratch = jail.Scratch
 	o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-	for _, o.Timeout = range timeouts(o) {
-		o.Scratch = jail.Scratch
-		if o.Each > 0 { // a directory for each T
-			o.Dir, o.Scratch = filepath.Join(dir, o.Timeout.String()), filepath.Join(jail.Scratch, o.Timeout.String())
-		}
-		// Not the directory itself, which may have other files.
-		for _, name := range []string{machine.MembersDir, machine.BrokersDir, report.Name} {
-			if err := os.RemoveAll(filepath.Join(o.Dir, name)); err != nil {
-				return 0, err
-			}
-		}
-		outcome, err := machine.Run(ctx, o)
-		if err != nil {
-			return 0, err
-		}
-		run, err := judge(o, outcome)
-		if err != nil {
-			return 0, err
-		}
-		if runs = append(runs, run); len(run.Verdict.Violations) > 0 {
-			code = exitViolation
-		}
-	}
-	if o.Each == 0 {
-		return code, nil
-	}
-	file, err := os.Create(filepath.Join(dir, report.PageName))
+	outcome, err := machine.Run(ctx, o)
 	if err != nil {
 		return 0, err
 	}
-	return code, errors.Join(report.Page(io.MultiWriter(os.Stdout, file), runs), file.Close())
+	return judge(o, outcome)
 }
 
 func kernel() string {
@@ -254,23 +223,14 @@ func transport(o machine.Options) string {
 	return clients.Version()
 }
 
-// commit names the commit of the sources.
-func commit() string {
-	out, err := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(out))
-}
-
 // load returns the load average of the last 15 minutes.
 func load() string {
 	text, _ := os.ReadFile("/proc/loadavg")
 	return strings.Fields(string(text) + " - - -")[2]
 }
 
-// judge writes the report of a run.
-func judge(o machine.Options, outcome *machine.Outcome) (report.Subject, error) {
+// judge writes the report and decides the exit code.
+func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 	verdict := oracle.Judge(outcome.Record, outcome.Log, machine.LimitsOf(o))
 	verdict.Violations = append(outcome.Complaints, verdict.Violations...)
 	subject := report.Subject{
@@ -285,8 +245,6 @@ func judge(o machine.Options, outcome *machine.Outcome) (report.Subject, error) 
 			{"database", outcome.StoreVersion},
 			{"stores, by role", written(o)},
 			{"client", transport(o)},
-			{"commit", commit()},
-			{"date", time.Now().Format(time.DateOnly)},
 			{"load", load()},
 			{"machine", fmt.Sprintf("%d cores, Linux %s, %s", runtime.NumCPU(), kernel(), runtime.Version())},
 		},
@@ -297,9 +255,12 @@ func judge(o machine.Options, outcome *machine.Outcome) (report.Subject, error) 
 		Dir:     o.Dir,
 	}
 	if err := report.Write(subject); err != nil {
-		return subject, err
+		return 0, err
 	}
 	report.Text(os.Stdout, subject)
 	fmt.Printf("\n%s and the logs of members and brokers are in %s\n", report.Name, o.Dir)
-	return subject, nil
+	if len(verdict.Violations) > 0 {
+		return exitViolation, nil
+	}
+	return exitOK, nil
 }

@@ -65,6 +65,7 @@ func Text(to io.Writer, s Subject) {
 		s.Packets.Carried, s.Packets.Cut, s.Packets.Lost, s.Packets.Overflowed)
 	faultTable(w, s)
 	gapTable(w, s)
+	failOverTable(w, s)
 	storeTable(w, s)
 	termTable(w, s)
 	longGaps(w, s)
@@ -131,6 +132,19 @@ func gapTable(w io.Writer, s Subject) {
 		spreadRow(w, "all", fmt.Sprint(len(steps)), append(all, aside...))
 	}
 	fmt.Fprintf(w, "\nnon-exclusive, longest time that was certainly without a leader\t%d ms\n", ms(s.Verdict.Uncovered))
+}
+
+// failOverTable has the figures of docs/failover.md, if faults struck leaders only.
+func failOverTable(w io.Writer, s Subject) {
+	fmt.Fprintf(w, "\nFail-over, exclusive, s\t\t\t\t\nafter\tfaults\tmedian\tworst\tbound\n")
+	for _, o := range s.Verdict.FailOvers {
+		var seconds []float64
+		for _, l := range o.Lengths {
+			seconds = append(seconds, l.Seconds())
+		}
+		d := measure.SpreadOf(seconds)
+		fmt.Fprintf(w, "%s\t%d\t%.2f\t%.2f\t%.1f\n", o.Kind, d.N, d.Median, d.Max, o.Bound.Seconds())
+	}
 }
 
 func spreadRow(w io.Writer, kind, count string, lengths []time.Duration) {

@@ -66,6 +66,7 @@ func TestWrite(t *testing.T) {
 		"OK: no violation", "seed 7",
 		"10.000 20.000 member stopped SIGSTOP m1 <&>",
 		"member stopped 1 1 2000 2000 2000 2000",
+		"member stopped 1 2.00 2.00 40.0 member killed 1 10.00 10.00 39.0",
 		"of roles whose leader was not struck 0 – – – 0",
 		"writes rejected by their token 1",
 		"stale writes that the unguarded register took 1",
@@ -83,23 +84,4 @@ func TestViolationsComeFirst(t *testing.T) {
 	var text strings.Builder
 	Text(&text, s)
 	assert.True(t, strings.HasPrefix(text.String(), "FAILED: 1 violation\n\n! role 0: two leaders\n"), text.String())
-}
-
-// The table of the page has a row for each kind of fault, with the times of each run.
-func TestPage(t *testing.T) {
-	first, second := forged(""), forged("")
-	first.Settings, second.Settings = [][2]string{{"T", "5s"}, {"commit", "abc"}}, [][2]string{{"T", "1s"}}
-	second.Verdict.FailOvers = []oracle.FailOver{
-		{Kind: "member stopped", Lengths: []time.Duration{3 * time.Second, 1500 * time.Millisecond}, Bound: 9 * time.Second},
-		{Kind: "member killed", Lengths: []time.Duration{0}, Bound: 2001 * time.Millisecond},
-	}
-	var page strings.Builder
-	require.NoError(t, Page(&page, []Subject{first, second}))
-	assert.Contains(t, page.String(), "(commit abc of")
-	assert.Contains(t, page.String(), `
-| fault | T = 5s: n | median | worst | bound | T = 1s: n | median | worst | bound |
-|---|---|---|---|---|---|---|---|---|
-| member stopped | 1 | 2.00 | 2.00 | 40.0 | 2 | 2.25 | 3.00 | 9.0 |
-| member killed | 1 | 10.00 | 10.00 | 39.0 | 1 | 0.00 | 0.00 | 2.0 |
-`)
 }
