@@ -6,11 +6,15 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/scenario"
+	"github.com/goneli/neli/internal/seeded"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -155,6 +159,197 @@ func TestSmallLogsCarryRequests(t *testing.T) {
 				g.Pass(3 * smallT)
 			}
 			require.Equal(g, to, g.leaders()[1])
+		}
+	})
+}
+
+const (
+	smallT    = time.Second
+	smallTrip = 10 * time.Millisecond
+	// silence is T′ at the default ρ.
+	silence = smallT + smallT/1000 + 2*time.Millisecond
+)
+
+// smallGroup has members on three logs: [nelitest.SmallLogs], or a topic in Kafka.
+type smallGroup struct {
+	*scenario.Cluster
+	logsInKafka int
+}
+
+// small runs a test with members on small logs.
+func small(t *testing.T, roles int, test func(g *smallGroup)) {
+	t.Helper()
+	prepare := func(c *scenario.Cluster) { c.Logs, c.Roles = nelitest.NewSmallLogs(3, smallTrip), roles }
+	scenario.Simulate(t, nelitest.Options{}, prepare, func(c *scenario.Cluster) { test(&smallGroup{c, 0}) })
+}
+
+// kafkaLogs runs a test with members on logs in Kafka, each on a broker of its own.
+func kafkaLogs(t *testing.T, roles int, test func(g *smallGroup)) {
+	t.Helper()
+	opts := nelitest.Options{Seed: 1, Racks: []string{"x", "y", "z"}}
+	scenario.Simulate(t, opts, scenario.Roles(roles), func(c *scenario.Cluster) { test(&smallGroup{c, 3}) })
+}
+
+// join starts members, and waits until each role has a leader.
+func (g *smallGroup) join(names ...string) {
+	g.Helper()
+	for _, name := range names {
+		g.joinWith(name, func(*neli.Config) {})
+	}
+	g.until(5*time.Second, allLed)
+}
+
+// joinWith starts a member. Nothing drives it if it is an observer.
+func (g *smallGroup) joinWith(name string, change func(*neli.Config)) *scenario.Member {
+	g.Helper()
+	observer := false
+	m := g.Join(name, func(cfg *neli.Config) {
+		cfg.HeartbeatTimeout, cfg.Nomination, cfg.Partitions, cfg.Logs = smallT, neli.NominationOpen, 0, g.logsInKafka
+		change(cfg)
+		observer = cfg.Observer
+	})
+	if !observer {
+		m.Start()
+	}
+	return m
+}
+
+// leaders returns the leader of each role.
+func (g *smallGroup) leaders() []string {
+	out := make([]string, g.Roles)
+	for _, name := range g.Names {
+		for role := range out {
+			if g.Members[name].IsLeaderOf(role) {
+				out[role] = name
+			}
+		}
+	}
+	return out
+}
+
+// until waits until wanted holds for the leaders, and returns how long that took.
+func (g *smallGroup) until(within time.Duration, wanted func(leaders []string) bool) time.Duration {
+	g.Helper()
+	begun := time.Now()
+	g.Eventually(within, "led as wanted", func() bool { return wanted(g.leaders()) })
+	return time.Since(begun)
+}
+
+// staysLed lets time pass, and asserts that every role is led throughout.
+func (g *smallGroup) staysLed(d time.Duration) {
+	g.Helper()
+	for begun := time.Now(); time.Since(begun) < d; time.Sleep(time.Millisecond) {
+		require.NotContains(g, g.leaders(), "", "after %v", time.Since(begun))
+	}
+}
+
+func allLed(leaders []string) bool { return !slices.Contains(leaders, "") }
+
+// noneOf holds if every role is led by a member other than name.
+func noneOf(name string) func([]string) bool {
+	return func(leaders []string) bool { return allLed(leaders) && !slices.Contains(leaders, name) }
+}
+
+// On small logs, too, a leader knows how long its term lasts, and Stats knows how old the evidence is. At
+// each instant the two add up to 0.9 T, whichever logs sustain the term.
+func TestSmallLogsReportHowLongATermLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := nelitest.NewSmallLogs(3, smallTrip)
+		n, err := neli.New(neli.Config{Provider: logs.Provider("a"), LeaderGroupID: "g", Name: "a", HeartbeatTimeout: smallT})
+		require.NoError(t, err)
+		defer func() { _ = n.Close() }()
+		terms, ended := make(chan neli.Leadership, 10), make(chan error, 1)
+		go func() {
+			ended <- n.Lead(context.Background(), func(ctx context.Context, l neli.Leadership) error {
+				terms <- l
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		term := <-terms
+		const hold = smallT * 9 / 10
+		oldest := time.Duration(0)
+		look := func(during time.Duration) {
+			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(time.Millisecond) {
+				synctest.Wait() // so that no beat comes back between the two
+				age, left := n.Stats().EvidenceAge, term.Remaining()
+				require.Positive(t, age)
+				require.Positive(t, left)
+				require.Equal(t, hold, age+left)
+				oldest = max(oldest, age)
+			}
+		}
+		look(5 * time.Second)
+		require.Less(t, oldest, smallT/2, "a beat each T/5")
+		for log := range 3 { // another set of logs sustains the term each time
+			logs.CutOff("a", log, nelitest.LinkAll)
+			look(3 * time.Second)
+			logs.Restore("a", log)
+			look(3 * time.Second)
+		}
+
+		oldest = 0
+		for log := range 3 {
+			logs.CutOff("a", log, nelitest.LinkAll)
+		}
+		look(term.Remaining())
+		require.Equal(t, hold-time.Millisecond, oldest, "it grows until the lapse")
+		require.False(t, term.Valid())
+		require.Zero(t, term.Remaining())
+		synctest.Wait()
+		require.Zero(t, n.Stats().EvidenceAge, "nothing is held any more")
+		require.NoError(t, n.Close())
+		require.ErrorIs(t, <-ended, neli.ErrClosed)
+	})
+}
+
+// Five members that start together share a hundred thousand roles, and lead them within a second after the
+// wait. With the race detector, which takes ten times as long, there are a tenth of the roles.
+func TestSmallLogsWithVeryManyRoles(t *testing.T) {
+	roles := 100_000
+	if seeded.Race {
+		roles = 10_000
+	}
+	const lease = 10 * time.Second
+	wait := lease + lease/999 + time.Millisecond // T′
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		logs := nelitest.NewSmallLogs(3, smallTrip)
+		var members []*neli.Neli
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			n, err := neli.New(neli.Config{Provider: logs.Provider(name), LeaderGroupID: "g", Name: name, Roles: roles, HeartbeatTimeout: lease})
+			require.NoError(t, err)
+			p, err := n.Background(func() { time.Sleep(100 * time.Millisecond) })
+			require.NoError(t, err)
+			members = append(members, n)
+			defer func() {
+				assert.NoError(t, n.Close())
+				assert.NoError(t, p.Close())
+			}()
+		}
+		led := make([]int, len(members))
+		for time.Sleep(wait); ; time.Sleep(20 * time.Millisecond) {
+			took, all := time.Since(begun), 0
+			clear(led)
+			for role := range roles {
+				leaders := 0
+				for i, n := range members {
+					if n.IsLeaderOf(role) {
+						led[i]++
+						leaders++
+					}
+				}
+				all += min(leaders, 1)
+				require.LessOrEqual(t, leaders, 1, "role %d", role)
+			}
+			if all == roles {
+				t.Logf("all are led after %v, by %v", took, led)
+				break
+			}
+			require.Less(t, took, wait+time.Second, "%d are led: %v", all, led)
+		}
+		for _, n := range led {
+			assert.InDelta(t, roles/len(members), n, float64(roles)/20)
 		}
 	})
 }

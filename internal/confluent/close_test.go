@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -66,4 +67,74 @@ func TestCallsEndWithTheirDeadline(t *testing.T) {
 		require.ErrorIs(t, call(ctx), context.DeadlineExceeded, what)
 		cancel()
 	}
+}
+
+// The client postpones a Leave during a rebalance, and a Join right after it takes the place of the Leave: the
+// member never leaves. It still knows all partitions that the group has assigned to it.
+func TestConfluentJoinsAgainDuringARebalance(t *testing.T) {
+	b := newConfluentBed(t, 4)
+	member := func() *confluentGroup {
+		g, err := client.GroupConsumer(b.with("group.id", "g", "enable.auto.commit", "false", "session.timeout.ms", "6000",
+			"heartbeat.interval.ms", "200", "partition.assignment.strategy", "cooperative-sticky"), slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		return g.(*confluentGroup)
+	}
+	x := member()
+	defer closeConfluent(t, x)
+	var told []int // what Poll last said
+	poll := func(g *confluentGroup, d time.Duration) {
+		for end := time.Now().Add(d); time.Now().Before(end); {
+			ev, err := g.Poll(20 * time.Millisecond)
+			if err != nil || g != x {
+				continue
+			}
+			if ev.Kind == kafka.GroupAssigned || ev.Kind == kafka.GroupLost {
+				told = ev.Partitions
+			}
+		}
+	}
+	require.NoError(t, x.Join(confluentTopic, false))
+	for late := time.Now().Add(patience); len(told) < 4 && time.Now().Before(late); {
+		poll(x, 100*time.Millisecond)
+	}
+	require.Equal(t, []int{0, 1, 2, 3}, told)
+
+	y := member()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	defer func() { close(stop); <-stopped; closeConfluent(t, y) }()
+	require.NoError(t, y.Join(confluentTopic, false))
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				poll(y, 20*time.Millisecond)
+			}
+		}
+	}()
+	poll(x, 1500*time.Millisecond) // it learns of the rebalance, and asks to join again
+	require.NoError(t, x.Leave())
+	require.NoError(t, x.Join(confluentTopic, false))
+	poll(x, 20*time.Second) // the rebalance
+	assigned := assignment(t, x)
+	for late := time.Now().Add(patience); !slices.Equal(assigned, told) && time.Now().Before(late); { // it may last longer
+		poll(x, 100*time.Millisecond)
+		assigned = assignment(t, x)
+	}
+	require.NotEmpty(t, assigned)
+	require.Equal(t, assigned, told)
+}
+
+// assignment returns the partitions that the client takes for assigned.
+func assignment(t *testing.T, g *confluentGroup) (assigned []int) {
+	t.Helper()
+	parts, err := g.client.Assignment()
+	require.NoError(t, err)
+	for _, p := range parts {
+		assigned = append(assigned, int(p.Partition))
+	}
+	slices.Sort(assigned)
+	return assigned
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -239,5 +241,109 @@ func TestLateWatcherLearnsTheLeader(t *testing.T) {
 			}
 		}
 		require.Fail(c, "Watch reports nothing")
+	})
+}
+
+// lasting sets T.
+func lasting(t time.Duration) func(*neli.Config) {
+	return func(cfg *neli.Config) { cfg.HeartbeatTimeout = t }
+}
+
+// Members on one log may have different T. A holder with a shorter lease than another holder counts
+// as silent when its own lease is over, not when the other's would be.
+func TestHolderOfAShortLeaseIsFoundSilentInTime(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(2), func(c *Cluster) {
+		c.Work("a", many(2, lasting(time.Minute)))
+		c.Eventually(3*time.Minute, "a leads all", c.leadsAll("a", 2))
+		b := c.Work("b", many(2, lasting(2*time.Second)))
+		c.Eventually(5*time.Minute, "b leads one", func() bool { return c.shares(2)["b"] == 1 })
+		c.Crash(b)
+		c.Eventually(4*time.Second, "a leads all again", c.leadsAll("a", 2))
+	})
+}
+
+// The same, for a holder that an observer took for silent while the observer was cut off, and has
+// heard again.
+func TestHolderOfAShortLeaseIsFoundSilentAgain(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(2), func(c *Cluster) {
+		c.Work("a", many(1, lasting(time.Minute)))
+		c.Eventually(3*time.Minute, "a leads role 0", func() bool { return c.shares(2)["a"] == 1 })
+		c.Work("b", many(2, lasting(2*time.Second)))
+		c.Eventually(5*time.Minute, "b leads role 1", func() bool { return c.shares(2)["b"] == 1 })
+		o := c.Join("o", many(2, lasting(time.Minute), observer))
+		var told atomic.Value // of role 1
+		watching, stop := context.WithCancel(context.Background())
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			for s := range o.Watch(watching) {
+				for role := range s.Roles() {
+					if role == 1 {
+						told.Store(s.Status)
+					}
+				}
+			}
+		})
+		defer watch.Wait()
+		defer stop()
+		is := func(want neli.Status) func() bool { return func() bool { return told.Load() == want } }
+		c.Eventually(time.Minute, "o knows that b leads", is(neli.StatusHeld))
+		c.Broker.CutOff("o", nelitest.LinkReads)
+		c.Eventually(4*time.Second, "o takes b for silent", is(neli.StatusVacant))
+		c.Broker.Restore("o", nelitest.LinkReads)
+		c.Eventually(4*time.Second, "o has heard b", is(neli.StatusHeld))
+		c.Crash(c.Members["b"])
+		c.Eventually(4*time.Second, "o finds b silent", is(neli.StatusVacant))
+	})
+}
+
+// If no process can reach the log, all leave the group in turn. They come back after a while, since
+// another log may be available. When the log is back, a process leads.
+func TestNomineesThatCouldNotClaimComeBack(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		a, b := c.Work("a", nil), c.Work("b", nil)
+		c.Leader(0, 2*silence)
+		for _, m := range []*Member{a, b} {
+			c.Broker.CutOff(m.As, nelitest.LinkAppends|nelitest.LinkReads)
+		}
+		left := map[string]bool{}
+		nobody := 0
+		for range 240 {
+			c.Pass(500 * time.Millisecond)
+			in := 0
+			for _, m := range []*Member{a, b} {
+				left[m.As] = left[m.As] || len(c.Broker.Assigned(m.As)) == 0
+				in += len(c.Broker.Assigned(m.As))
+			}
+			if in == 0 {
+				nobody++
+			}
+		}
+		require.Equal(c, map[string]bool{"a": true, "b": true}, left)
+		require.LessOrEqual(c, nobody, 60, "no leader for more than 60 half seconds of two minutes")
+		require.False(c, a.IsLeader() || b.IsLeader())
+		for _, m := range []*Member{a, b} {
+			c.Broker.Restore(m.As, nelitest.LinkAll)
+		}
+		c.Leader(0, 20*time.Second)
+	})
+}
+
+// A static member that cannot reach the log stays away until its session is over: the group would give its
+// partitions back to it.
+func TestAssignedDeafStaticMemberMakesRoom(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		with := func(id string) func(*neli.Config) {
+			return func(cfg *neli.Config) {
+				cfg.Nomination = neli.NominationAssigned
+				cfg.KafkaConfig = neli.KafkaConfigMap{"group.instance.id": id, "session.timeout.ms": 30000}
+			}
+		}
+		a := c.Work("a", with("a"))
+		c.Leader(0, time.Minute)
+		b := c.Work("b", with("b"))
+		c.Pass(time.Minute)
+		require.True(c, a.IsLeader() && !b.IsLeader())
+		c.Broker.CutOff("a", nelitest.LinkReads|nelitest.LinkAppends|nelitest.LinkAcks)
+		c.Eventually(2*time.Minute, "b leads", b.IsLeader)
 	})
 }

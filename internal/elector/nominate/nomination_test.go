@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goneli/neli/internal/clock"
 	"github.com/stretchr/testify/require"
 )
 
@@ -37,3 +38,5 @@ func TestClaimsOfAnEarlierNominationDoNotCount(t *testing.T) {
 	require.False(t, g.Unheard(time.Second, at(time.Minute+15*time.Second-1)))
 	require.True(t, g.Unheard(time.Second, at(time.Minute+15*time.Second)))
 }
+
+var at = clock.HourAnd // an instant after the beginning of a test

@@ -25,3 +25,5 @@ func TestUnheardHolders(t *testing.T) {
 	u.begin(slices.Values([]lease.HolderState{}), nil)
 	require.Equal(t, uint64(2), u.turns, "it only grows")
 }
+
+func session(process string) lease.Session { return lease.Session{Process: process, N: 1} }

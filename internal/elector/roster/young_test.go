@@ -1,10 +1,12 @@
 package roster
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // In a young group a member is steady once none has come for a while: once, and for balance only.
@@ -36,4 +38,43 @@ func TestYoungGroup(t *testing.T) {
 	require.True(t, steady(came(time.Second), time.Second))
 	require.False(t, steady(came(3*time.Second), time.Second), "it had this advantage before, and was away since")
 	require.False(t, steady(came(time.Second), SteadyAfter-6*time.Second), "the group is not young any more")
+}
+
+func TestHelloPeriodAndGap(t *testing.T) {
+	for n, want := range map[int][2]time.Duration{
+		1:      {5 * time.Second, time.Second},
+		20:     {5 * time.Second, time.Second},
+		25:     {5 * time.Second, 1250 * time.Millisecond},
+		100:    {20 * time.Second, 5 * time.Second},
+		300:    {time.Minute, 15 * time.Second},
+		10_000: {time.Minute, 500 * time.Second},
+	} {
+		require.Equal(t, want, [2]time.Duration{HelloPeriod(n), HelloGap(n)}, n)
+	}
+}
+
+// Whoever is asked, all members have an order in which they answer, and each pair agrees on
+// who comes first.
+func TestTurnsDiffer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, key := rapid.IntRange(2, 40).Draw(t, "members"), rapid.Uint64().Draw(t, "key")
+		turns := map[time.Duration]bool{}
+		first := 0
+		for i := range n {
+			ms := NewMembers()
+			for k := range n {
+				if k != i {
+					ms.by[fmt.Sprint("p", k)] = &member{present: true}
+				}
+			}
+			turn := ms.Turn(fmt.Sprint("p", i), key, false, 5*time.Second, 10*time.Millisecond, at(0))
+			turns[turn] = true
+			if turn == 0 {
+				first++
+			}
+		}
+		if first != 1 || len(turns) != n {
+			t.Fatalf("%d of %d answer at once, there are %d turns", first, n, len(turns))
+		}
+	})
 }

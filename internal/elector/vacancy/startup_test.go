@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
 )
 
@@ -39,4 +40,41 @@ func TestClaimsWaitForOthersThatStart(t *testing.T) {
 	x := NewStartup(time.Second)
 	x.Newcomer(at(0))
 	require.Equal(t, at(clock.StartupWait(time.Second)).Mono, x.End(2, false), "with a short T the wait is short")
+}
+
+var at = clock.HourAnd // an instant after the beginning of a test
+
+func session(process string) lease.Session { return lease.Session{Process: process, N: 1} }
+
+func holder(process string, heard, free time.Duration) lease.HolderState {
+	return lease.HolderState{Session: session(process), Heard: at(heard), FreeAt: at(free).Raw}
+}
+
+func TestSharingOutAPart(t *testing.T) {
+	const lease = 10 * time.Second
+	require.Equal(t, 300*time.Millisecond, AssignTime(100_000, 100_000, 20, lease))
+	require.Equal(t, lease/2, AssignTime(100_000, 100_000, 1000, lease))
+	require.Equal(t, lease/20, AssignTime(10_000, 100_000, 1000, lease), "a tenth of all")
+}
+
+// Where assigning takes long it is rare, but not at once: who dies together is found to be
+// silent within less than the pause.
+func TestSharingOutIsMoreAndMoreSeldom(t *testing.T) {
+	const whole = 800 * time.Millisecond
+	var s assignPauses
+	now := clock.Mono(time.Hour)
+	share := func() time.Duration {
+		pause := s.pause(now, whole)
+		s.add(now, pause)
+		require.Equal(t, now.Add(pause), s.next)
+		return pause
+	}
+	for i, eighths := range []time.Duration{1, 2, 4, 8, 8} {
+		require.Equal(t, eighths*whole/8, share(), "pause %d of a row", i+1)
+		now = s.next
+	}
+	now = now.Add(whole)
+	require.Equal(t, whole, share(), "soon after the pause")
+	now = s.next.Add(whole + 1)
+	require.Equal(t, whole/8, share(), "a new row")
 }

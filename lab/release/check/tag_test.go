@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/exp/apidiff"
 
 	"github.com/goneli/neli/lab/release/internal/repo"
 	"github.com/goneli/neli/lab/release/internal/trial"
@@ -51,4 +52,15 @@ func TestTagsThatAreNoVersionsAreIgnored(t *testing.T) {
 	_, err := r.Git("tag", "vendored")
 	require.NoError(t, err)
 	require.Equal(t, "v0.1.0", rehearsed(t, r, ""))
+}
+
+func TestUnsaid(t *testing.T) {
+	report := apidiff.Report{Changes: []apidiff.Change{
+		{Message: "Config.Grace: removed"},
+		{Message: "(*Neli).Ask: changed from func() to func(int)"},
+		{Message: "ErrNew: added", Compatible: true},
+	}}
+	require.Equal(t, []string{"Config.Grace: removed", "(*Neli).Ask: changed from func() to func(int)"}, unsaid(report, ""))
+	require.Equal(t, []string{"(*Neli).Ask: changed from func() to func(int)"}, unsaid(report, "- `Config.Grace` is gone. Asking costs more."))
+	require.Empty(t, unsaid(report, "- `Grace` is gone, `Ask` takes a number."))
 }

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // The end of check says what the user can do. It mentions things to fix above only if there are
@@ -71,4 +74,45 @@ func (f failing) Write([]byte) (int, error) {
 	err := errors.New(f[0])
 	copy(f, f[1:])
 	return 0, err
+}
+
+// A cloud service is recognised by the names of its hosts, and a broker on the user's own machines
+// by settings that Kafka does not have.
+func TestKindOfBroker(t *testing.T) {
+	for _, c := range []struct {
+		id      string
+		host    string
+		setting string
+		want    string
+	}{
+		{"", "b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com", "", "Amazon MSK"},
+		{"", "boot-abc.c3.kafka-serverless.eu-west-1.amazonaws.com:9098", "", "Amazon MSK Serverless"},
+		{"lkc-5v8o", "kafka-1:9092", "", "Confluent Cloud"},
+		{"", "pkc-1.eu-central-1.aws.confluent.cloud:9092", "confluent.tier.enable", "Confluent Cloud"},
+		{"", "kafka-1:9092", "confluent.tier.enable", "Confluent Platform"},
+		{"", "mine.servicebus.windows.net:9093", "", "Azure Event Hubs"},
+		{"vci_abc", "10.0.0.1:9092", "", "WarpStream"},
+		{"redpanda.1", "10.0.0.1:9092", "", "Redpanda"},
+		{"", "10.0.0.1:9092", "redpanda.remote.read", "Redpanda"},
+		{"MkU3OEVBNTcwNTJENDM2Qg", "kafka.example.com:9092", "retention.ms", "Apache Kafka, or a broker that does not say what it is"},
+	} {
+		require.Equal(t, c.want, kindOfBroker(c.id, []string{c.host}, []string{c.setting}), c)
+	}
+}
+
+// An error about a broker names the setting to look at.
+func TestUnreachableBrokers(t *testing.T) {
+	dial := &net.OpError{Op: "dial", Err: errors.New("no such host")}
+	for _, c := range []struct {
+		probe kafka.BrokerProbe
+		says  string
+	}{
+		{kafka.BrokerProbe{Err: fmt.Errorf("unable to dial: %w", dial), Failed: 3, Tried: 3}, "cannot be reached at kafka-7:9092, which it advertises: unable to dial: dial: no such host; look at the broker's advertised.listeners"},
+		{kafka.BrokerProbe{Err: context.DeadlineExceeded, Failed: 3, Tried: 3}, "cannot be reached at kafka-7:9092"},
+		{kafka.BrokerProbe{Err: errors.New("EOF"), Failed: 1, Tried: 3}, "served only 2 of the 3 connections that a member opens: look at the broker's max.connections"},
+		{kafka.BrokerProbe{Err: errors.New("EOF"), Failed: 3, Tried: 3}, "does not serve this client: EOF"},
+	} {
+		c.probe.ID, c.probe.Address = 7, "kafka-7:9092"
+		require.Contains(t, unreachable(c.probe, neli.Config{}), c.says)
+	}
 }

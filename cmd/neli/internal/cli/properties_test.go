@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // wide returns text in UTF-16, little-endian.
@@ -157,4 +162,47 @@ func TestCertificateCanBeAnArgument(t *testing.T) {
 	require.Equal(t, neli.KafkaConfigMap{"bootstrap.servers": "localhost:9092", "ssl.ca.pem": pemText, "ssl.certificate.pem": pemText, "https.ca.pem": pemText}, cfg.KafkaConfig)
 	_, err = resolved(t, "--group", "g", "-X", "ssl.key.pem=hunter2", "-X", "none")
 	require.EqualError(t, err, "-X ssl.key.pem: arguments are public: put it into the file named by --config\n-X \"none\": must be name=value")
+}
+
+// With the property sasl.mechanism alone, the command logs in to Amazon MSK by IAM. Other
+// mechanisms do not involve AWS.
+func TestMSKByProperty(t *testing.T) {
+	props := map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"}
+	for _, name := range []string{"sasl.mechanism", "sasl.mechanisms"} {
+		p, err := provider(neli.KafkaConfigMap{name: "AWS_MSK_IAM"}).Producer(props, slog.New(slog.DiscardHandler))
+		require.NoError(t, err, name)
+		require.NoError(t, p.Close())
+	}
+	_, err := provider(neli.KafkaConfigMap{}).Producer(props, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "sasl.mechanism=AWS_MSK_IAM")
+}
+
+func TestRefusedLoginNamesItsProperty(t *testing.T) {
+	refused := func(text string) error { return fmt.Errorf("%w: %s", kafka.ErrAuthentication, text) }
+	for _, tc := range []struct {
+		mechanism string
+		err       error
+		look      string
+	}{
+		{"PLAIN", refused("SASL_AUTHENTICATION_FAILED"), "look at sasl.username and sasl.password"},
+		{"SCRAM-SHA-512", refused("UNSUPPORTED_SASL_MECHANISM: x"), "look at sasl.mechanism"},
+		{"scram-sha-512", refused("tls: failed to verify certificate: x509: unknown authority"), "look at ssl.ca.location"},
+		{"", refused("remote error: tls: certificate required"), "look at ssl.certificate.location and ssl.key.location"},
+		{"OAUTHBEARER", refused("the broker refuses the token (invalid_token)"), "look at sasl.oauthbearer.scope"},
+		{"AWS_MSK_IAM", refused("SASL_AUTHENTICATION_FAILED: Access denied"), "look at AWS's credentials"},
+		{"PLAIN", errors.New("broker closed the connection: EOF"), "look at security.protocol and sasl.mechanism"},
+		{"PLAIN", errors.New("is this a plaintext connection speaking to a tls endpoint?"), "look at security.protocol: the broker wants TLS"},
+		{"OAUTHBEARER", refused("answers 401: look at sasl.oauthbearer.client.id"), "look at sasl.oauthbearer.client.id"},
+		{"OAUTHBEARER", context.DeadlineExceeded, "look at sasl.oauthbearer.token.endpoint.url and bootstrap.servers: one of them does not answer"},
+		{"PLAIN", context.DeadlineExceeded, "context deadline exceeded"},
+		{"PLAIN", errors.New("connection refused"), "connection refused"},
+	} {
+		for _, name := range []string{"sasl.mechanism", "sasl.mechanisms"} {
+			props := neli.KafkaConfigMap{name: tc.mechanism, "sasl.password": "hunter2"}
+			err := explained(fmt.Errorf("cannot find the leader topic: %w", tc.err), props)
+			require.ErrorIs(t, err, tc.err)
+			require.Regexp(t, tc.look+"[^:]*(: (the broker|one of them) [a-z ]+)?$", err.Error())
+			require.NotContains(t, withoutSecrets(fmt.Errorf("%w (hunter2)", tc.err), props), "hunter2")
+		}
+	}
 }
