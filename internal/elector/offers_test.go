@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/balance"
 	"github.com/goneli/neli/internal/elector/prepare"
@@ -244,6 +245,51 @@ func TestStandbysClaimWhatTheyHavePrepared(t *testing.T) {
 	for name, k := range shops {
 		require.NotEmpty(t, k.ready, "%s stands by for others", name)
 	}
+}
+
+// Nothing but b changes, so nothing makes b look again at whose roles they are.
+func TestStandbyReturnsToItsRoles(t *testing.T) {
+	for name, gone := range map[string]struct {
+		want  Desired
+		pause time.Duration
+	}{
+		"fewer roles":        {Desired{Roles: 3, Contend: true}, 2 * time.Second},
+		"fewer for a moment": {Desired{Roles: 3, Contend: true}, 100 * time.Millisecond},
+		"unhealthy":          {Desired{Roles: 8, Contend: true, Unhealthy: true}, 2 * time.Second},
+		"and for a moment":   {Desired{Roles: 8, Contend: true, Unhealthy: true}, 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _, shops := warmWorld(t, 8, func(s *Settings) { s.Prepares.Standby = true }, "b")
+			w.pass(5 * time.Second)
+			require.Len(t, shops["b"].ready, 8)
+			b := w.actor("b")
+			b.want(gone.want)
+			w.pass(gone.pause)
+			require.Less(t, len(shops["b"].ready), 8)
+			b.want(Desired{Roles: 8, Contend: true})
+			w.pass(5 * time.Second)
+			require.Len(t, shops["b"].ready, 8)
+		})
+	}
+}
+
+// Other decisions look at who stands by, too, perhaps first.
+func TestStandbyNoticesNewStandbysThatOthersHaveSeen(t *testing.T) {
+	w, a, shops := warmWorld(t, 40, func(s *Settings) { s.Prepares.Standby = true }, "b")
+	w.pass(10 * time.Second)
+	require.Len(t, shops["b"].ready, 40)
+	b := w.actor("b")
+	w.start("c", 40, func(s *Settings) {
+		stays(s)
+		s.Prepares = &lease.Prepares{Most: 2, For: 3 * time.Second, Standby: true}
+	})
+	for range 20 {
+		w.pass(50 * time.Millisecond)
+		b.warm.Sort(byrole.Numbering{Of: 1}, nil, nil)
+	}
+	w.pass(5 * time.Second)
+	require.Len(t, a.leads(40), 40)
+	require.Less(t, len(shops["b"].ready), 30, "c stands by for the others")
 }
 
 func TestClosingProcessDoesNotWaitForEver(t *testing.T) {

@@ -99,7 +99,9 @@ func (n *Node) consume(s *shard, c *channel.Channel, e Entry, r *lease.Record, b
 	if bad != nil {
 		return out.Spent
 	}
-	n.warm.Changed(ev.Changed)
+	if ev.Known || len(ev.Changed) > 0 {
+		n.warm.Changed()
+	}
 	n.listen(s, c, e.Offset, r, now)
 	if r.Kind == lease.Beat && !ev.Own {
 		n.do(now, func(in *told.In) { s.beat(in, n.set.HeartbeatInterval/4) }) // in unison: one wake-up for all

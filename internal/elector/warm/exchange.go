@@ -62,10 +62,8 @@ func WillOf(set *outside.Settings, d outside.Desired, now clock.Instant) Will {
 	return Will{Willing: d.Willing(now), Able: outside.Able(set, d, now), Process: set.Process}
 }
 
-// Changed notes which roles have other holders.
-func (x *Exchange) Changed(roles []int32) {
-	x.moved, x.shifted = x.moved || len(roles) > 0, x.shifted || len(roles) > 0
-}
+// Changed notes that roles may have other holders.
+func (x *Exchange) Changed() { x.moved, x.shifted = true, true }
 
 // Offered takes the offer that a Ping at an offset of a log may have, and reports whether that answers it.
 // holder returns who holds a role of the shard.
@@ -125,15 +123,19 @@ func (x *Exchange) prepare(is Will, roles int, of func(int) Shard, now clock.Ins
 	if p == nil {
 		return nil
 	}
+	if roles != x.roles {
+		x.moved, x.shifted, x.roles = true, true, roles
+	}
 	x.stand(is, roles, of, now)
 	if p.IsIdle() {
 		return nil
 	}
 	if !is.Willing {
+		x.shifted = true // what it stands by for ends now
 		x.do.End = append(x.do.End, p.Quit()...)
 	}
-	if x.moved || roles != x.roles {
-		x.anew, x.moved, x.roles = true, false, roles
+	if x.moved {
+		x.anew, x.moved = true, false
 		x.do.End = append(x.do.End, p.Review(func(at offer.Place) prepare.Holding { return of(at.Shard).holding(at.Local, roles) })...)
 	}
 	if !x.anew && now.Mono < p.Due(is.Able) {
@@ -154,11 +156,7 @@ func (x *Exchange) stand(is Will, roles int, of func(int) Shard, now clock.Insta
 		return
 	}
 	x.looksAt = now.Mono.Add(lookEvery)
-	if !is.Willing {
-		x.shifted = true
-		return
-	}
-	if !x.look() && !x.shifted {
+	if x.look(); !x.shifted || !is.Willing {
 		return
 	}
 	x.shifted, x.anew = false, true
@@ -175,14 +173,16 @@ func (x *Exchange) stand(is Will, roles int, of func(int) Shard, now clock.Insta
 	x.do.End = append(x.do.End, x.preparer.Stand(mine)...)
 }
 
-// look looks who stands by, and reports whether that has changed.
-func (x *Exchange) look() bool {
+// look looks who stands by.
+func (x *Exchange) look() {
 	who := x.members.Standbys()
 	if x.standby {
 		who = append(who, x.self)
 		slices.Sort(who)
 	}
-	return x.standbys.Update(who)
+	if x.standbys.Update(who) {
+		x.shifted = true
+	}
 }
 
 // Sort sorts roles of a shard whose holder has died before it released them: those that are prepared here, those for
