@@ -154,8 +154,8 @@ sim: ## without the race detector: the model of the fence, the simulations of th
 spec: export NELI_MUTANTS := only
 spec: ## TLC searches the TLA+ specification (spec/Rules.tla), with all rules and without each, then judges NELI_SEEDS=20 traces of the code and those of mutants: four minutes of two cores; Java 17, and Maven for the first run
 	./spec/run.sh
-	export CGO_ENABLED=0 NELI_TLC=$$(./spec/run.sh --jar) && $(GO) test -count=1 -timeout 0 -run '^TestTracesAreAllowed$$' ./internal/lease . && \
-		NELI_SEEDS= $(GO) test -count=1 -timeout 0 -run '^TestTracesOfMutantsAreRefused$$' ./internal/lease
+	export CGO_ENABLED=0 NELI_TLC=$$(./spec/run.sh --jar) && $(GO) test -count=1 -timeout 0 -run '^TestTracesAreAllowed$$' ./internal/lease ./internal/quorum . && \
+		NELI_SEEDS= $(GO) test -count=1 -timeout 0 -run '^TestTracesOfMutantsAreRefused$$' ./internal/lease ./internal/quorum
 
 soak: ## SOAK=10m: new seeds for as long as asked, of each whole-library simulation; then 10,000 kills beside a sentinel
 	NELI_SOAK=$(SOAK) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run 'Test(Small)?(Sentinel)?Simulation$$' -v . | grep -v '^=== \|^ *--- PASS'
@@ -164,7 +164,7 @@ soak: ## SOAK=10m: new seeds for as long as asked, of each whole-library simulat
 nightly: ## what is too long for CI, with new seeds each night: some hours; chaos needs root
 	NELI_SEEDS=4000 $(MAKE) mutants MUTANTS_LIMIT=4h
 	NELI_MODEL=deep CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -run '^TestModel$$' ./fence
-	NIGHTLY=1 NELI_SEEDS=2000 $(MAKE) spec
+	NIGHTLY=1 NELI_SEEDS=600 $(MAKE) spec
 	$(MAKE) soak SOAK=30m
 	$(MAKE) fuzz FUZZTIME=2m
 	NELI_ROUNDS=200 $(MAKE) cli

@@ -143,10 +143,10 @@ Beat(p, i) == LET P == Before(p) q == P.on[i] IN
 \* fresh: before a Claim on a log that is not known the ballot is at least the wall clock.
 \* Switched off "wall-every": only before the first one.  Switched off "least-ballot": it exceeds
 \* seen before every Claim, too, so that no Beat has to follow the Claim.
-Claim(p, i) == LET P == Before(p) q == P.on[i]
-                   lifts == ~q.known /\ On("wall") /\ (On("wall-every") \/ P.bal = 0)
-                   P1 == IF On("least-ballot") THEN P ELSE Lift(P, P.seen + 1)
-                   P2 == Begins(IF lifts THEN Lift(P1, Wall(p)) ELSE P1, p) IN
+Lifted(P, q, p) == LET lifts == ~q.known /\ On("wall") /\ (On("wall-every") \/ P.bal = 0)
+                       P1 == IF On("least-ballot") THEN P ELSE Lift(P, P.seen + 1) IN
+  Begins(IF lifts THEN Lift(P1, Wall(p)) ELSE P1, p)
+Claim(p, i) == LET P == Before(p) q == P.on[i] P2 == Lifted(P, q, p) IN
   /\ ~Lapsed(q, p)
   /\ IF q.known THEN MayClaim(q, p, j0) ELSE MayClaimFresh(q)
   /\ Send(p, i, P2, [ClaimOf(q, p, Roles) EXCEPT !.ballot = P2.bal])

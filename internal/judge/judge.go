@@ -32,8 +32,9 @@ func Jar(t *testing.T) string {
 }
 
 // Traces fails the test unless a module of spec explains all traces, each a list of events. leases has
-// the T of each process, by its name in the traces, and rho is the ρ of all.
-func Traces(t *testing.T, module string, rho float64, leases map[string]time.Duration, traces []string) {
+// the T of each process, by its name in the traces, rho is the ρ of all, and more defines what else the
+// module needs.
+func Traces(t *testing.T, module string, rho float64, leases map[string]time.Duration, traces []string, more ...string) {
 	t.Helper()
 	jar := Jar(t)
 	var names, waits []string
@@ -51,15 +52,15 @@ func Traces(t *testing.T, module string, rho float64, leases map[string]time.Dur
 		root = filepath.Dir(root)
 	}
 	dir := filepath.Join(t.TempDir(), "spec")
-	text := fmt.Sprintf("---- MODULE Traces ----\nEXTENDS TLC, Integers\nLeases == %s\nWaits == %s\nTraces == <<\n<<%s>>\n>>\n====\n",
-		strings.Join(names, " @@ "), strings.Join(waits, " @@ "), strings.Join(traces, ">>,\n<<"))
+	text := fmt.Sprintf("---- MODULE Traces ----\nEXTENDS TLC, Integers\nLeases == %s\nWaits == %s\nTraces == <<\n<<%s>>\n>>\n%s\n====\n",
+		strings.Join(names, " @@ "), strings.Join(waits, " @@ "), strings.Join(traces, ">>,\n<<"), strings.Join(more, "\n"))
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "spec"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "Traces.tla"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "java", "-Djava.io.tmpdir="+dir, "-Xmx2g", "-Xss64m", "-XX:+UseSerialGC", "-cp", jar, "tlc2.TLC", "-nowarning", "-workers", "1", module+".tla")
+	cmd := exec.CommandContext(t.Context(), "java", "-XX:TieredStopAtLevel=1", "-Djava.io.tmpdir="+dir, "-Xmx2g", "-Xss64m", "-XX:+UseSerialGC", "-cp", jar, "tlc2.TLC", "-nowarning", "-workers", "1", module+".tla")
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "No error has been found") {

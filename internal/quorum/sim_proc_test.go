@@ -116,7 +116,7 @@ func (p *simProc) tune(inc int) {
 			return
 		}
 		w.oracle.look(p)
-		if off := p.now().Wall.Sub(simEpoch.Add(w.Now)); off.Abs() > w.pr.wall/2 {
+		if off := p.now().Wall.Sub(simEpoch.Add(w.Now)); off.Abs() > w.pr.wall/2 && w.tracer == nil {
 			if off < 0 || !p.paused {
 				p.tick()
 				p.clk.Piece(w.Now)
@@ -137,7 +137,13 @@ const simEpoch = clock.Wall(1000 * time.Hour)
 
 // newClock draws a clock whose wall clock is off true time, without CLOCK_BOOTTIME.
 func (w *simWorld) newClock(off time.Duration) seeded.Clock {
-	return seeded.NewClock(w.Now, clock.Instant{Mono: clock.Mono(w.Point()), Wall: simEpoch.Add(w.Now + off), Raw: clock.Raw(w.Point())})
+	grain := time.Duration(0)
+	if w.tracer != nil {
+		grain = time.Microsecond
+	}
+	c := seeded.NewClock(w.Now, clock.Instant{Mono: clock.Mono(w.Point().Truncate(grain)), Wall: simEpoch.Add((w.Now + off).Truncate(grain)), Raw: clock.Raw(w.Point().Truncate(grain))})
+	c.Grain = grain
+	return c
 }
 
 func (p *simProc) hesitate() {
@@ -169,6 +175,9 @@ func (p *simProc) answer(g *simLog, later time.Duration) {
 func (p *simProc) read(g *simLog, x *incarnation, upto int64) {
 	w, at := p.w, &p.logs[g.index]
 	w.oracle.look(p)
+	if w.tracer != nil && at.in != x && x != g.now() {
+		return // the specification begins only with what serves
+	}
 	switch {
 	case at.in == nil:
 		p.begin(g, x, upto)
@@ -225,7 +234,7 @@ func (p *simProc) begin(g *simLog, x *incarnation, end int64) {
 	off = min(max(off, x.low, x.base), end)
 	now := p.now()
 	var out []lease.Record
-	if l := p.q.Log(g.index); at.in == x && l.Holding() > 0 && w.R.IntN(2) == 0 {
+	if l := p.q.Log(g.index); at.in == x && l.Holding() > 0 && w.R.IntN(2) == 0 && w.tracer == nil {
 		roles := l.RolesOf(l.Session())
 		p.q.ForgetOn(g.index, roles)
 		out = p.q.ReleaseOn(g.index, roles, now)
@@ -238,6 +247,7 @@ func (p *simProc) begin(g *simLog, x *incarnation, end int64) {
 	}
 	p.q.Begin(g.index, off, end, top, now)
 	at.in, at.next, at.asked, at.hello, at.since, at.lost, at.voice = x, off, 0, 0, 0, 0, false
+	w.tracer.begins(p, g.index, x, off)
 	w.Trace("%s begins log %s at %d of %d", p, x.id, off, end)
 	w.oracle.look(p)
 	p.sendTo(g.index, out...)
@@ -251,6 +261,7 @@ func (p *simProc) consume(g *simLog, at *simReading) {
 	at.next++
 	w.oracle.look(p)
 	was, bal, now := p.q.Log(g.index).Known(), p.q.bal, p.now()
+	w.tracer.renews(p, -1)
 	var ev lease.Event
 	mine := e.id == x.id
 	if at.misreads == e.r.Kind && e.r.Session.Process != p.String() {
@@ -261,6 +272,7 @@ func (p *simProc) consume(g *simLog, at *simReading) {
 	} else {
 		ev = p.q.Skip(g.index, o, now)
 	}
+	w.tracer.reads(p, g.index)
 	if ev.Rewound {
 		w.count.rewound[p.i]++
 	}
@@ -304,13 +316,15 @@ func (p *simProc) sendTo(log int, records ...lease.Record) {
 // send hands records to the network. During a cut, they are held back.
 func (p *simProc) send(out []Out) {
 	w := p.w
-	for _, o := range out {
+	w.tracer.sending(p, out)
+	for i, o := range out {
 		g, at := w.logs[o.Log], &p.logs[o.Log]
 		r := o.Record
 		if r.Kind == lease.Snapshot && !w.pr.misread {
 			w.oracle.snapshot(w, at.in.id, &r)
 		}
 		e := &simEntry{at.in.id, &r}
+		w.tracer.sent(p, o, e, i == len(out)-1)
 		w.Trace("%s sends %s", p, simText(e))
 		if at.outCut {
 			if w.R.IntN(2) == 0 && !w.Calm {

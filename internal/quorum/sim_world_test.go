@@ -55,6 +55,7 @@ type simWorld struct {
 
 	oracle simOracle
 	count  simCount
+	tracer *tracer // nil: no trace is written
 }
 
 // simCount counts what a simulation has seen.
@@ -125,10 +126,11 @@ func (w *simWorld) forget(g *simLog) {
 		return
 	}
 	base := int64(0)
-	if w.R.IntN(3) == 0 {
+	if w.R.IntN(3) == 0 && w.tracer == nil {
 		base = w.R.Int64N(g.now().end() + 1)
 	}
 	w.count.forgot++
+	w.tracer.world("forget", g.index, nil)
 	w.incarnate(g, base)
 	w.Trace("   log %d forgets, and is %s from %d on", g.index, g.now().id, base)
 }
@@ -176,6 +178,7 @@ func (w *simWorld) append(g *simLog, e *simEntry) {
 	x.records = append(x.records, e)
 	w.count.records++
 	w.buried(e)
+	w.tracer.world("arrive", g.index, e)
 	w.Trace("   log %s at %d = %s", x.id, o, simText(e))
 	w.tellAll(g)
 }
