@@ -5,7 +5,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/goneli/neli/kafka"
 )
@@ -106,4 +109,43 @@ func (m *membership) OnGroupManageError(err error) {
 		}
 		return true
 	})
+}
+
+// Cluster implements kafka.ClusterDescriber. Brokers do not report their version, so it is guessed from
+// the requests that one of them supports.
+func (a *admin) Cluster(ctx context.Context) (info kafka.ClusterInfo, err error) {
+	metadata := kmsg.NewPtrMetadataRequest()
+	metadata.Topics = []kmsg.MetadataRequestTopic{} // no topics; nil would ask for all
+	err = ask(ctx, a, "describe cluster", metadata, func(resp *kmsg.MetadataResponse) error {
+		if resp.ClusterID != nil {
+			info.ID = *resp.ClusterID
+		}
+		for _, b := range resp.Brokers {
+			info.Hosts = append(info.Hosts, b.Host)
+		}
+		return nil
+	})
+	if err != nil {
+		return info, err
+	}
+	err = ask(ctx, a, "ask for versions", kmsg.NewPtrApiVersionsRequest(), func(resp *kmsg.ApiVersionsResponse) error {
+		info.Version = kversion.FromApiVersionsResponse(resp).VersionGuess()
+		return kerr.ErrorForCode(resp.ErrorCode)
+	})
+	return info, err
+}
+
+// KeepsEpochs implements kafka.EpochKeeper. Only brokers of a cluster with KRaft answer questions about its
+// quorum, or have a metadata version. It needs no right.
+func (a *admin) KeepsEpochs(ctx context.Context) (keeps bool, err error) {
+	err = ask(ctx, a, "ask for versions", kmsg.NewPtrApiVersionsRequest(), func(resp *kmsg.ApiVersionsResponse) error {
+		for _, k := range resp.ApiKeys {
+			keeps = keeps || k.ApiKey == int16(kmsg.DescribeQuorum)
+		}
+		for _, f := range resp.FinalizedFeatures {
+			keeps = keeps || f.Name == "metadata.version"
+		}
+		return kerr.ErrorForCode(resp.ErrorCode)
+	})
+	return keeps && err == nil, err
 }

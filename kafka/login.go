@@ -41,3 +41,7 @@ type LoginProvider interface {
 	Provider
 	WithLogin(Login) Provider
 }
+
+// ConfigMap holds librdkafka's configuration properties by their own names. Values are
+// strings, booleans or integers.
+type ConfigMap map[string]any

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/goneli/neli/fence"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -120,4 +123,16 @@ func ask(ctx context.Context, conn *pgconn.PgConn, statement string, args ...str
 func refusedParameter(err error) bool {
 	refusal, answered := errors.AsType[*pgconn.PgError](err)
 	return answered && refusal.Code == "08P01" && strings.Contains(refusal.Message, "unsupported startup parameter")
+}
+
+//go:embed schema.sql
+var schemaSQL string
+
+// mostSlots limits the arithmetic of the trigger and the number of Kafka producers.
+const mostSlots = 1024
+
+// schema returns the SQL that creates the tables for that many slots. It can be run again.
+func schema(slots int) string {
+	return strings.ReplaceAll(schemaSQL, "{{slots}}", strconv.Itoa(slots)) +
+		"\n-- The newest leader of each slot, for relays that publish with --fence=header.\n" + fence.Schema + ";\n"
 }

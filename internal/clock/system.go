@@ -43,3 +43,42 @@ func (simulated) Now() Instant {
 	t.Raw = Raw(t.Mono)
 	return t
 }
+
+// Fractions of T. They determine when a process sends, and when it gives up waiting. Safety
+// depends on none of them, only on Hold and Wait.
+
+// Behind is T/20. A process whose own record takes longer to come back is behind. It puts off
+// what others may have done already, and looks again after the same time.
+func Behind(t time.Duration) time.Duration { return t / 20 }
+
+// Stalled is T/4. If an own record takes longer to come back, the log is stalled, and others'
+// silence on it proves nothing. Several such periods fit into one lease.
+func Stalled(t time.Duration) time.Duration { return t / 4 }
+
+// Resend is T/4. A Release that has not come back within it is sent again: it may be lost, and
+// without it its roles are free only after T.
+func Resend(t time.Duration) time.Duration { return t / 4 }
+
+// Recent is T/2. A process or log that was heard within it counts as present.
+func Recent(t time.Duration) time.Duration { return t / 2 }
+
+// Patience is T/2. A process waits no longer for others to do what it could do itself, since
+// they may all be waiting.
+func Patience(t time.Duration) time.Duration { return t / 2 }
+
+// Pause is T/8, the shortest pause before something that has failed is tried again. With
+// less, retries keep a log as busy as the records that they replace.
+func Pause(t time.Duration) time.Duration { return t / 8 }
+
+// StartupWait is T/50, the wait for other members to announce themselves after a start.
+func StartupWait(t time.Duration) time.Duration { return t / 50 }
+
+// LongestStep is T/50. A process that does one thing for longer delays its beats, and its answers
+// to others. Information about many roles may be that old, too.
+func LongestStep(t time.Duration) time.Duration { return t / 50 }
+
+// SayWaiting is T/10. A process that may not claim yet logs that after this time.
+func SayWaiting(t time.Duration) time.Duration { return t / 10 }
+
+// LongTrip is T/100, the longest round trip that waits for others allow for.
+func LongTrip(t time.Duration) time.Duration { return t / 100 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -239,4 +240,56 @@ func refused(code int16, message *string) error {
 		return fmt.Errorf("%w: %s", err, *message)
 	}
 	return err
+}
+
+// Kerberos is what a broker needs of a realm.
+type Kerberos struct {
+	Config    string // file: krb5.conf, which names the realm and its key distribution centre
+	Keytab    string // file: the key of Principal
+	Principal string // service/host@REALM; the host is the one that clients connect to, such as 127.0.0.1
+}
+
+// KerberosBootstrap returns the addresses for logins with Kerberos, separated by commas, or "" unless the cluster
+// was started with Kerberos.
+func (c *Cluster) KerberosBootstrap() string {
+	if c.opts.Kerberos == nil {
+		return ""
+	}
+	return c.bootstrap(kerberosListener)
+}
+
+// properties returns the settings of the listener for Kerberos.
+func (k *Kerberos) properties() map[string]string {
+	const listener = "listener.name.kerberos."
+	service, _, _ := strings.Cut(k.Principal, "/")
+	return map[string]string{
+		listener + "sasl.enabled.mechanisms":    "GSSAPI",
+		listener + "sasl.kerberos.service.name": service,
+		listener + "gssapi.sasl.jaas.config": fmt.Sprintf("com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true "+
+			"keyTab=%q principal=%q;", k.Keytab, k.Principal),
+	}
+}
+
+// TokenBootstrap returns the addresses for logins with tokens, separated by commas, or "" unless the cluster was
+// started with an Issuer.
+func (c *Cluster) TokenBootstrap() string {
+	if c.opts.Issuer == "" {
+		return ""
+	}
+	return c.bootstrap(tokenListener)
+}
+
+// tokenProperties returns the settings of the listener for tokens, which uses Kafka's own validator.
+func tokenProperties(issuer string) map[string]string {
+	const listener, mechanism = "listener.name.token.", "listener.name.token.oauthbearer."
+	return map[string]string{
+		"sasl.enabled.mechanisms":                        "OAUTHBEARER", // the validator is not loaded without it
+		listener + "sasl.enabled.mechanisms":             "OAUTHBEARER",
+		mechanism + "sasl.jaas.config":                   "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+		mechanism + "sasl.server.callback.handler.class": "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
+		mechanism + "sasl.oauthbearer.jwks.endpoint.url": issuer + "/jwks",
+		mechanism + "sasl.oauthbearer.expected.audience": "kafka",
+		mechanism + "sasl.oauthbearer.expected.issuer":   issuer,
+		mechanism + "connections.max.reauth.ms":          "20000",
+	}
 }

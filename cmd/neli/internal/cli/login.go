@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/franz/iam"
 	"github.com/goneli/neli/internal/redact"
 	"github.com/goneli/neli/kafka"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // explained adds to the error of a refused login which properties to look at, unless it names them.
@@ -59,4 +63,18 @@ func withoutSecrets(err error, props neli.KafkaConfigMap) string {
 		all[name] = fmt.Sprint(value)
 	}
 	return redact.Of(all).Text(explained(err, props).Error())
+}
+
+// provider returns the franz-go clients, which need no cgo, so that the command is one static file.
+// It asks AWS for credentials only if sasl.mechanism needs them.
+func provider(props neli.KafkaConfigMap) kafka.Provider {
+	if mechanism(props) == "AWS_MSK_IAM" {
+		return franz.Provider(kgo.SASL(iam.Mechanism()))
+	}
+	return franz.Provider()
+}
+
+// mechanism returns sasl.mechanism, by either of its names.
+func mechanism(props neli.KafkaConfigMap) string {
+	return strings.ToUpper(fmt.Sprint(cmp.Or(props["sasl.mechanism"], props["sasl.mechanisms"])))
 }

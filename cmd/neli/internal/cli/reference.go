@@ -4,9 +4,13 @@ import (
 	_ "embed" // the preface
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
+	"github.com/goneli/neli/internal/version"
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 )
 
@@ -74,4 +78,33 @@ func (s said) of(verb string, texts []string) []string {
 		}
 	}
 	return out
+}
+
+func newMan(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "man directory",
+		Short: "Write manual pages into a directory",
+		Args:  arguments(1, 1, "the directory"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return err
+			}
+			if err := doc.GenManTree(root, &doc.GenManHeader{Title: "NELI", Section: "1", Source: "neli"}, args[0]); err != nil {
+				return fmt.Errorf("cannot write manual pages: %w", err)
+			}
+			return nil
+		},
+	}
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  arguments(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "neli", version.Text())
+			return err
+		},
+	}
 }
