@@ -41,6 +41,9 @@ type Preparer struct {
 	set     lease.Prepares
 	t       time.Duration
 	by      map[offer.Place]*preparation
+	hot     map[offer.Place]*preparation // those that are offered or running: a step looks at these alone
+	queue   []*preparation               // standbys that wait for a place, and perhaps others
+	resting []*preparation               // standbys that failed, by again, and perhaps others
 	holders map[offer.From]*holder
 	calls   map[uint64]clock.Mono // Prepares that have not returned, and when they began
 	begun   uint64                // the number of the newest call
@@ -79,17 +82,15 @@ type preparation struct {
 	expires clock.Mono // unless an offer names it before
 	standby bool       // this process stands by for it, whether it is offered or not
 	again   clock.Mono // when a standby that failed is tried again
+	listed  bool       // it is in queue or resting
 }
 
 // rank says which comes first.
 func (w *preparation) rank() int {
-	switch {
-	case w.urgent:
+	if w.urgent {
 		return 0
-	case w.from != "":
-		return 1
 	}
-	return 2
+	return 1
 }
 
 // holder is what is known of the offers of a process.
@@ -132,7 +133,7 @@ type Do struct {
 
 // NewPreparer returns a Preparer that prepares nothing. t is the lease.
 func NewPreparer(set lease.Prepares, t time.Duration) *Preparer {
-	return &Preparer{set: set, t: t, by: map[offer.Place]*preparation{}, holders: map[offer.From]*holder{}, calls: map[uint64]clock.Mono{}}
+	return &Preparer{set: set, t: t, by: map[offer.Place]*preparation{}, hot: map[offer.Place]*preparation{}, holders: map[offer.From]*holder{}, calls: map[uint64]clock.Mono{}}
 }
 
 // Counts returns the counters, and the state at a time.
@@ -182,9 +183,9 @@ func (p *Preparer) Offered(from offer.From, log int, offset int64, o *lease.Offe
 			p.wanted(offer.Place{Shard: from.Shard, Local: local}, from.Process, o.Urgent, now)
 		}
 	}
-	return p.end(CalledOff, func(w *preparation) bool {
+	return p.end(CalledOff, sorted(p.hot, func(w *preparation) bool {
 		return w.Shard == from.Shard && w.from == from.Process && !in[w.Local] && holds(w.Local)
-	})
+	}))
 }
 
 // wanted notes that a holder's newest offer names a role.
@@ -195,6 +196,7 @@ func (p *Preparer) wanted(at offer.Place, from string, urgent bool, now clock.In
 		p.by[at] = w
 	}
 	w.from, w.urgent, w.expires = from, urgent, now.Mono.Add(2*p.t)
+	p.file(w)
 }
 
 // Held notes that a process holds a role now, and returns what ends by that. A Release ends nothing: the
@@ -208,7 +210,7 @@ func (p *Preparer) Held(at offer.Place, process string, own bool) (ended []End) 
 	if own {
 		why = Led
 	}
-	return p.end(why, func(other *preparation) bool { return other == w })
+	return p.end(why, []*preparation{w})
 }
 
 // Holding is what this process knows of who holds a role.
@@ -221,7 +223,7 @@ type Holding struct {
 // Review ends what other processes, or this one, hold by now, and what is unwanted.
 func (p *Preparer) Review(of func(offer.Place) Holding) (ended []End) {
 	ended = p.Exclude(func(at offer.Place) bool { return of(at).Unwanted })
-	for _, w := range p.sorted(func(*preparation) bool { return true }) {
+	for _, w := range sorted(p.by, every) {
 		if h := of(w.Place); h.Own || h.Process != "" {
 			ended = append(ended, p.Held(w.Place, h.Process, h.Own)...)
 		}
@@ -239,10 +241,15 @@ func (p *Preparer) Stand(roles map[offer.Place]bool) (ended []End) {
 			p.by[at] = &preparation{Place: at}
 		}
 	}
-	for at, w := range p.by {
-		w.standby = roles[at]
+	for _, w := range sorted(p.by, every) {
+		if w.standby = roles[w.Place]; w.standby {
+			p.file(w)
+		}
 	}
-	return p.end(Relieved, func(w *preparation) bool { return !w.standby && w.from == "" })
+	ended = p.end(Relieved, sorted(p.by, func(w *preparation) bool { return !w.standby && w.from == "" }))
+	gone := func(w *preparation) bool { return p.by[w.Place] != w }
+	p.queue, p.resting = slices.DeleteFunc(p.queue, gone), slices.DeleteFunc(p.resting, gone)
+	return ended
 }
 
 // IsReady reports whether a role is prepared.
@@ -253,12 +260,12 @@ func (p *Preparer) Quit() (ended []End) {
 	for _, h := range p.holders {
 		h.owes = false
 	}
-	return p.end(Unwilling, func(*preparation) bool { return true })
+	return p.end(Unwilling, sorted(p.by, every))
 }
 
 // Exclude ends the preparation of roles that this process does not want.
 func (p *Preparer) Exclude(unwanted func(offer.Place) bool) (ended []End) {
-	return p.end(Unwanted, func(w *preparation) bool { return unwanted(w.Place) })
+	return p.end(Unwanted, sorted(p.by, func(w *preparation) bool { return unwanted(w.Place) }))
 }
 
 // Anew ends what concerns a log that has begun anew: nothing is known of who holds what.
@@ -283,6 +290,7 @@ func (p *Preparer) Returned(b Begin, ok bool, now clock.Instant) (ended []End) {
 	} else {
 		ended = p.fail(w, Failed, now)
 	}
+	p.file(w)
 	p.owe(w)
 	return ended
 }
@@ -304,7 +312,7 @@ func (p *Preparer) owe(w *preparation) {
 // Step does what is due. mine reports whether a role was released in favour of this process, or is being
 // claimed by it: that does not expire.
 func (p *Preparer) Step(willing bool, mine func(offer.Place) bool, now clock.Instant) (do Do) {
-	do.End = p.end(Unconfirmed, func(w *preparation) bool {
+	do.End = p.end(Unconfirmed, sorted(p.hot, func(w *preparation) bool {
 		if w.from == "" || now.Mono < w.expires {
 			return false
 		}
@@ -313,14 +321,16 @@ func (p *Preparer) Step(willing bool, mine func(offer.Place) bool, now clock.Ins
 			return false
 		}
 		return true
-	})
-	for _, w := range p.sorted(func(w *preparation) bool { return w.stage == running && now.Mono >= w.late }) {
+	}))
+	for _, w := range sorted(p.hot, func(w *preparation) bool { return w.stage == running && now.Mono >= w.late }) {
 		do.End = append(do.End, p.fail(w, Late, now)...)
+		p.file(w)
 		p.owe(w)
 	}
-	for _, w := range p.by {
-		if w.standby && w.from == "" && w.stage == failed && now.Mono >= w.again {
+	for len(p.resting) > 0 && now.Mono >= p.resting[0].again {
+		if w := p.pop(&p.resting, failed); w != nil {
 			w.stage = queued
+			p.file(w)
 		}
 	}
 	maps.DeleteFunc(p.holders, func(_ offer.From, h *holder) bool { return now.Mono >= h.heard.Add(4*p.t) })
@@ -332,6 +342,7 @@ func (p *Preparer) Step(willing bool, mine func(offer.Place) bool, now clock.Ins
 		p.counts.Begun++
 		w.stage, w.call, w.late = running, p.begun, now.Mono.Add(p.set.For)
 		p.calls[w.call] = now.Mono
+		p.file(w)
 		do.Begin = append(do.Begin, Begin{Place: w.Place, Call: w.call})
 		p.owe(w)
 	}
@@ -345,9 +356,43 @@ func (p *Preparer) next() []*preparation {
 	if free <= 0 {
 		return nil
 	}
-	queue := p.sorted(func(w *preparation) bool { return w.stage == queued })
+	queue := sorted(p.hot, func(w *preparation) bool { return w.stage == queued })
 	slices.SortStableFunc(queue, func(a, b *preparation) int { return cmp.Compare(a.rank(), b.rank()) })
+	for len(queue) < free && len(p.queue) > 0 {
+		if w := p.pop(&p.queue, queued); w != nil {
+			queue = append(queue, w)
+		}
+	}
 	return queue[:min(free, len(queue))]
+}
+
+// file puts a preparation that has changed where steps find it. A standby that is ready needs no step.
+func (p *Preparer) file(w *preparation) {
+	delete(p.hot, w.Place)
+	switch {
+	case w.from != "" || w.stage == running:
+		p.hot[w.Place] = w
+	case w.listed:
+	case w.stage == queued:
+		w.listed, p.queue = true, append(p.queue, w)
+	case w.stage == failed:
+		i, _ := slices.BinarySearchFunc(p.resting, w.again+1, func(w *preparation, at clock.Mono) int { return cmp.Compare(w.again, at) })
+		w.listed, p.resting = true, slices.Insert(p.resting, i, w)
+	}
+}
+
+// pop takes the first of queue or resting. It returns nil if that has changed since, and files it anew.
+func (p *Preparer) pop(list *[]*preparation, is stage) *preparation {
+	w := (*list)[0]
+	*list, w.listed = (*list)[1:], false
+	switch {
+	case p.by[w.Place] != w:
+		return nil
+	case w.from == "" && w.stage == is:
+		return w
+	}
+	p.file(w)
+	return nil
 }
 
 // say returns the states that are due.
@@ -364,7 +409,7 @@ func (p *Preparer) say(now clock.Instant) (out []Say) {
 		s := &out[i]
 		p.states++
 		s.State.N = p.states
-		for _, w := range p.sorted(func(w *preparation) bool { return w.from == s.To.Process && w.Shard == s.To.Shard }) {
+		for _, w := range sorted(p.hot, func(w *preparation) bool { return w.from == s.To.Process && w.Shard == s.To.Shard }) {
 			switch w.stage {
 			case running:
 				s.State.Running = append(s.State.Running, w.Local)
@@ -383,7 +428,7 @@ func (p *Preparer) say(now clock.Instant) (out []Say) {
 func (p *Preparer) Due(willing bool) clock.Mono {
 	next := clock.Mono(clock.Never)
 	waits := false
-	for _, w := range p.by {
+	for _, w := range p.hot {
 		if w.from != "" {
 			next = min(next, w.expires)
 		}
@@ -392,13 +437,13 @@ func (p *Preparer) Due(willing bool) clock.Mono {
 			next = min(next, w.late)
 		case queued:
 			waits = true
-		case failed:
-			if w.standby && w.from == "" {
-				next = min(next, w.again)
-			}
-		case ready:
+		case failed, ready:
 		}
 	}
+	if len(p.resting) > 0 {
+		next = min(next, p.resting[0].again)
+	}
+	waits = waits || len(p.queue) > 0
 	if willing && waits && len(p.calls) < p.set.Most {
 		return 0
 	}
@@ -411,13 +456,15 @@ func (p *Preparer) Due(willing bool) clock.Mono {
 }
 
 // end ends preparations, and returns the calls whose contexts end by that.
-func (p *Preparer) end(why Why, which func(*preparation) bool) (ended []End) {
-	for _, w := range p.sorted(which) {
+func (p *Preparer) end(why Why, which []*preparation) (ended []End) {
+	for _, w := range which {
 		if w.standby && (why == CalledOff || why == Unconfirmed || why == Elsewhere) {
 			w.from, w.urgent = "", false // it stays a standby
+			p.file(w)
 			continue
 		}
 		delete(p.by, w.Place)
+		delete(p.hot, w.Place)
 		if w.call == 0 {
 			continue
 		}
@@ -432,9 +479,11 @@ func (p *Preparer) end(why Why, which func(*preparation) bool) (ended []End) {
 	return ended
 }
 
+func every(*preparation) bool { return true }
+
 // sorted returns some preparations, by their places.
-func (p *Preparer) sorted(which func(*preparation) bool) (out []*preparation) {
-	for _, w := range p.by {
+func sorted(of map[offer.Place]*preparation, which func(*preparation) bool) (out []*preparation) {
+	for _, w := range of {
 		if which(w) {
 			out = append(out, w)
 		}

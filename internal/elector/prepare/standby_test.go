@@ -134,3 +134,53 @@ func states(say []Say) (out []lease.Prepared) {
 	}
 	return out
 }
+
+// There may be 131,072 of them.
+func TestStepsDoNotLookAtAllStandbys(t *testing.T) {
+	p := newPreparing(16)
+	roles := map[offer.Place]bool{}
+	for local := range int32(10_000) {
+		roles[offer.Place{Local: local}] = true
+	}
+	p.Stand(roles)
+	for next := int32(0); next < 10_000; {
+		begun := p.step(at(0)).Begin
+		require.Len(t, begun, 16)
+		require.Len(t, p.hot, 16)
+		for _, b := range begun {
+			require.Equal(t, next, b.Local)
+			p.Returned(b, true, at(0))
+			next++
+		}
+	}
+	require.Empty(t, p.hot)
+	require.Empty(t, p.queue)
+	require.Equal(t, clock.Mono(clock.Never), p.Due(true))
+}
+
+func TestStandbysThatEndedAreForgotten(t *testing.T) {
+	p := newPreparing(1)
+	p.Stand(standing(9))
+	require.Len(t, p.step(at(0)).Begin, 1, "it never returns")
+	for range 3 {
+		p.Quit()
+		p.Stand(standing(1, 2, 3))
+		require.Empty(t, p.step(at(0)).Begin)
+	}
+	require.Len(t, p.queue, 3)
+}
+
+func TestStandbyThatFailedAnOfferIsTriedAgain(t *testing.T) {
+	p := newPreparing(1)
+	p.Stand(standing(0, 1))
+	first := p.step(at(0)).Begin
+	p.offered(1, at(0), 1)
+	p.Returned(first[0], true, at(0))
+	begun := p.step(at(0)).Begin
+	require.Equal(t, []int32{1}, locals(begun), "it is offered, and waits as a standby")
+	p.Returned(begun[0], false, at(0))
+	require.Empty(t, p.offered(2, at(0)))
+	require.Empty(t, p.step(at(rest-1)).Begin)
+	require.Equal(t, at(rest).Mono, p.Due(true))
+	require.Equal(t, []int32{1}, locals(p.step(at(rest)).Begin))
+}
