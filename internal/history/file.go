@@ -7,13 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/kafka"
 )
 
 // A file of records has a JSON object on each line: first a header, with the fields of Log, then the
-// group's records, those of a partition in log order.
+// group's records, those of a partition in log order. A line without a record says that the log was read to there.
 
 const (
 	fileVersion = 1
@@ -29,17 +32,40 @@ type fileRecord struct {
 	Partition int             `json:"partition"`
 	Offset    int64           `json:"offset"`
 	Time      time.Time       `json:"time,omitzero"`
-	Record    json.RawMessage `json:"record"`
+	Record    json.RawMessage `json:"record,omitempty"`
 }
 
-// WriteHeader writes the first line of a file of records.
-func WriteHeader(w io.Writer, log Log) error {
-	return json.NewEncoder(w).Encode(fileHeader{fileVersion, log})
+// Recorder writes a file of records.
+type Recorder struct {
+	to     *json.Encoder
+	codec  lease.Codec
+	others map[int]Entry // by partition: its newest record, if that is not the group's
 }
 
-// WriteRecord writes a record's line. Its value must be JSON, as that of all records of a group is.
-func WriteRecord(w io.Writer, e Entry) error {
-	return json.NewEncoder(w).Encode(fileRecord{e.Partition, e.Offset, e.Time, e.Value})
+// NewRecorder writes the first line.
+func NewRecorder(w io.Writer, log Log) (*Recorder, error) {
+	r := &Recorder{json.NewEncoder(w), lease.Codec{Group: log.Group, Log: log.TopicID}, map[int]Entry{}}
+	return r, r.to.Encode(fileHeader{fileVersion, log})
+}
+
+// Add writes the next record of a partition, if it is one of the group, of this version or a newer one.
+func (r *Recorder) Add(e Entry) error {
+	if _, err := r.codec.Decode(e.Value); err != nil && !errors.Is(err, lease.ErrNewer) {
+		r.others[e.Partition] = e
+		return nil
+	}
+	delete(r.others, e.Partition)
+	return r.to.Encode(fileRecord{e.Partition, e.Offset, e.Time, e.Value})
+}
+
+// End writes up to where partitions were read whose last records are not the group's.
+func (r *Recorder) End() error {
+	for _, p := range slices.Sorted(maps.Keys(r.others)) {
+		if err := r.to.Encode(fileRecord{Partition: p, Offset: r.others[p].Offset}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ReadFile reads a file of records. Its errors name the line.

@@ -153,12 +153,6 @@ func Of(group, topicID string, partitions int, entries []Entry) (Result, error) 
 	return h.Result(), nil
 }
 
-// Ours reports whether a record's value is one of this group, of this version or a newer one.
-func (h *History) Ours(value []byte) bool {
-	_, err := h.codec.Decode(value)
-	return err == nil || errors.Is(err, lease.ErrNewer)
-}
-
 // Add reads the next record of a partition. Others' records have no effect.
 func (h *History) Add(e Entry) error {
 	if e.Partition < 0 || e.Partition >= len(h.parts) {

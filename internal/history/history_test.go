@@ -241,15 +241,28 @@ func TestOtherRecordsHaveNoEffect(t *testing.T) {
 	require.Equal(t, Wait, r.Faults[0].Rule)
 }
 
+// written returns a file of records.
+func written(t *testing.T, log Log, entries []Entry) *bytes.Buffer {
+	t.Helper()
+	b := &bytes.Buffer{}
+	file, err := NewRecorder(b, log)
+	require.NoError(t, err)
+	for _, e := range entries {
+		require.NoError(t, file.Add(e))
+	}
+	require.NoError(t, file.End())
+	return b
+}
+
 func TestFileOfRecords(t *testing.T) {
 	h, want := read(t, 0, entries(story()))
-	var b bytes.Buffer
-	require.NoError(t, WriteHeader(&b, h.Log))
-	for _, e := range entries(story()) {
-		require.NoError(t, WriteRecord(&b, e))
-	}
-	file := b.String()
-	again, err := ReadFile(&b)
+	all := entries(story())
+	last := all[len(all)-1].Offset
+	others, err := ReadFile(written(t, h.Log, append(all[:len(all)-1:len(all)-1], Entry{Offset: last, Value: []byte("another group's")})))
+	require.NoError(t, err)
+	require.Empty(t, others.Result().Unproven, "the log was read to its end")
+	file := written(t, h.Log, all).String()
+	again, err := ReadFile(strings.NewReader(file))
 	require.NoError(t, err)
 	require.Equal(t, want, again.Result())
 	lines := strings.SplitAfter(file, "\n")
@@ -280,11 +293,7 @@ func TestFileOfRecords(t *testing.T) {
 // Files and topics are untrusted: damage may break rules, but never the reader.
 func TestDamagedFiles(t *testing.T) {
 	h, _ := read(t, 0, entries(story()))
-	var b bytes.Buffer
-	require.NoError(t, WriteHeader(&b, h.Log))
-	for _, e := range entries(story()) {
-		require.NoError(t, WriteRecord(&b, e))
-	}
+	b := written(t, h.Log, entries(story()))
 	rnd := rand.New(rand.NewPCG(1, 2))
 	broken := 0
 	for range 5000 {

@@ -121,16 +121,17 @@ func (c *common) history(cmd *cobra.Command, o tale) error {
 	defer func() { _ = reader.Close() }()
 	out := cmd.OutOrStdout()
 	var h *history.History
+	var file *history.Recorder
 	err = history.Fetch(cmd.Context(), <-s.admins, reader, cfg.LeaderTopic, cfg.LeaderGroupID,
 		func(log history.Log) (err error) {
 			if h, err = history.New(log); err == nil && o.records {
-				err = history.WriteHeader(out, log)
+				file, err = history.NewRecorder(out, log)
 			}
 			return err
 		},
 		func(e history.Entry) error {
-			if o.records && h.Ours(e.Value) {
-				return history.WriteRecord(out, e)
+			if o.records {
+				return file.Add(e)
 			}
 			return h.Add(e)
 		})
@@ -138,7 +139,7 @@ func (c *common) history(cmd *cobra.Command, o tale) error {
 		return errors.New(withoutSecrets(err, cfg.KafkaConfig))
 	}
 	if o.records {
-		return nil
+		return file.End()
 	}
 	return o.show(out, h)
 }
