@@ -16,9 +16,14 @@ import (
 // holders) every candidate can compute its share at once, and the roles of a crashed member are
 // spread over all others.
 //
+// With weights, no candidate gets more than an equal share of the weight but for one role.
+//
 // The result does not depend on the order of vacant. Counting holders takes O(R). Choosing takes
 // one score for each candidate on each bucket concerned.
 func (p *Plan) Assign(vacant, holders []int32) []int32 {
+	if p.weights != nil {
+		return p.assignWeighted(vacant, holders)
+	}
 	out := make([]int32, len(vacant))
 	f, t := newFiller(p), p.all
 	taken := make([]bool, p.roles) // held by nobody, even if holders names a holder

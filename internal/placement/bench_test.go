@@ -135,3 +135,31 @@ func BenchmarkRank(b *testing.B) {
 		p.Rank(role%100, 0, role%100_000)
 	}
 }
+
+// BenchmarkWeights measures a cold start with weights by Zipf's law, and then looks for moves: when all is level, and of a
+// member that leads everything.
+func BenchmarkWeights(b *testing.B) {
+	sizes(b, func(b *testing.B, members, roles int) {
+		r := random(1)
+		of := zipf(r, roles, 1_000_000)
+		who, vacant := crowd(r, members, roles), upTo(roles)
+		w := newWorld(who, roles).weighs(of)
+		b.Run("start", func(b *testing.B) {
+			for b.Loop() {
+				Weighted(who, of).Assign(vacant, nil)
+			}
+		})
+		w.assign()
+		b.Run("look", func(b *testing.B) {
+			for b.Loop() {
+				w.plan.Moves(members-1, w.holders, anything, roles)
+			}
+		})
+		w.deal(func(int) int { return 0 })
+		b.Run("moves", func(b *testing.B) {
+			for b.Loop() {
+				w.plan.Moves(0, w.holders, anything, 10_000)
+			}
+		})
+	})
+}

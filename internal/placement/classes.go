@@ -6,7 +6,7 @@ import (
 )
 
 // classes divides the roles into classes. The same candidates deserve all roles of a class.
-// Classes are ordered by their lowest role, and roles ascend within a class.
+// Classes are ordered by their lowest role, and roles ascend within a class; with weights the heaviest come first.
 type classes struct {
 	among []int32 // the candidates considered, ascending
 	start []int   // by class: where its roles begin in order; finally the length of order

@@ -40,9 +40,14 @@
 // A candidate may have a cap ([Candidate.Max]). It comes before preference: what a preferred candidate
 // has no room for goes to the next ones. Roles beyond all caps go to the candidates that have least.
 //
+// # Weights
+//
+// Roles may have weights ([Weights]). Then a candidate's share is the sum of the weights of its roles. Heavy roles are
+// dealt out first, so that light ones even out what differs.
+//
 // # What it never does
 //
 // It measures no silence, keeps no list of members, and remembers nothing. The caller says
-// whether a candidate is present and steady, and leaves out those in a cooldown. It balances
-// numbers of roles, not the work that they cause.
+// whether a candidate is present and steady, and leaves out those in a cooldown. It does not measure
+// the work that roles cause.
 package placement

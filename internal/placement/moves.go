@@ -34,6 +34,9 @@ type Move struct {
 // room that it was to fill stays reserved for it. Moves takes O(R). If there is something to
 // give, it also takes a score for each deserving candidate on each bucket of the roles that me
 // holds.
+//
+// With weights, a class is level while the weights that candidates hold differ by a tenth of the share at most, or no
+// move makes the difference smaller.
 func (p *Plan) Moves(me int, holders []int32, movable func(role int) bool, limit int) []Move {
 	return p.moves(me, holders, movable, limit, false)
 }
@@ -48,7 +51,10 @@ func (p *Plan) moves(me int, holders []int32, movable func(role int) bool, limit
 		return nil
 	}
 	l := &level{plan: p, me: me, holders: holders, left: limit, exact: exact, of: make([]tally, len(p.who))}
-	if p.capped {
+	switch {
+	case p.weights != nil:
+		return l.movesWeighted(movable)
+	case p.capped:
 		return l.movesCapped(movable)
 	}
 	l.table = p.steady

@@ -140,7 +140,7 @@ func TestMovesSkipFixedRoles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := rapid.IntRange(1, 70).Draw(t, "roles")
 		r := random(rapid.Uint64().Draw(t, "seed"))
-		w := dealt(r, someone(t, roles), roles)
+		w := dealt(r, someone(t, roles), roles).weighs(perhapsWeights(t, roles))
 		before := slices.Clone(w.holders)
 		may := func(role int) bool { return role%3 != 0 }
 		w.settle(t, options{together: rapid.Bool().Draw(t, "together"), limit: 5, movable: may})
@@ -154,10 +154,12 @@ func TestMovesSkipFixedRoles(t *testing.T) {
 			require.Empty(t, w.plan.Moves(me, before, anything, 0))
 		}
 	})
-	w := newWorld(crowd(random(1), 2, 10), 10)
-	w.deal(func(int) int { return 0 })
-	require.Equal(t, 5, w.settle(t, options{movable: func(role int) bool { return role >= 5 }}))
-	require.Equal(t, []int{5, 5}, w.all())
+	for _, of := range []*Weights{nil, NewWeights(slices.Repeat([]int32{3}, 10))} {
+		w := newWorld(crowd(random(1), 2, 10), 10).weighs(of)
+		w.deal(func(int) int { return 0 })
+		require.Equal(t, 5, w.settle(t, options{movable: func(role int) bool { return role >= 5 }}))
+		require.Equal(t, []int{5, 5}, w.all())
+	}
 }
 
 // Several newcomers one after the other: the first does not get the room of those that are not
@@ -354,17 +356,17 @@ func TestMovesOfContradictoryViews(t *testing.T) {
 	})
 }
 
-// Members come, go, become unsteady, and change their preferences. After each change, vacant
+// Members come, go, become unsteady, and change their preferences and caps. After each change, vacant
 // roles are claimed, and all members hand over what they want to. That ends, and every role that
 // somebody wants has a leader.
 func TestChurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := rapid.IntRange(1, 80).Draw(t, "roles")
 		r := random(rapid.Uint64().Draw(t, "seed"))
-		w := newWorld(crowd(r, 3, roles), roles)
+		w := newWorld(crowd(r, 3, roles), roles).weighs(perhapsWeights(t, roles))
 		for range rapid.IntRange(1, 12).Draw(t, "changes") {
 			who := slices.Clone(w.plan.who)
-			switch n := len(who); rapid.IntRange(0, 4).Draw(t, "change") {
+			switch n := len(who); rapid.IntRange(0, 5).Draw(t, "change") {
 			case 0:
 				who = append(who, Candidate{ID: randomID(r), Roles: roles, Steady: r.IntN(2) == 0})
 			case 1:
@@ -377,6 +379,8 @@ func TestChurn(t *testing.T) {
 				who[r.IntN(n)].Priority = r.IntN(3)
 			case 4:
 				who[r.IntN(n)].Roles = r.IntN(roles + 1)
+			case 5:
+				who[r.IntN(n)].Max = r.IntN(roles + 1)
 			}
 			w.change(who)
 			w.assign()

@@ -57,8 +57,10 @@ type Plan struct {
 	roles  int      // the largest number that any of them announced
 	mask   int      // buckets − 1
 	all    *classes // classes by all candidates
-	steady *classes // classes by the steady ones; with caps, nil
+	steady *classes // classes by the steady ones; with caps or weights, nil
 	capped bool     // some have caps
+
+	weights *Weights // nil: all roles weigh the same
 }
 
 // New makes the plan of these candidates, given in any order. Of several with the same ID, the
@@ -66,8 +68,12 @@ type Plan struct {
 //
 // It takes O(n log n) for n candidates. If any of them has Prefs, it takes O(n · R), where R is
 // the largest number of roles that a candidate announced, and keeps 8 or 16 bytes for each role.
-func New(candidates []Candidate) *Plan {
-	p := &Plan{who: slices.Clone(candidates)}
+func New(candidates []Candidate) *Plan { return Weighted(candidates, nil) }
+
+// Weighted is New for roles with weights; nil: all weigh the same. With weights it keeps 8 bytes for each role, and
+// Assign and Moves sum weights where they count roles otherwise. Caps count roles.
+func Weighted(candidates []Candidate, weights *Weights) *Plan {
+	p := &Plan{who: slices.Clone(candidates), weights: weights}
 	slices.SortStableFunc(p.who, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })
 	p.who = slices.CompactFunc(p.who, func(a, b Candidate) bool { return a.ID == b.ID })
 	p.hash = make([]uint64, len(p.who))
@@ -82,8 +88,10 @@ func New(candidates []Candidate) *Plan {
 		}
 	}
 	p.mask = bucketsFor(len(p.who)) - 1
-	if p.capped = capped(p.who); p.capped {
-		p.all = p.classifyAlike()
+	if p.capped = capped(p.who); p.capped || weights != nil {
+		if p.all = p.classifyAlike(); weights != nil {
+			p.all.heaviestFirst(weights)
+		}
 		return p
 	}
 	p.all = p.classify(p.everybody())

@@ -85,7 +85,7 @@ func (w *world) assign() int {
 // crashed.
 func (w *world) change(who []Candidate) {
 	old := w.plan
-	w.plan = New(who)
+	w.plan = Weighted(who, w.plan.weights)
 	for role, h := range w.holders {
 		if h >= 0 {
 			w.holders[role] = int32(max(Nobody, w.plan.Find(old.who[h].ID)))
