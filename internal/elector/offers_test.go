@@ -207,6 +207,40 @@ func TestClosingProcessPrefersStandbys(t *testing.T) {
 	require.Greater(t, standing, 50, "a standby gets it")
 }
 
+// A member that joins gets roles that it has prepared already.
+func TestBalancePrefersStandbys(t *testing.T) {
+	w := newWorld(1)
+	shops := map[string]*workshop{}
+	w.stepped = func(a *actor, r Ready) {
+		if k := shops[a.set.Name]; k != nil {
+			k.does(a, r)
+		}
+	}
+	a := w.start("a", 60, nil)
+	w.pass(20 * time.Second)
+	for _, name := range []string{"b", "c"} {
+		shops[name] = &workshop{takes: 100 * time.Millisecond, open: map[uint64]bool{}, ready: map[int]bool{}, ended: map[prepare.Why]int{}}
+		w.start(name, 60, func(s *Settings) {
+			stays(s)
+			s.Prepares = &lease.Prepares{Most: 4, For: 3 * time.Second, Standby: true}
+		})
+	}
+	w.pass(14 * time.Second)
+	require.Len(t, a.leads(60), 60)
+	was := map[string]map[int]bool{}
+	for name, k := range shops {
+		was[name] = maps.Clone(k.ready)
+	}
+	w.pass(40 * time.Second)
+	require.Len(t, a.leads(60), 20)
+	for name, k := range shops {
+		require.Len(t, k.warm, 20, name)
+		for _, role := range k.warm {
+			require.True(t, was[name][role], "%s stands by for role %d", name, role)
+		}
+	}
+}
+
 // Its holder dies while it still works on roles that a member has prepared.
 func TestMemberClaimsWhatItHasPrepared(t *testing.T) {
 	w, a, shops := warmWorld(t, 8, nil, "b", "c", "d", "e")

@@ -233,7 +233,7 @@ func (n *Node) rebalance(now clock.Instant) {
 	}
 	var todo []placement.Move
 	if me >= 0 {
-		todo = m.Moves(plan)(me, n.expected(plan, in), func(role int) bool {
+		todo = m.Moves(n.warm.Toward(plan))(me, n.expected(plan, in), func(role int) bool {
 			s, local := n.shards.local(role)
 			h := s.own.At(local)
 			return role < n.desired.Roles && h != nil && s.handovers.Of(local) == nil && h.Movable(now) && n.terms.Told(role) &&

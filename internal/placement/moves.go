@@ -320,10 +320,12 @@ func (l *level) give(c int, movable func(role int) bool) {
 	l.choose(own, min(room, surplus))
 }
 
-// choose gives up to n of the roles to candidates with room, at least n in all: first the roles
-// on which such a candidate comes before all other members. It returns how many it gave.
+// choose gives up to n of the roles to candidates with room, at least n in all: first those that Toward
+// names, then the roles on which such a candidate comes before all other members. It returns how many it gave.
 func (l *level) choose(roles []int, n int) int {
-	rest, given := l.preferred(roles, n)
+	roles, given := l.named(roles, n)
+	rest, more := l.preferred(roles, n-given)
+	given += more
 	l.fill.begin(l.members)
 	for _, role := range rest {
 		if given == n {
@@ -333,6 +335,25 @@ func (l *level) choose(roles []int, n int) int {
 		given++
 	}
 	return given
+}
+
+// named gives up to n of the roles to candidates that Toward names and that have room. It returns the roles that are
+// left, and how many it gave.
+func (l *level) named(roles []int, n int) (rest []int, given int) {
+	if l.plan.toward == nil {
+		return roles, 0
+	}
+	for _, role := range roles {
+		to := l.plan.toward(role)
+		if given == n || to < 0 || l.fill.room[to] == 0 {
+			rest = append(rest, role)
+			continue
+		}
+		l.fill.room[to]--
+		l.add(int32(to), role)
+		given++
+	}
+	return rest, given
 }
 
 // preferred gives up to n of the roles to candidates that come first of all members and have

@@ -60,7 +60,8 @@ type Plan struct {
 	steady *classes // classes by the steady ones; with caps or weights, nil
 	capped bool     // some have caps
 
-	weights *Weights // nil: all roles weigh the same
+	weights *Weights           // nil: all roles weigh the same
+	toward  func(role int) int // as in Toward, or nil
 }
 
 // New makes the plan of these candidates, given in any order. Of several with the same ID, the
@@ -100,6 +101,15 @@ func Weighted(candidates []Candidate, weights *Weights) *Plan {
 		p.steady = p.classify(steady)
 	}
 	return p
+}
+
+// Toward returns the same plan, whose Moves and Level give the candidate that first returns for a role that one rather
+// than another, as far as both are as good to give and no candidate gets more roles by that. first returns Nobody if
+// that does not matter. With weights, roles are as good to give if they weigh the same.
+func (p *Plan) Toward(first func(role int) int) *Plan {
+	q := *p
+	q.toward = first
+	return &q
 }
 
 // Len returns the number of candidates.

@@ -15,6 +15,9 @@ import (
 // Roles form a class if all candidates prefer them alike, as with caps. Within a class, those that prefer it most come
 // first, as far as their caps allow.
 
+// maxNamed is how many roles of the same weight are looked at for one that Toward names the taker for.
+const maxNamed = 64
+
 // weighing is the work of one call of Moves with weights.
 type weighing struct {
 	*level
@@ -230,7 +233,7 @@ func (w *weighing) exchange(givers, takers []int32, low, high int64) {
 	heavy := make(map[int32][]int32, len(givers)) // roles that were too heavy, the lightest last
 	for from.Len() > 0 && to.Len() > 0 && w.left > 0 {
 		giver, taker := from.of[0], to.of[0]
-		role, ok := w.pick(giver, heavy, min(w.load[giver]-high, low-w.load[taker]), w.load[giver]-w.load[taker])
+		role, ok := w.pick(giver, taker, heavy, min(w.load[giver]-high, low-w.load[taker]), w.load[giver]-w.load[taker])
 		if !ok { // takers get no lighter
 			heap.Pop(from)
 			continue
@@ -247,14 +250,24 @@ func (w *weighing) exchange(givers, takers []int32, low, high int64) {
 }
 
 // pick takes the heaviest role of a member that weighs no more than fits, or else its lightest if that weighs less than
-// below. fits must not grow from call to call.
-func (w *weighing) pick(from int32, heavy map[int32][]int32, fits, below int64) (role int32, ok bool) {
+// below. fits must not grow from call to call. Of me's roles that weigh the same, one that Toward names the taker for comes
+// first.
+func (w *weighing) pick(from, to int32, heavy map[int32][]int32, fits, below int64) (role int32, ok bool) {
 	own := w.own[from]
 	for len(own) > 0 && w.plan.Weight(int(own[0])) > fits {
 		heavy[from] = append(heavy[from], own[0])
 		own = own[1:]
 	}
 	if w.own[from] = own; len(own) > 0 {
+		for k := range min(len(own), maxNamed) {
+			if int(from) != w.me || w.plan.toward == nil || w.plan.Weight(int(own[k])) != w.plan.Weight(int(own[0])) {
+				break
+			}
+			if w.plan.toward(int(own[k])) == int(to) {
+				own[0], own[k] = own[k], own[0]
+				break
+			}
+		}
 		w.own[from] = own[1:]
 		return own[0], true
 	}

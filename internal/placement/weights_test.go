@@ -276,6 +276,41 @@ func TestWeightsFollowTheHash(t *testing.T) {
 	require.Greater(t, first, 700, "of 2000")
 }
 
+// Roles are handed to the candidates that Toward names, and no candidate gets more by that.
+func TestMovesToward(t *testing.T) {
+	who := []Candidate{{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "c", Steady: true, Roles: 40}, {ID: "d", Steady: true, Roles: 40}}
+	w := newWorld(who, 40)
+	w.deal(func(int) int { return 0 })
+	named := func(role int) int {
+		if role < 25 {
+			return role % 4
+		}
+		return Nobody
+	}
+	moves := w.plan.Toward(named).Moves(0, w.holders, anything, 40)
+	require.Len(t, moves, 3)
+	for _, m := range moves {
+		require.Len(t, m.Roles, 10)
+		for role := range 25 {
+			if role > 0 && role%4 == m.To {
+				require.Contains(t, m.Roles, role, "it is named for it")
+			}
+		}
+	}
+	require.Len(t, w.plan.Toward(func(int) int { return 1 }).Moves(0, w.holders, anything, 40)[0].Roles, 10, "no more than its share")
+	require.Len(t, w.plan.Toward(named).Moves(0, w.holders, anything, 5), 3)
+	w.weighs(NewWeights(slices.Concat(slices.Repeat([]int32{20}, 20), slices.Repeat([]int32{10}, 20))))
+	before := w.plan.Moves(0, w.holders, anything, 40)
+	for k, m := range w.plan.Toward(named).Moves(0, w.holders, anything, 40) {
+		require.Len(t, m.Roles, len(before[k].Roles), "of the same weight")
+		for role := range 20 {
+			if role > 0 && role%4 == m.To {
+				require.Contains(t, m.Roles, role, "it is named for it, among those of its weight")
+			}
+		}
+	}
+}
+
 // No member gets more roles than its cap, not even for a moment.
 func TestMovesNeverExceedACapWithWeights(t *testing.T) {
 	for _, c := range []struct {

@@ -6,6 +6,19 @@ import (
 	"github.com/goneli/neli/internal/placement"
 )
 
+// Toward returns the plan that hands roles for balance rather to members that stand by for them.
+func (x *Exchange) Toward(plan *placement.Plan) *placement.Plan {
+	if x.look(); x.standbys.IsEmpty() {
+		return plan
+	}
+	return plan.Toward(func(role int) int {
+		if role >= maxStandby {
+			return placement.Nobody
+		}
+		return plan.Find(x.standbys.Of(role, x.self))
+	})
+}
+
 // Prefer gives roles to the members that stand by for them, as far as each member gets as many as it was to get: to has
 // who that was. Where there are preferences, they decide.
 func (x *Exchange) Prefer(roles, to []int32, plan *placement.Plan) []int32 {
