@@ -80,6 +80,17 @@ type Config struct {
 	// five seconds a warning is logged. Close waits for a call in progress. Default: none.
 	Preference func(m Member, role int) int
 
+	// Weight says how much work a role is, compared with the others. Balance then levels the sums of the weights of what
+	// members lead, instead of the numbers of roles, with the same tolerance of a tenth. A role moves only if that
+	// makes the difference of the two members smaller: one that weighs more than a share stays, and its leader gets nothing
+	// else. Preference comes first, and MaxRoles counts roles.
+	//
+	// All members should use the same function, and its result should depend on the role only. If two members disagree,
+	// roles may move back and forth (each at most once in 30 s); safety is not affected. New and SetRoles call it once
+	// for each role below Roles, on their callers' goroutines. From 1 to 1,000,000. Default: none; all roles weigh the
+	// same.
+	Weight func(role int) int
+
 	// DisableRebalance lets a leader keep its roles for as long as it lives and is healthy. By
 	// default a leader with more roles than its share hands over the surplus in batches, and hands
 	// over any role for which another member is preferred. It hands over only to members that have

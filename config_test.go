@@ -35,6 +35,7 @@ func TestConfigDefaults(t *testing.T) {
 	require.False(t, s.DisableRebalance)
 	require.Zero(t, s.Priority)
 	require.Nil(t, s.Preference)
+	require.Nil(t, s.weights)
 	require.Nil(t, s.Healthy)
 	require.Equal(t, 1, s.Roles)
 	require.Equal(t, 1, s.Partitions)
@@ -148,6 +149,11 @@ func TestConfigFaults(t *testing.T) {
 		{Config{MaxRoles: 1_000_001}, "MaxRoles", "1000001", "must be between 1 and 1000000, or 0"},
 		{Config{MaxRoles: 1, Mode: NonExclusive}, "MaxRoles", "1", "needs Mode Exclusive and NominationOpen"},
 		{Config{MaxRoles: 1, Nomination: NominationAssigned}, "MaxRoles", "1", "needs Mode Exclusive and NominationOpen"},
+		{Config{Weight: func(int) int { return 0 }}, "Weight", "0", "of role 0 must be between 1 and 1000000"},
+		{Config{Roles: 9, Weight: func(role int) int { return 4 - role }}, "Weight", "0", "of role 4 must be"},
+		{Config{Roles: 3, Weight: func(role int) int { return role + 999_999 }}, "Weight", "1000001", "of role 2 must be"},
+		{Config{Weight: func(int) int { return math.MinInt }}, "Weight", "-9223372036854775808", "of role 0 must be"},
+		{Config{Weight: func(int) int { return 1<<32 + 1 }}, "Weight", "4294967297", "of role 0 must be"},
 		{Config{Mode: 2}, "Mode", "2", "must be Exclusive or NonExclusive"},
 		{Config{Mode: -1}, "Mode", "-1", "must be Exclusive or NonExclusive"},
 		{Config{Observer: true, Mode: NonExclusive}, "Observer", "true", "needs Mode Exclusive"},
@@ -325,6 +331,32 @@ func TestConfigReportsAllFaultsAtOnce(t *testing.T) {
 		require.Contains(t, err.Error(), "\n"+field+": ")
 	}
 	require.Equal(t, 19, strings.Count(err.Error(), "\n"), "one line a fault:\n%v", err)
+}
+
+// New and SetRoles ask for the weight of each role once, and only where weights have an effect.
+func TestWeightIsAskedOnce(t *testing.T) {
+	asked := map[int]int{}
+	weight := func(role int) int {
+		asked[role]++
+		return 1 + role
+	}
+	for _, cfg := range []Config{{Mode: NonExclusive}, {Nomination: NominationAssigned}, {Observer: true}} {
+		cfg.Roles, cfg.Weight = 3, weight
+		s, err := cfg.resolve()
+		require.NoError(t, err)
+		require.Nil(t, s.weights)
+	}
+	_, err := Config{Roles: maxRoles + 1, Weight: weight}.resolve()
+	require.ErrorContains(t, err, "Roles")
+	require.Empty(t, asked)
+	s, err := Config{Roles: 3, Weight: weight}.resolve()
+	require.NoError(t, err)
+	require.Equal(t, map[int]int{0: 1, 1: 1, 2: 1}, asked)
+	require.NotNil(t, s.weights)
+	weights, _, rule := s.weigh(5)
+	require.Empty(t, rule)
+	require.NotNil(t, weights)
+	require.Equal(t, 1, asked[4])
 }
 
 func TestConfigErrorsShowNoSecret(t *testing.T) {

@@ -108,6 +108,11 @@ func TestSetRolesLimits(t *testing.T) {
 	}
 	require.NoError(t, n.SetRoles(maxRoles))
 	require.Equal(t, maxRoles, a.desired.Roles)
+	n.set.Weight = func(role int) int { return 5 - role }
+	require.ErrorContains(t, n.SetRoles(6), "neli: SetRoles: Config.Weight: 0 of role 5 must be between 1 and 1000000")
+	require.Equal(t, maxRoles, a.desired.Roles)
+	require.NoError(t, n.SetRoles(5))
+	require.NotNil(t, a.desired.Weights)
 }
 
 // A Pulse on another goroutine, while the barrier handles a revocation, does not shorten the

@@ -90,9 +90,9 @@ consumer group, if there is one, only decides who may claim.
 With Open nomination the members divide the roles among themselves. Each says Hello every five
 seconds. All rank the members for a vacant role in the same way, and a member claims later the more
 members rank before it. A leader with more roles than its share hands the surplus over in batches,
-to members that answer when they are asked. Priority, Preference, DisableRebalance, Healthy,
-Transfer and StepDown influence that; Ask asks another process for a Transfer or a StepDown, and
-its Config.Requests decides. None of this affects safety.
+to members that answer when they are asked. Priority, Preference, Weight, DisableRebalance,
+Healthy, Transfer and StepDown influence that; Ask asks another process for a Transfer or a
+StepDown, and its Config.Requests decides. None of this affects safety.
 
 # Discovery
 

@@ -27,6 +27,7 @@ func TestNewRefusesWhatTheTableOfModesSays(t *testing.T) {
 		"Priority":         func(c *Config) { c.Priority = 1 },
 		"MaxRoles":         func(c *Config) { c.MaxRoles = 1 },
 		"Preference":       func(c *Config) { c.Preference = func(Member, int) int { return 0 } },
+		"Weight":           func(c *Config) { c.Weight = func(int) int { return 1 } },
 		"Prepare":          func(c *Config) { c.Prepare = func(context.Context, int) error { return nil } },
 		"DisableRebalance": func(c *Config) { c.DisableRebalance = true },
 		"Healthy":          func(c *Config) { c.Healthy = func() error { return nil } },

@@ -108,7 +108,7 @@ func newNeli(set *settings, now func() clock.Instant, barrier ...Barrier) *Neli 
 		done:    make(chan struct{}),
 		idle:    make(chan struct{}),
 	}
-	n.desired = elector.Desired{Roles: set.Roles, Priority: set.Priority, Why: term.Resigned, Unhealthy: set.Healthy != nil && !set.Observer}
+	n.desired = elector.Desired{Roles: set.Roles, Weights: set.weights, Priority: set.Priority, Why: term.Resigned, Unhealthy: set.Healthy != nil && !set.Observer}
 	if len(barrier) == 1 {
 		n.barrier = barrier[0]
 	}
@@ -233,13 +233,18 @@ func (n *Neli) Led() iter.Seq[int] {
 // In non-exclusive mode, new roles on a partition that this process leads are led at once, without
 // an event. A partition is revoked when no role is left on it.
 //
-// The error says that r is below 1 or above 1,000,000; R stays as it is then. SetRoles does not wait.
+// The error says that r is below 1 or above 1,000,000, or which Config.Weight is out of bounds; R stays as it is then.
+// SetRoles does not wait, but it calls Config.Weight.
 func (n *Neli) SetRoles(r int) error {
 	if r < 1 || r > maxRoles {
 		return fmt.Errorf("neli: SetRoles: %d: must be between 1 and %d", r, maxRoles)
 	}
+	weights, wrong, rule := n.set.weigh(r) // without a lock, since it is the user's code
+	if rule != "" {
+		return fmt.Errorf("neli: SetRoles: Config.Weight: %d %s", wrong, rule)
+	}
 	n.adjust(func(d *elector.Desired) {
-		d.Roles = r
+		d.Roles, d.Weights = r, weights
 		n.roles.Store(int64(r)) // under the lock, so that d.Roles and n.roles stay equal when two calls overlap
 		n.most = max(n.most, r)
 	})

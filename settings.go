@@ -20,6 +20,7 @@ import (
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/login"
 	"github.com/goneli/neli/internal/logqueue"
+	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/redact"
 	"github.com/goneli/neli/kafka"
 )
@@ -50,6 +51,7 @@ type settings struct {
 	watched         watched                             // by a sentinel
 	frozen          *freeze.State                       // by tests; nil otherwise
 	tokens          *login.Source                       // of LoginToken; nil without
+	weights         *placement.Weights                  // of the roles at the start; nil: all weigh the same
 	health          *health                             // what changes
 }
 
@@ -90,6 +92,7 @@ func (c Config) check() (*settings, *faults) {
 	s.checkModes(f)
 	s.checkRanges(f)
 	s.checkPrepare(f)
+	s.checkWeights(f)
 	s.kafka = checkProperties(s.KafkaConfig, s.LeaderGroupID, f)
 	s.checkLogin(f)
 	s.secrets = redact.Of(s.kafka)

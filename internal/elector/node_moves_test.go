@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -82,6 +83,34 @@ func TestCapsBesideAnOlderVersion(t *testing.T) {
 	w.pass(40 * time.Second)
 	require.Len(t, w.actors[3].leads(12), 1)
 	require.Len(t, w.actors[1].leads(12), 9)
+}
+
+// Members share out what roles weigh: at a start, by balance, and when one closes.
+func TestMembersAreLevelByWeight(t *testing.T) {
+	w := newWorld(1)
+	w.weights = placement.NewWeights([]int32{8, 1, 1, 1, 1, 1, 1, 2})
+	a := w.start("a", 8, nil)
+	w.pass(20 * time.Second)
+	b := w.start("b", 8, nil)
+	w.pass(30 * time.Second)
+	require.Equal(t, []int{0}, b.leads(8), "half of the weight")
+	require.Len(t, a.leads(8), 7)
+	c := w.start("c", 8, nil)
+	w.pass(time.Minute)
+	require.Equal(t, []int{0}, b.leads(8), "it is alone with the heavy role")
+	require.InDelta(t, 3.5, len(c.leads(8)), 1.5)
+	told := len(w.logs[0])
+	w.pass(2 * time.Minute)
+	for _, r := range w.logs[0][told:] {
+		require.NotEqual(t, lease.Claim, r.Kind, "roles go to and fro")
+	}
+	b.desired.Closing = true
+	b.want(b.desired)
+	w.pass(5 * time.Second)
+	require.Len(t, append(a.leads(8), c.leads(8)...), 8)
+	w.pass(time.Minute)
+	alone := slices.ContainsFunc([]*actor{a, c}, func(x *actor) bool { return slices.Equal(x.leads(8), []int{0}) })
+	require.True(t, alone, "the others weigh as much together")
 }
 
 // A member that answers and never claims costs few terms: one role is tried at a time, more and more

@@ -31,7 +31,7 @@ func (p *planning) Plan(in *told.In, expected bool) (plan *placement.Plan, me in
 	steady := p.mover.IsSteady(roster.SteadyAfter, in.Now)
 	return p.planner.Plan(roster.Census{Members: &p.members, Quiet: p.shards.silentHolders(in.Now), Cool: p.mover.Rests,
 		Self:    placement.Candidate{ID: p.set.Process, Priority: in.Desired.Priority, Roles: in.Desired.Roles, Max: p.set.MaxRoles, Steady: steady, Soon: !steady},
-		Willing: in.Able() && !p.set.Observer}, expected, in.Now)
+		Willing: in.Able() && !p.set.Observer, Weights: in.Desired.Weights}, expected, in.Now)
 }
 
 // Assign is as in Plans.

@@ -12,6 +12,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector/request"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -20,6 +21,7 @@ import (
 // random, so that a transcript is the same each time.
 type world struct {
 	priority  int // of the next member
+	weights   *placement.Weights
 	now       time.Duration
 	queue     []event
 	order     int
@@ -127,7 +129,7 @@ func (w *world) start(name string, roles int, change func(*Settings)) *actor {
 	a.table = term.New(young, w.instant)
 	a.Node = New(set, a.table)
 	w.actors = append(w.actors, a)
-	a.desired = Desired{Roles: roles, Priority: w.priority, Contend: true}
+	a.desired = Desired{Roles: roles, Weights: w.weights, Priority: w.priority, Contend: true}
 	a.Set(a.desired, w.instant())
 	a.do(func(now clock.Instant) { a.Open(len(w.logs), "log", now) })
 	for p := range w.logs {

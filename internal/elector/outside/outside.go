@@ -10,6 +10,7 @@ import (
 	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/elector/roster"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -52,6 +53,7 @@ type Desired struct {
 	Contend  bool        // this process wants to lead
 	Closing  bool        // leave in an orderly way
 	Why      term.Reason // the reason if Contend is false
+	Weights  *placement.Weights
 
 	Unhealthy bool       // Config.Healthy fails
 	Away      clock.Mono // until then it has stepped down

@@ -17,6 +17,7 @@ type Planner struct {
 	valid      [2]bool
 	plans      [2]*placement.Plan
 	who        [2][]placement.Candidate
+	weights    [2]*placement.Weights
 	fresh      bool               // a plan was made since changed was last called
 	prefs      map[string]opinion // Preference's results, by process
 	forR       int                // the number of roles that prefs are for
@@ -37,6 +38,7 @@ type Census struct {
 	Cool    func(id string, now clock.Mono) bool // the process gets nothing for now
 	Self    placement.Candidate
 	Willing bool // this process is a candidate itself
+	Weights *placement.Weights
 }
 
 // Forget makes the next plans be made again.
@@ -66,8 +68,8 @@ func (pl *Planner) Plan(c Census, expected bool, now clock.Instant) (plan *place
 		i = 1
 	}
 	who := pl.candidates(c, expected, now)
-	if !pl.valid[i] || !slices.EqualFunc(who, pl.who[i], sameCandidate) {
-		pl.plans[i], pl.who[i], pl.valid[i] = placement.New(who), who, true
+	if !pl.valid[i] || pl.weights[i] != c.Weights || !slices.EqualFunc(who, pl.who[i], sameCandidate) {
+		pl.plans[i], pl.who[i], pl.weights[i], pl.valid[i] = placement.Weighted(who, c.Weights), who, c.Weights, true
 		pl.fresh = true
 	}
 	return pl.plans[i], pl.plans[i].Find(c.Self.ID)

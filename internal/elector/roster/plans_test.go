@@ -78,6 +78,12 @@ func TestPlansAreKept(t *testing.T) {
 	pl.Forget()
 	anew, _ := pl.Plan(censusOf(b), false, now)
 	require.NotSame(t, other, anew)
+	weighed := censusOf(b)
+	weighed.Weights = placement.NewWeights([]int32{1, 2, 1, 1})
+	heavy, _ := pl.Plan(weighed, false, now)
+	require.Equal(t, int64(2), heavy.Weight(1), "other weights")
+	again, _ = pl.Plan(weighed, false, now)
+	require.Same(t, heavy, again)
 	c := censusOf(b)
 	c.Willing = false
 	_, me = pl.Plan(c, true, now)

@@ -1,6 +1,7 @@
 package warm
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/goneli/neli/internal/placement"
@@ -19,39 +20,46 @@ func (x *Exchange) Toward(plan *placement.Plan) *placement.Plan {
 	})
 }
 
-// Prefer gives roles to the members that stand by for them, as far as each member gets as many as it was to get: to has
-// who that was. Where there are preferences, they decide.
+// Prefer gives roles to the members that stand by for them, as far as each member gets as much as it was to get: to has
+// who that was. Where there are preferences, they decide, and caps where roles have weights.
 func (x *Exchange) Prefer(roles, to []int32, plan *placement.Plan) []int32 {
 	if x.look(); x.standbys.IsEmpty() {
 		return to
 	}
-	room := make([]int, plan.Len())
+	room := make([]int64, plan.Len()) // of weight
 	for c := range room {
-		if plan.Candidate(c).Prefs != nil {
+		if is := plan.Candidate(c); is.Prefs != nil || is.Max > 0 && plan.IsWeighted() {
 			return to
 		}
 	}
-	for _, c := range to {
+	for i, c := range to {
 		if c >= 0 {
-			room[c]++
+			room[c] += plan.Weight(int(roles[i]))
 		}
 	}
-	out := slices.Repeat([]int32{placement.Nobody}, len(to))
+	out, order := slices.Repeat([]int32{placement.Nobody}, len(to)), make([]int, len(roles))
+	for i := range order {
+		order[i] = i
+	}
+	if plan.IsWeighted() {
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(plan.Weight(int(roles[b])), plan.Weight(int(roles[a]))) })
+	}
 	give := func(i, c int) bool {
-		if out[i] >= 0 || to[i] < 0 || c < 0 || room[c] == 0 || int(roles[i]) >= plan.Candidate(c).Roles {
+		weight := plan.Weight(int(roles[i]))
+		if out[i] >= 0 || to[i] < 0 || c < 0 || room[c] < weight || int(roles[i]) >= plan.Candidate(c).Roles {
 			return false
 		}
 		out[i] = int32(c)
-		room[c]--
+		room[c] -= weight
 		return true
 	}
-	for i, role := range roles {
-		give(i, plan.Find(x.standbys.Of(int(role), x.self)))
+	for _, i := range order {
+		give(i, plan.Find(x.standbys.Of(int(roles[i]), x.self)))
 	}
-	for i := range roles {
+	for _, i := range order {
 		give(i, int(to[i]))
 	}
-	for i := range roles {
+	for _, i := range order {
 		for c := 0; c < len(room) && !give(i, c); c++ {
 		}
 		if out[i] < 0 {
