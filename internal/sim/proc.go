@@ -86,6 +86,9 @@ func (w *world) start(name string) *proc {
 		KafkaConfig: neli.KafkaConfigMap{"partition.assignment.strategy": w.assignor}}
 	cfg.Logger = w.logger(p.id, w.opts)
 	w.inclined(p, &cfg)
+	if w.weighing {
+		cfg.Weight = weightOf
+	}
 	w.prepares(p, seed, &cfg)
 	w.heeding(p, &cfg)
 	w.mu.Lock()

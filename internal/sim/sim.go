@@ -369,6 +369,9 @@ func (w *world) shared() bool {
 	for _, p := range w.living() {
 		best = max(best, p.rank())
 	}
+	if w.weighing {
+		return w.levelByWeight(best)
+	}
 	most, least := 0, w.roles
 	for _, p := range w.living() {
 		n := 0
@@ -411,7 +414,7 @@ func everything(t *testing.T, seen *Seen) {
 		"failed: the topic was replaced",
 		"ended: unhealthy", "ended: stepped_down", "ended: transferred", "ended: rebalanced",
 		"transferred", "not transferred", "no answer", "stepped down",
-		"watched for roles that go to and fro", "watched until everybody has a share",
+		"watched for roles that go to and fro", "watched until everybody has a share", "shared out by weight",
 		"request: accepted", "request: refused by the application", "request: forged",
 		"asked: stepped down", "asked: transferred", "asked: refused", "asked: in vain",
 		"prepare: hangs", "prepare: ignores its context", "prepare: fails", "prepare: led", "prepare: not led",

@@ -27,6 +27,7 @@ type world struct {
 	looked    []int // the watched roles: all, or some of many
 	asking    asking
 	preparing preparing
+	weighing  bool // members have Config.Weight
 	distances distances
 
 	mu        sync.Mutex // guards the fields below
@@ -68,7 +69,7 @@ func inWorld(t *testing.T, opts *Options, run func(*world)) {
 		}
 		w.broker = nelitest.NewBroker(nelitest.Options{Seed: opts.Seed, RebalanceTime: w.rebalance, Jitter: w.jitter})
 		w.asking = drawAsking(opts.Seed, w.plan)
-		w.preparing = drawPreparing(opts.Seed, w.plan)
+		w.preparing, w.weighing = drawPreparing(opts.Seed, w.plan), drawWeighing(opts.Seed, w.plan)
 		w.distances = drawDistances(opts.Seed, w.timeouts[0], 10*time.Millisecond+2*w.jitter, w.drift)
 		w.posts = newPosts(&w.journal, opts, sentinel.Registration{Topic: simTopic, Group: simGroup, T: w.longest(), Rho: w.drift},
 			network{func(id string) kafka.Provider { return w.broker.Provider(id) }, w.broker.Kill})
