@@ -6,9 +6,10 @@
 (* The specification must be able to do the same, and then believes the    *)
 (* same.  If it cannot, TLC prints both beliefs and reports a deadlock.    *)
 (*                                                                         *)
-(* Whole processes (internal/sim) are seen from outside: what they send,   *)
-(* read and answer.  Their events have the field seen.  The specification  *)
-(* adds what nobody sees (Hidden), and may lead more than they say.        *)
+(* Whole processes on one partition (internal/sim) are seen from outside:  *)
+(* what they send, read and answer.  Their events have the field seen.     *)
+(* The specification adds what nobody sees (Hidden), and may lead more     *)
+(* than they say.                                                          *)
 (*                                                                         *)
 (* Times are in microseconds.  Each event has the time that has passed by  *)
 (* the clocks of its process since that process's former event.  So only   *)
@@ -72,18 +73,19 @@ RecordOf(e, q) ==
     [] e.kind = "Snapshot" -> SnapshotOf(q, e.p)
     [] e.kind = "Hello"    -> HelloOf(q, e.p)
 MaySend(e, q) ==
-  CASE e.kind = "Beat"     -> Holding(q, e.p) /\ ~Lapsed(q, e.p)
+  CASE e.kind = "Beat"     -> Holding(q, e.p) /\ (~Lapsed(q, e.p) \/ "seen" \in DOMAIN e)
     [] e.kind = "Claim"    -> IF q.known THEN \A j \in e.roles : MayClaim(q, e.p, j) ELSE MayClaimFresh(q)
     [] e.kind = "Release"  -> /\ q.known /\ e.by[1] = e.p
                               /\ e.ended \subseteq {<<j, q.fold.token[j]>> : j \in HeldBy(q.fold, e.by)}
                               /\ IF e.by = Me(q, e.p) THEN e.ended \subseteq q.forgotten ELSE TRUE
     [] e.kind = "Snapshot" -> q.known
     [] e.kind = "Hello"    -> TRUE
-SendOf(e) == LET q == ps[e.p] m == RecordOf(e, q) IN
-  /\ IF /\ Able(e.p) /\ MaySend(e, q)
+SendOf(e) == LET q == ps[e.p] m == RecordOf(e, q)
+                 late == "seen" \in DOMAIN e /\ Lapsed(q, e.p) IN \* made before a suspension: it proves nothing
+  /\ IF /\ (late \/ Able(e.p)) /\ MaySend(e, q)
         /\ m.by = e.by /\ m.read = e.read /\ m.longest = e.longest /\ m.fresh = e.fresh
      THEN TRUE ELSE Refused(e, m)
-  /\ flight' = IF e.lost THEN flight ELSE flight \cup {[m EXCEPT !.ballot = e.ballot]}
+  /\ flight' = IF e.lost THEN flight ELSE flight \cup {[m EXCEPT !.ballot = e.ballot, !.life = IF late THEN 0 ELSE @]}
   /\ UNCHANGED <<log, hist, ps>> /\ Rest
 
 \* A record is appended: one in flight, perhaps not for the last time, or one that is of a newer
