@@ -79,17 +79,6 @@ func TestKafkaLogsBeginAnewAtAGap(t *testing.T) {
 	})
 }
 
-// A log that has come back counts again: the next one may fail.
-func TestKafkaLogsThatForgotAreClaimedAgain(t *testing.T) {
-	kafkaLogs(t, 1, func(g *smallGroup) {
-		g.join("a", "b")
-		require.NoError(g, g.Broker.WipeBroker(brokerOf(g, 0)))
-		g.staysLed(2 * smallT)
-		require.NoError(g, g.Broker.StopBroker(brokerOf(g, 1)))
-		g.staysLed(3 * smallT)
-	})
-}
-
 func TestKafkaLogsReplaceACrashedLeaderAndABroker(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup) {
 		g.join("a", "b", "c")
