@@ -56,6 +56,9 @@ const (
 // judges each kind of fault.
 const Recovery = 30 * time.Second
 
+// warmUp is how long brokers run before fail-over is measured.
+const warmUp = 30 * time.Second
+
 // closing bounds Close of all members at once. One member takes at most 10 s (drain) and 8 s
 // (overlap); the further 12 s for an unreachable broker do not occur here.
 const closing = 30 * time.Second
@@ -315,6 +318,11 @@ func (m *machine) disturb(ctx context.Context) error {
 	}
 	if m.Only != nil {
 		steps = plan.Only(steps, m.Only)
+	}
+	if m.Each > 0 { // brokers that have just started are slow, and their logs stand still
+		if err := pause.For(ctx, warmUp); err != nil {
+			return err
+		}
 	}
 	end := witness.Now() + m.For
 	for s := range steps {
