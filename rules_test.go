@@ -197,7 +197,7 @@ var simulatorRules = []mutation.Mutant{
 		Old: "	hs.table.End(hs.numbering.Units(roles), why, false)\n", New: "",
 		Want: twoLeaders + `|` + leadsOn},
 	{Rule: "the application finishes before the Release is sent", File: "internal/elector/release.go",
-		Old:  "	if in.Now.Mono >= h.ReleaseAt(in.Trip.Takes()) {\n		untold = append(untold, h.Sorted(false)...)\n",
+		Old:  "	if now.Mono >= h.ReleaseAt(in.Takes) {\n		untold = append(untold, h.Sorted(false)...)\n",
 		New:  "	if h.IsAsked() {\n		untold = append(untold, h.Sorted(true)...)\n",
 		Want: `while its work goes on`},
 	{Rule: "the clock is read after the record has arrived", File: "internal/elector/loop.go",
@@ -205,7 +205,7 @@ var simulatorRules = []mutation.Mutant{
 		New:  "	now := e.now()\n	if at := now.Mono; e.scheduled != 0 && e.scheduled < at {\n		now = now.Add(e.scheduled.Sub(at))\n	}\n	input(e.node, now)\n",
 		Want: twoLeaders + `|has read of the holder`},
 	{Rule: "Beats stop when the application hangs", File: "internal/elector/shard.go",
-		Old: "c.Link.Beating(in.Now, s.set.T) || !s.set.Alive(in.Now) {", New: "c.Link.Beating(in.Now, s.set.T) {", Want: `its application has hung`},
+		Old: "c.Link.Beating(now, s.set.T) || !s.set.Alive(now) {", New: "c.Link.Beating(now, s.set.T) {", Want: `its application has hung`},
 	{Rule: "a Config.Healthy that hangs counts as an error", File: "health.go",
 		Old: "		judge(errHealthHangs)\n", New: "", Want: `unwell for`},
 

@@ -15,7 +15,7 @@ import (
 // speaks returns when a channel next has something to say.
 func (k *rooms) speaks(c *channel.Channel, now clock.Instant) clock.Mono {
 	due := clock.Mono(clock.Never)
-	k.shards.of(c.Index).talkDue(c, k.told(now), func(at clock.Mono) { due = min(due, at) })
+	k.shards.of(c.Index).talkDue(c, k.told(now), func(at clock.Mono) { due = min(due, at) }, now)
 	return due
 }
 
@@ -26,7 +26,7 @@ func TestWhatAHelloSays(t *testing.T) {
 	k.begin()
 	c := k.channels[0]
 	k.joined("b", 3)
-	c.Hello(nil, k.told(k.now))
+	c.Hello(nil, k.told(k.now).Takes, k.now)
 	out := k.out()
 	require.Len(t, out, 1)
 	require.Equal(t, lease.Hello, out[0].Kind)
@@ -36,7 +36,7 @@ func TestWhatAHelloSays(t *testing.T) {
 	end := k.startup.End(2, false)
 	require.Greater(t, end, k.now.Mono, "the first one begins the wait for others that start with it")
 
-	c.Hello(nil, k.told(k.now.Add(time.Millisecond)))
+	c.Hello(nil, k.told(k.now.Add(time.Millisecond)).Takes, k.now.Add(time.Millisecond))
 	require.Equal(t, end, k.startup.End(2, false), "the second one does not")
 }
 
@@ -47,7 +47,7 @@ func TestAHelloIntoASilentLogIsNotHeard(t *testing.T) {
 		k.begin()
 		k.announcer.PutOff(k.now.Mono.Add(time.Millisecond))
 		silence(k.channels[0])
-		k.channels[0].Hello(k.announcement(nil), k.told(k.now))
+		k.channels[0].Hello(k.announcement(nil), k.told(k.now).Takes, k.now)
 		require.Len(t, k.out(), 1, name)
 		k.flush()
 		require.Equal(t, k.now.Mono.Add(time.Millisecond), k.announcer.Due(), name)
@@ -72,7 +72,7 @@ func TestAChannelIsGreetedBeforeARoleBecomesFree(t *testing.T) {
 			k.begin()
 			ch := k.channels[0]
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-			k.shards.of(ch.Index).noticeSilent(k.told(k.now))
+			k.shards.of(ch.Index).noticeSilent(k.told(k.now), k.now)
 			freeAt := k.now.MonoOf(k.shards.of(ch.Index).claims.NextSilent())
 			require.Greater(t, freeAt, k.now.Mono.Add(k.set.T), "b has a lease")
 			c.change(k)
@@ -80,9 +80,9 @@ func TestAChannelIsGreetedBeforeARoleBecomesFree(t *testing.T) {
 			if name == "one that knows the log works" {
 				works(ch, early)
 			}
-			k.shards.of(ch.Index).greet(ch, k.told(early.Add(-time.Millisecond)))
+			k.shards.of(ch.Index).greet(ch, k.told(early.Add(-time.Millisecond)), early.Add(-time.Millisecond))
 			require.Empty(t, k.out())
-			k.shards.of(ch.Index).greet(ch, k.told(early))
+			k.shards.of(ch.Index).greet(ch, k.told(early), early)
 			require.Equal(t, c.greets, len(k.out()) == 1)
 		})
 	}
@@ -94,13 +94,13 @@ func TestALeaseThatWasExtendedIsNoReasonToGreet(t *testing.T) {
 	k.begin()
 	ch := k.channels[0]
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-	k.shards.of(ch.Index).noticeSilent(k.told(k.now))
+	k.shards.of(ch.Index).noticeSilent(k.told(k.now), k.now)
 	early := k.now.Add(k.now.MonoOf(k.shards.of(ch.Index).claims.NextSilent()).Sub(k.now.Mono) - clock.Stalled(k.set.T))
 	k.now = early
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Beat}))
-	k.shards.of(ch.Index).greet(ch, k.told(early))
+	k.shards.of(ch.Index).greet(ch, k.told(early), early)
 	require.Empty(t, k.out())
-	at, ok := k.shards.of(ch.Index).greetDue(ch, k.told(early))
+	at, ok := k.shards.of(ch.Index).greetDue(ch, early)
 	require.True(t, ok)
 	require.Greater(t, at, early.Mono, "it is greeted later")
 }
@@ -123,7 +123,7 @@ func TestWhoAnswersAPing(t *testing.T) {
 			k.begin()
 			ping := k.from("b", 1, lease.Record{Kind: lease.Ping, To: "a"})
 			c.change(k)
-			k.shards.of(1).pong(k.channels[1], 7, &ping, k.told(k.now))
+			k.shards.of(1).pong(k.channels[1], 7, &ping, k.tell(k.now))
 			if !c.answers {
 				k.flush()
 				require.Empty(t, k.ready.Append)
@@ -151,12 +151,12 @@ func TestAChannelCatchesUp(t *testing.T) {
 		c.Restart(1, k.now)
 		k.shards.of(c.Index).begun = true
 		c.Announcements.BeganBack(again, false)
-		k.shards.of(c.Index).catchUp(c, k.told(k.now))
+		k.shards.of(c.Index).catchUp(c, k.told(k.now), k.now)
 		require.False(t, k.channels.CaughtUp(), "a record was in the log")
 		require.LessOrEqual(t, k.speaks(c, k.now), k.now.Mono.Add(k.set.T), "it waits no longer for it")
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
 		require.Zero(t, k.shards.of(c.Index).vacancyStats.Vacant())
-		k.shards.of(c.Index).catchUp(c, k.told(k.now))
+		k.shards.of(c.Index).catchUp(c, k.told(k.now), k.now)
 		require.True(t, k.channels.CaughtUp())
 		require.Equal(t, 1, k.shards.of(c.Index).vacancyStats.Vacant(), "role 1")
 		require.Equal(t, again, c.Announcements.Answers(), "who has looked back tells others")
@@ -188,14 +188,14 @@ func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
 			k.begin()
 			c := k.channels[0]
 			prepare(k, c)
-			k.shards.of(c.Index).noticeSilent(k.told(k.now))
+			k.shards.of(c.Index).noticeSilent(k.told(k.now), k.now)
 			said := 0
 			for range 400 {
 				due := k.speaks(c, k.now)
-				k.shards.of(c.Index).catchUp(c, k.told(k.now))
-				k.shards.of(c.Index).greet(c, k.told(k.now))
-				c.LookBack(k.told(k.now))
-				c.Answer(k.told(k.now))
+				k.shards.of(c.Index).catchUp(c, k.told(k.now), k.now)
+				k.shards.of(c.Index).greet(c, k.told(k.now), k.now)
+				c.LookBack(k.told(k.now).Takes, k.now)
+				c.Answer(k.tell(k.now))
 				k.flush()
 				if len(k.ready.Append)+len(k.ready.Back) > 0 {
 					require.LessOrEqual(t, due, k.now.Mono)

@@ -27,7 +27,7 @@ func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
 	before := len(w.sent(0, "a", lease.Snapshot))
 	a.do(func(now clock.Instant) {
 		a.late(now)
-		a.channels[0].OfferSnapshot(0, 0, a.in(now))
+		a.channels[0].OfferSnapshot(0, 0, a.in().Takes, now)
 	})
 	w.pass(a.set.T / 4)
 	require.Len(t, w.sent(0, "a", lease.Snapshot), before, "others may have answered")
@@ -52,16 +52,16 @@ func TestWhoIsBehindLeavesVacanciesAlone(t *testing.T) {
 	a.do(func(now clock.Instant) {
 		a.late(now)
 		require.True(t, s.main.Link.Behind(now, a.set.T))
-		s.assign([]int32{1}, a.in(now))
+		s.assign([]int32{1}, a.in(), now)
 		require.Equal(t, now.Mono.Add(a.set.T/2), s.claims.AssignAt(), "what it would assign may be held by now")
 		s.claims.Clear()
 		s.claims.AddFor(vacancy.ToRank, now.Mono, []int32{2})
-		s.overdue(a.in(now))
+		s.overdue(a.in(), now)
 		require.Equal(t, []vacancy.Upcoming{vacancy.ToRank}, listed(), "others may have claimed it")
 		require.Equal(t, now.Mono.Add(a.set.T/20), s.claims.Next(s.main.Pacing.ThinksAt()), "it looks again")
 		works(s.main, now)
 		later := now.Add(a.set.T / 20)
-		s.overdue(a.in(later))
+		s.overdue(a.in(), later)
 		require.Equal(t, []vacancy.Upcoming{vacancy.ToClaim}, listed(), "nobody has")
 	})
 }
@@ -81,7 +81,7 @@ func TestOthersHaveTheTimeThatAnOwnClaimTakes(t *testing.T) {
 		require.True(t, ok)
 		later := now.Add(50 * time.Millisecond)
 		s.claims.AddFor(vacancy.ToRank, later.Mono, []int32{3})
-		s.overdue(a.in(later))
+		s.overdue(a.in(), later)
 		require.Len(t, listing(&s.claims)[vacancy.ToRank], 1, "an own Claim is under way")
 	})
 }

@@ -97,7 +97,7 @@ func TestWhoIsOutlivedIsSuspected(t *testing.T) {
 			}
 			k.now = k.now.Add(c.heard)
 			r := k.from(c.by, 0, lease.Record{Kind: lease.Claim})
-			k.shards.of(ch.Index).outlived(ch, []lease.Session{session("b"), session("unknown")}, &r, k.told(k.now))
+			k.shards.of(ch.Index).outlived(ch, []lease.Session{session("b"), session("unknown")}, &r, k.told(k.now), k.now)
 			require.Equal(t, c.want, k.members.Suspected("b"))
 		})
 	}

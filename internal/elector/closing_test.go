@@ -191,7 +191,7 @@ func TestFewOfThoseThatCloseAnswer(t *testing.T) {
 				node.members.Leave(fmt.Sprint("p", k), now)
 			}
 		}
-		if node.in(now).Turn(7) < node.set.T/20 {
+		if node.members.Turn(node.set.Process, 7, true, node.set.T, node.trip.Takes(), now) < node.set.T/20 {
 			soon++
 		}
 	}

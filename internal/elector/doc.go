@@ -36,10 +36,10 @@ refuses what its rules forbid.
 # The order of a step
 
 Each input ends with a step of the shard that it concerns. Before it, when the wait for others that
-start is over, all shards reconsider their vacant roles. The Node tells the shard what it has to know
-(In), and carries out what it says (Out) before another shard is told anything. So a shard sees what
-the one before it has changed. No shard knows the Node or another shard, and no channel its shard. The
-order of a step matters:
+start is over, all shards reconsider their vacant roles. When a shard is made, it gets what it may know of
+its process as long as that lasts (told.Process); each step gets the time and told.In. What it wants is in
+told.Out, which the Node carries out before another shard steps. So a shard sees what the one before it has
+changed. No shard knows the Node or another shard, and no channel its shard. The order of a step matters:
 
  1. catchUp: the records that were in a log when reading began are read;
  2. lapse: a session that leads nothing any more ends, before anything is made in its

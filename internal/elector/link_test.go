@@ -59,7 +59,7 @@ func TestWoken(t *testing.T) {
 func TestReadingTheHistoryIsNoRoundTrip(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	s, c := k.reading(2)
-	c.Hello(k.announcement(nil), k.told(k.now))
+	c.Hello(k.announcement(nil), k.told(k.now).Takes, k.now)
 	hello := k.out()
 	history := []lease.Record{
 		{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}},
@@ -104,12 +104,12 @@ func TestTheWaitForOthersBeginsAnewAfterALongHistory(t *testing.T) {
 		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })
 		_, log := k.reading(1)
 		log.Announcements.BeganBack(c.again, false)
-		log.Hello(k.announcement(nil), k.told(k.now))
+		log.Hello(k.announcement(nil), k.told(k.now).Takes, k.now)
 		k.flush()
 		want := k.startup.End(2, false)
 		k.now = k.now.Add(c.took)
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-		k.shards.of(log.Index).catchUp(log, k.told(k.now))
+		k.shards.of(log.Index).catchUp(log, k.told(k.now), k.now)
 		k.flush()
 		if c.want {
 			want = k.now.Mono.Add(k.set.T / 2)
@@ -124,11 +124,11 @@ func TestTheWaitForOthersBeginsAnewWithTheOwnHello(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{vacancy.StartupWaitMax - time.Millisecond: vacancy.StartupWaitMax, time.Second: time.Second + 50*time.Millisecond + vacancy.StartupWaitMax} {
 		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })
 		_, c := k.reading(1)
-		c.Hello(k.announcement(nil), k.told(k.now))
+		c.Hello(k.announcement(nil), k.told(k.now).Takes, k.now)
 		hello, began := k.out()[0], k.now.Mono
 		k.now = k.now.Add(took)
 		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-		k.shards.of(c.Index).catchUp(c, k.told(k.now))
+		k.shards.of(c.Index).catchUp(c, k.told(k.now), k.now)
 		k.now = k.now.Add(50 * time.Millisecond)
 		k.read(0, hello)
 		require.Equal(t, began.Add(want), k.startup.End(2, false), "after %v", took)
@@ -139,7 +139,7 @@ func TestTheWaitForOthersBeginsAnewWithTheOwnHello(t *testing.T) {
 func TestAHelloEndsAHistoryWithGaps(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	_, c := k.reading(9)
-	c.Hello(k.announcement(nil), k.told(k.now))
+	c.Hello(k.announcement(nil), k.told(k.now).Takes, k.now)
 	hello := k.out()[0]
 	k.ends[0], k.now = 9, k.now.Add(600*time.Millisecond)
 	require.False(t, c.Link.Check(k.now, k.set.T))

@@ -50,9 +50,8 @@ type Node struct {
 	warm       warm.Exchange
 	timing     pace.Timing
 	ready      Ready
-	eager      bool    // this process has passed over nothing vacant since it became willing
-	told       told.In // of the present step, used again for each, as is what it says
-	out        told.Out
+	eager      bool     // this process has passed over nothing vacant since it became willing
+	out        told.Out // what shards and channels want in the present step, used again for each
 }
 
 // New returns a Node that keeps its terms in the given table.
@@ -72,7 +71,8 @@ func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	_, _ = h.Write([]byte(n.set.Process))
 	n.announcer.SetHome(int(h.Sum32() % uint32(partitions)))
 	var lines int
-	n.shards, n.channels, lines = openShards(n.set, n.terms, &n.counts, partitions, now)
+	p := told.Process{Set: n.set, Desired: &n.desired, Members: &n.members, Home: n.announcer.HomeLog(), Out: &n.out}
+	n.shards, n.channels, lines = openShards(p, n.terms, &n.warm, &n.counts, partitions, now)
 	for _, s := range n.shards {
 		n.observed = append(n.observed, &s.Standings)
 	}
@@ -136,7 +136,7 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	case lease.Claim:
 		if err != nil {
 			if !former {
-				n.do(now, func(in *told.In) { s.unclaim(c, r, in) })
+				n.do(now, func(in told.In, now clock.Instant) { s.unclaim(c, r, in, now) })
 			}
 			n.ready.note(slog.LevelDebug, "claim not confirmed", "partition", c.Index, "error", err)
 		}
@@ -317,11 +317,20 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 	return out
 }
 
-// in returns what a shard is told now.
-func (n *Node) in(now clock.Instant) *told.In {
-	n.told = told.In{Out: &n.out, Now: now, Set: n.set, Desired: n.desired, Members: &n.members, Crowd: &n.announcer, Plans: &n.planning, Offers: n.warm.Offers, Warmth: &n.warm,
-		Trip: n.trip, Startup: n.startup, Home: n.announcer.HomeLog()}
-	return &n.told
+// in returns what a shard gets for a step. In a crowd, a closing process first waits (CrowdedUntil)
+// until it has read no goodbye for T/20. It waits for at most T/4, so that time is left for an
+// answer; it leads meanwhile. If a whole crowd closes together, nobody is left to be named by then,
+// although the members are busy and read the goodbyes late. Otherwise each of n members would ask
+// all others and send each a Release: these n² records keep all readers busy, and a newcomer would
+// find nothing else within its reach. A small group does not wait, nor does a process that nobody
+// drives.
+func (n *Node) in() told.In {
+	in := told.In{Plans: &n.planning, Takes: n.trip.Takes()}
+	if n.desired.Closing && n.desired.Contend && n.members.Size()+n.members.Departed() > told.FewHolders {
+		quiet := max(2*in.Takes, clock.Behind(n.set.T))
+		in.NameAt = n.announcer.CrowdedUntil(min(clock.Stalled(n.set.T), n.set.SuccessorWait*3/4), quiet)
+	}
+	return in
 }
 
 // apply does what a shard wants.
@@ -342,9 +351,7 @@ func (n *Node) apply(o *told.Out, now clock.Instant) {
 	}
 	n.ready.tell(o.Notes)
 	n.ready.goBack(o.Back)
-	for _, change := range o.Waits {
-		change(&n.startup, now)
-	}
+	n.startup = o.Startup
 	n.eager = n.eager && !o.Passed
 	if o.Parted {
 		n.closing.Released(now)
@@ -357,42 +364,35 @@ func (n *Node) apply(o *told.Out, now clock.Instant) {
 }
 
 // do lets a shard do something, and does what it wants.
-func (n *Node) do(now clock.Instant, what func(in *told.In)) {
-	in := n.in(now)
-	what(in)
-	n.apply(in.Out, now)
+func (n *Node) do(now clock.Instant, what func(in told.In, now clock.Instant)) {
+	n.out.Startup = n.startup
+	what(n.in(), now)
+	n.apply(&n.out, now)
 }
 
 // openShards opens the logs. It also returns how many lines of V there are.
-func openShards(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (shards, channel.Channels, int) {
-	if set.Majority {
-		return openSmall(set, terms, counts, logs, now)
+func openShards(p told.Process, terms *term.Table, x *warm.Exchange, counts *stats.Counters, logs int, now clock.Instant) (parts shards, all channel.Channels, lines int) {
+	set := p.Set
+	open := func(i, of int, l leases.Leases, short observe.Short, t leases.Traits) *shard {
+		return newShard(p, terms, x, counts, byrole.Numbering{Index: i, Of: of}, l, short, t)
 	}
-	return openLogs(set, terms, counts, logs, now)
-}
-
-// openLogs opens logs each of which is the only one with its roles.
-func openLogs(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (parts shards, all channel.Channels, lines int) {
+	if set.Majority { // small logs, which form one shard together
+		q := leases.NewSmall(quorum.Rules{Logs: logs, Lists: set.Lists, Process: set.Process, Name: set.Name, T: set.T, Rho: set.Rho,
+			Random: set.Random})
+		s := open(0, 1, q, nil, leases.SmallTraits)
+		s.main = channel.NewOfAll(p) // q delays Claims
+		for i := range logs {
+			s.logs = append(s.logs, channel.NewSmall(p, i, q.Log(i), q, now))
+		}
+		return shards{s}, s.logs, q.Lease.Lines()
+	}
 	rules := lease.Rules{Process: set.Process, Name: set.Name, T: set.T, Rho: set.Rho}
-	for i := range logs {
+	for i := range logs { // each is the only one with its roles
 		l := leases.NewOne(rules, i)
-		s := newShard(set, terms, counts, byrole.Numbering{Index: i, Of: logs}, l, l, leases.OneTraits)
-		s.main = channel.New(set, i, l.Lease, l, now)
+		s := open(i, logs, l, l, leases.OneTraits)
+		s.main = channel.New(p, i, l.Lease, l, now)
 		s.logs = channel.Channels{s.main}
 		parts, all = append(parts, s), append(all, s.main)
 	}
 	return parts, all, logs
-}
-
-// openSmall opens small logs, which form one shard together. It also returns how many lines of V there
-// are.
-func openSmall(set *Settings, terms *term.Table, counts *stats.Counters, logs int, now clock.Instant) (shards, channel.Channels, int) {
-	q := leases.NewSmall(quorum.Rules{Logs: logs, Lists: set.Lists, Process: set.Process, Name: set.Name, T: set.T, Rho: set.Rho,
-		Random: set.Random})
-	s := newShard(set, terms, counts, byrole.Numbering{Index: 0, Of: 1}, q, nil, leases.SmallTraits)
-	s.main = channel.NewOfAll(set) // q delays Claims
-	for i := range logs {
-		s.logs = append(s.logs, channel.NewSmall(set, i, q.Log(i), q, now))
-	}
-	return shards{s}, s.logs, q.Lease.Lines()
 }

@@ -25,16 +25,16 @@ func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
 	a.do(func(now clock.Instant) {
 		s := a.shards[0]
 		s.claims.Designate([]int32{5}, &lease.Record{Kind: lease.Release, To: "b"}, "a") // of a role that only others know
-		plan, me := a.in(now).Plan(false)
+		plan, me := a.Plan(false, now)
 		b := int32(plan.Find("b"))
-		require.Equal(t, []int32{int32(me), int32(me), int32(me), int32(me)}, a.expected(plan, a.in(now)))
+		require.Equal(t, []int32{int32(me), int32(me), int32(me), int32(me)}, a.expected(plan, now))
 
 		a.Node.desired.Roles = 6
-		require.Equal(t, int32(placement.Nobody), a.Holders(plan, a.in(now))[5])
-		require.Equal(t, []int32{int32(placement.Nobody), b}, a.expected(plan, a.in(now))[4:])
+		require.Equal(t, int32(placement.Nobody), a.Holders(plan, now)[5])
+		require.Equal(t, []int32{int32(placement.Nobody), b}, a.expected(plan, now)[4:])
 
 		s.claims.Designate([]int32{4}, &lease.Record{Kind: lease.Release, To: "gone"}, "a")
-		require.Equal(t, int32(placement.Nobody), a.expected(plan, a.in(now))[4], "who is not there gets nothing")
+		require.Equal(t, int32(placement.Nobody), a.expected(plan, now)[4], "who is not there gets nothing")
 		a.Node.desired.Roles = 4
 	})
 }
@@ -50,9 +50,9 @@ func TestAHandoverBeyondRIsNoRoom(t *testing.T) {
 	a.do(func(now clock.Instant) {
 		s := a.shards[0]
 		s.handovers.Begin(handover.NewHandover(term.Transferred, now, "b", true), 3, 9)
-		plan, me := a.in(now).Plan(false)
+		plan, me := a.Plan(false, now)
 		b := int32(plan.Find("b"))
-		require.Equal(t, []int32{int32(me), int32(me), int32(me), b}, a.Holders(plan, a.in(now)))
+		require.Equal(t, []int32{int32(me), int32(me), int32(me), b}, a.Holders(plan, now))
 	})
 }
 
@@ -161,7 +161,7 @@ func TestAnEarlierTermIsNoOutcome(t *testing.T) {
 			b.do(func(now clock.Instant) {
 				for _, c := range b.channels {
 					old = min(old, int64(len(w.logs[c.Index])))
-					c.Append(a.in(now), c.Snapshot(now)...)
+					c.Append(now, c.Snapshot(now)...)
 				}
 			})
 			w.pass(time.Second)

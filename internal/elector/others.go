@@ -38,7 +38,9 @@ func (n *Node) announce(now clock.Instant) {
 		return
 	}
 	a.Said(wants, n.members.Size(), now)
-	n.do(now, func(in *told.In) { n.channels.Reachable(in.Home).Hello(n.announcement(wants), in) })
+	n.do(now, func(in told.In, now clock.Instant) {
+		n.channels.Reachable(n.announcer.HomeLog()).Hello(n.announcement(wants), in.Takes, now)
+	})
 }
 
 // announceDue is when the next Hello may go out: not while another one has not come back
@@ -107,7 +109,7 @@ func (n *Node) route(role, tries int) int {
 func (n *Node) correspond(now clock.Instant) {
 	letters, ended := n.requests.Take()
 	n.ready.ended(ended)
-	prepared := n.warm.Letters(warm.WillOf(n.set, n.desired, now), n.desired.Roles, func(i int) warm.Shard { return n.shards[i].offering(n.in(now)) }, now)
+	prepared := n.warm.Letters(warm.WillOf(n.set, n.desired, now), n.desired.Roles, func(i int) warm.Shard { return n.shards[i].offering(n.in(), now) }, now)
 	for _, l := range append(letters, prepared...) {
 		c := n.channels[l.Log]
 		if !c.Begun() || l.Kind == lease.Pong && c.Log.Offset() < l.Ping {
@@ -118,7 +120,7 @@ func (n *Node) correspond(now clock.Instant) {
 		if l.Kind == lease.Pong {
 			r.Hello = n.announcement(n.wants(now))
 		}
-		n.do(now, func(in *told.In) { c.Append(in, r) })
+		n.do(now, func(told.In, clock.Instant) { c.Append(now, r) })
 	}
 }
 
@@ -167,8 +169,8 @@ func (n *Node) verify(now clock.Instant) {
 	busy := false
 	for _, s := range n.shards {
 		busy = busy || s.own.Len() > 0 || s.logs.Claiming()
-		n.do(now, func(in *told.In) {
-			if after := s.giveUpClaims(in); after > 0 {
+		n.do(now, func(in told.In, now clock.Instant) {
+			if after := s.giveUpClaims(in, now); after > 0 {
 				n.ready.verify()
 				n.ready.tell(n.reports.GivenUp(s.Index, after, now))
 			}
@@ -207,7 +209,7 @@ func (n *Node) finish(now clock.Instant) {
 			promised = true
 		default:
 			c.Announcements.LeaveFarewell()
-			n.do(now, func(in *told.In) { c.Append(in, c.Snapshot(now)...) })
+			n.do(now, func(told.In, clock.Instant) { c.Append(now, c.Snapshot(now)...) })
 		}
 	}
 	waited := n.closing.Waited(owing && now.Age(n.counts.Read) < handover.CloseTail/4, now)

@@ -19,28 +19,28 @@ func TestHoldersAsPlansSeeThem(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	k.joined("b", 2)
 	k.joined("c", 2)
-	plan, me := k.told(k.now).Plan(false)
+	plan, me := k.Plan(false, k.now)
 	b := int32(plan.Find("b"))
-	require.Equal(t, []int32{int32(me), int32(me)}, k.Holders(plan, k.told(k.now)))
-	s.begin(k.told(k.now), handover.NewHandover(term.Rebalanced, k.now, "b", true), 1)
-	require.Equal(t, []int32{int32(me), b}, k.Holders(plan, k.told(k.now)))
-	s.begin(k.told(k.now), handover.NewHandover(term.Closing, k.now, "", true), 0)
-	require.Equal(t, []int32{int32(me), b}, k.Holders(plan, k.told(k.now)), "it is nobody else's yet")
+	require.Equal(t, []int32{int32(me), int32(me)}, k.Holders(plan, k.now))
+	s.begin(handover.NewHandover(term.Rebalanced, k.now, "b", true), 1)
+	require.Equal(t, []int32{int32(me), b}, k.Holders(plan, k.now))
+	s.begin(handover.NewHandover(term.Closing, k.now, "", true), 0)
+	require.Equal(t, []int32{int32(me), b}, k.Holders(plan, k.now), "it is nobody else's yet")
 	later := k.now.Add(s.leases.FreeAt(0).Sub(k.now.Raw))
-	require.Equal(t, placement.Nobody, int(k.Holders(plan, k.told(later))[0]), "its lease is over")
+	require.Equal(t, placement.Nobody, int(k.Holders(plan, later)[0]), "its lease is over")
 
 	k = newRooms(1, 2, nil)
 	k.begin()
 	k.joined("b", 2)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
-	plan, _ = k.told(k.now).Plan(false)
-	require.Equal(t, []int32{int32(plan.Find("b")), placement.Nobody}, k.Holders(plan, k.told(k.now)))
+	plan, _ = k.Plan(false, k.now)
+	require.Equal(t, []int32{int32(plan.Find("b")), placement.Nobody}, k.Holders(plan, k.now))
 	k.desired.Roles = 1
-	require.Len(t, k.Holders(plan, k.told(k.now)), 1)
+	require.Len(t, k.Holders(plan, k.now), 1)
 	k.desired.Roles = 4
-	require.Len(t, k.Holders(plan, k.told(k.now)), 4)
+	require.Len(t, k.Holders(plan, k.now), 4)
 	k.members.Suspect("b")
-	require.Equal(t, placement.Nobody, int(k.Holders(plan, k.told(k.now))[0]))
+	require.Equal(t, placement.Nobody, int(k.Holders(plan, k.now)[0]))
 }
 
 // A holder that has been silent for half of its lease is no candidate, if the log works.
@@ -54,7 +54,7 @@ func TestASilentHolderIsNoCandidate(t *testing.T) {
 	silent := func(d time.Duration) bool { return k.shards.silentHolders(k.now.Add(d))["b"] }
 	require.False(t, silent(half))
 	require.True(t, silent(half+1))
-	plan, _ := k.told(k.now.Add(half + 1)).Plan(false)
+	plan, _ := k.Plan(false, k.now.Add(half+1))
 	require.Negative(t, plan.Find("b"))
 	stalls(s.main)
 	require.False(t, silent(half+1), "the log stands still")
@@ -71,14 +71,14 @@ func TestThisProcessAsACandidate(t *testing.T) {
 	} {
 		k := newRooms(1, 2, nil)
 		change(k)
-		_, me := k.told(k.now).Plan(false)
+		_, me := k.Plan(false, k.now)
 		require.Negative(t, me, name)
 	}
 	k := newRooms(1, 2, nil)
 	k.desired.Priority = 4
 	k.mover.Contend(true, k.now)
 	for d, steady := range map[time.Duration]bool{roster.SteadyAfter - 1: false, roster.SteadyAfter: true} {
-		plan, me := k.told(k.now.Add(d)).Plan(false)
+		plan, me := k.Plan(false, k.now.Add(d))
 		c := plan.Candidate(me)
 		require.Equal(t, []any{"a", 4, 2, steady, !steady}, []any{c.ID, c.Priority, c.Roles, c.Steady, c.Soon})
 	}
@@ -91,15 +91,15 @@ func TestPartitionsAreSharedOutTogether(t *testing.T) {
 	k.begin()
 	k.joined("b", 6)
 	k.joined("c", 6)
-	plan, _ := k.told(k.now).Plan(true)
+	plan, _ := k.Plan(true, k.now)
 	by := map[int32]int{}
 	for _, s := range k.shards {
-		first := s.assignments(plan, []int32{0}, true, k.told(k.now))
+		first := s.assignments(plan, []int32{0}, true, k.told(k.now), k.now)
 		by[first[s.Role(0)]]++
 	}
 	require.Equal(t, map[int32]int{0: 2, 1: 2, 2: 2}, by)
 	shares := func(now clock.Instant) *int32 {
-		return &k.shards[3].assignments(plan, []int32{0}, true, k.told(now))[0]
+		return &k.shards[3].assignments(plan, []int32{0}, true, k.told(now), now)[0]
 	}
 	was := shares(k.now)
 	k.planner.Free(k.set.T, k.now)
@@ -114,13 +114,13 @@ func TestPartitionsAreSharedOutTogether(t *testing.T) {
 // On one partition only those roles are assigned that are to be.
 func TestOnePartitionSharesOutWhatIsVacant(t *testing.T) {
 	k, s := vacantRooms(4)
-	plan, _ := k.told(k.now).Plan(true)
-	first := s.assignments(plan, []int32{1}, false, k.told(k.now))
+	plan, _ := k.Plan(true, k.now)
+	first := s.assignments(plan, []int32{1}, false, k.told(k.now), k.now)
 	require.Equal(t, []bool{true, false, true, true}, []bool{first[0] == roster.Uncovered, first[1] == roster.Uncovered, first[2] == roster.Uncovered, first[3] == roster.Uncovered})
-	again := s.assignments(plan, []int32{1, 2}, false, k.told(k.now))
+	again := s.assignments(plan, []int32{1, 2}, false, k.told(k.now), k.now)
 	require.NotEqual(t, roster.Uncovered, again[2])
 	k.desired.Roles = 3
-	require.Len(t, s.assignments(plan, []int32{0}, false, k.told(k.now)), 3, "R has changed")
+	require.Len(t, s.assignments(plan, []int32{0}, false, k.told(k.now), k.now), 3, "R has changed")
 }
 
 // A holder that has nothing to hand over looks again when that may have changed: a record has
@@ -137,9 +137,9 @@ func TestLevelRolesAreLookedAtAgainWhenSomethingHasChanged(t *testing.T) {
 		"a role has another holder": func() { k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Roles: []int32{1}})) },
 		"a handover is called off": func() {
 			h := handover.NewHandover(term.Rebalanced, k.now, "b", true)
-			s.begin(k.told(k.now), h, 0)
+			s.begin(h, 0)
 			require.False(t, look(false), "this process is the one that hands it over")
-			s.callOff(h, k.told(k.now))
+			s.callOff(h)
 		},
 	} {
 		change()
@@ -161,9 +161,9 @@ func TestARoleBeyondAllOthersIsNoHoldersRole(t *testing.T) {
 	k.begin()
 	k.joined("b", 2)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, lease.MaxRoles - 1}}))
-	plan, _ := k.told(k.now).Plan(false)
-	out := k.Holders(plan, k.told(k.now))
+	plan, _ := k.Plan(false, k.now)
+	out := k.Holders(plan, k.now)
 	require.LessOrEqual(t, len(out), lease.MaxRoles)
 	require.Equal(t, int32(plan.Find("b")), out[0])
-	require.Len(t, k.shards[1].assignments(plan, []int32{0}, false, k.told(k.now)), 2)
+	require.Len(t, k.shards[1].assignments(plan, []int32{0}, false, k.told(k.now), k.now), 2)
 }

@@ -27,16 +27,16 @@ type planning struct {
 }
 
 // Plan is as in Plans.
-func (p *planning) Plan(in *told.In, expected bool) (plan *placement.Plan, me int) {
-	steady := p.mover.IsSteady(roster.SteadyAfter, in.Now)
-	return p.planner.Plan(roster.Census{Members: &p.members, Quiet: p.shards.silentHolders(in.Now), Cool: p.mover.Rests,
-		Self:    placement.Candidate{ID: p.set.Process, Priority: in.Desired.Priority, Roles: in.Desired.Roles, Max: p.set.MaxRoles, Steady: steady, Soon: !steady},
-		Willing: in.Able() && !p.set.Observer, Weights: in.Desired.Weights}, expected, in.Now)
+func (p *planning) Plan(expected bool, now clock.Instant) (plan *placement.Plan, me int) {
+	steady := p.mover.IsSteady(roster.SteadyAfter, now)
+	return p.planner.Plan(roster.Census{Members: &p.members, Quiet: p.shards.silentHolders(now), Cool: p.mover.Rests,
+		Self:    placement.Candidate{ID: p.set.Process, Priority: p.desired.Priority, Roles: p.desired.Roles, Max: p.set.MaxRoles, Steady: steady, Soon: !steady},
+		Willing: outside.Able(p.set, p.desired, now) && !p.set.Observer, Weights: p.desired.Weights}, expected, now)
 }
 
 // Assign is as in Plans.
-func (p *planning) Assign(plan *placement.Plan, v roster.Vacant, in *told.In) []int32 {
-	return p.planner.Assign(plan, v, p.set.T, in.Now)
+func (p *planning) Assign(plan *placement.Plan, v roster.Vacant, now clock.Instant) []int32 {
+	return p.planner.Assign(plan, v, p.set.T, now)
 }
 
 func (p *planning) Full() bool { return balance.Full(p.shards.held(), p.set.MaxRoles) }
@@ -66,8 +66,8 @@ func (p *planning) nameOf(process string) string {
 // Holders returns the holder of each role, as the index of a candidate of the plan. Roles that no
 // member can have do not count: a record that names one on one of many partitions would otherwise
 // cost memory for all that lie below it on the others.
-func (p *planning) Holders(plan *placement.Plan, in *told.In) []int32 {
-	total := in.Desired.Roles
+func (p *planning) Holders(plan *placement.Plan, now clock.Instant) []int32 {
+	total := p.desired.Roles
 	for _, s := range p.shards {
 		if r := s.leases.Roles(); r > 0 {
 			total = max(total, min(s.Role(r-1)+1, lease.MaxRoles))
@@ -79,7 +79,7 @@ func (p *planning) Holders(plan *placement.Plan, in *told.In) []int32 {
 	}
 	for _, s := range p.shards {
 		s.leases.Each(func(h lease.HolderState) int32 {
-			if in.Now.Raw >= h.FreeAt || p.members.Suspected(h.Session.Process) {
+			if now.Raw >= h.FreeAt || p.members.Suspected(h.Session.Process) {
 				return placement.Nobody
 			}
 			return int32(plan.Find(h.Session.Process))
@@ -105,8 +105,8 @@ func (p *planning) Holders(plan *placement.Plan, in *told.In) []int32 {
 
 // expected returns, by role, the holder, or the process to which the role is being handed over:
 // roles on their way to a process must not count as its free capacity.
-func (p *planning) expected(plan *placement.Plan, in *told.In) []int32 {
-	out := p.Holders(plan, in)
+func (p *planning) expected(plan *placement.Plan, now clock.Instant) []int32 {
+	out := p.Holders(plan, now)
 	for _, s := range p.shards {
 		for local, process := range s.claims.Promises() {
 			if role := s.Role(local); role < len(out) && out[role] == placement.Nobody && p.members.Takes(process) {
@@ -199,7 +199,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	hand := handover.NewHandover(term.Transferred, now, member, true)
 	hand.Pin()
 	n.mover.Await(balance.Move{Partition: s.Index, Role: local, Token: h.Token, To: member, Began: now.Mono, ID: id})
-	n.do(now, func(in *told.In) { s.begin(in, hand, local) })
+	n.do(now, func(told.In, clock.Instant) { s.begin(hand, local) })
 	n.step(s, now)
 	return id, nil
 }
@@ -226,14 +226,13 @@ func (n *Node) rebalance(now clock.Instant) {
 			n.planner.Decide(first && n.timing.OpenFor(now) < roster.SteadyAfter, now)
 		}
 	}
-	in := n.in(now)
-	plan, me := in.Plan(false)
+	plan, me := n.Plan(false, now)
 	if m.Needless(n.planner.Changed(), n.shards.placed(n.terms.Counts().Told)) {
 		return
 	}
 	var todo []placement.Move
 	if me >= 0 {
-		todo = m.Moves(n.warm.Toward(plan))(me, n.expected(plan, in), func(role int) bool {
+		todo = m.Moves(n.warm.Toward(plan))(me, n.expected(plan, now), func(role int) bool {
 			s, local := n.shards.local(role)
 			h := s.own.At(local)
 			return role < n.desired.Roles && h != nil && s.handovers.Of(local) == nil && h.Movable(now) && n.terms.Told(role) &&
@@ -281,7 +280,7 @@ func (n *Node) move(to string, roles []int, now clock.Instant) {
 		for part := range parts {
 			n.mover.Await(balance.Move{Partition: s.Index, Role: part[0], Count: len(part), Token: s.own.At(part[0]).Token, To: to, Began: now.Mono})
 		}
-		n.do(now, func(in *told.In) { s.begin(in, hand, some...) })
+		n.do(now, func(told.In, clock.Instant) { s.begin(hand, some...) })
 	}
 }
 

@@ -90,10 +90,10 @@ func (n *Node) consume(s *shard, c *channel.Channel, e Entry, r *lease.Record, b
 		n.back(s, c, r, ev.Stamp, now)
 	}
 	n.doubt(s, c, ev, e, r, now)
-	n.do(now, func(in *told.In) {
-		s.follow(c, ev, anew, r, in)
+	n.do(now, func(in told.In, now clock.Instant) {
+		s.follow(c, ev, anew, r, in, now)
 		if ev.Origin && bad == nil { // there will be no fresh Claim from which others learn the fold
-			c.OfferSnapshot(1, uint64(e.Offset), in)
+			c.OfferSnapshot(1, uint64(e.Offset), in.Takes, now)
 		}
 	})
 	if bad != nil {
@@ -104,7 +104,7 @@ func (n *Node) consume(s *shard, c *channel.Channel, e Entry, r *lease.Record, b
 	}
 	n.listen(s, c, e.Offset, r, now)
 	if r.Kind == lease.Beat && !ev.Own {
-		n.do(now, func(in *told.In) { s.beat(in, n.set.HeartbeatInterval/4) }) // in unison: one wake-up for all
+		n.do(now, func(told.In, clock.Instant) { s.beat(n.set.HeartbeatInterval/4, now) }) // in unison: one wake-up for all
 	}
 	return out.Spent
 }
@@ -154,7 +154,7 @@ func (n *Node) doubt(s *shard, c *channel.Channel, ev lease.Event, e Entry, r *l
 		n.ready.tell(n.reports.Doubt(ev, c.Index, e.Offset, r, process, n.nameOf(process), now))
 	}
 	if ev.Doubts && !n.set.Observer {
-		c.Announcements.Speak(n.in(now).Turn(uint64(e.Offset)), now)
+		c.Announcements.Speak(c.Turn(uint64(e.Offset), n.trip.Takes(), now), now)
 	}
 	if ev.Confirmed {
 		n.counts.DivergedFrom(n.nameOf(c.Announcements.Contradictor()))
@@ -179,7 +179,7 @@ func (n *Node) reset(s *shard, c *channel.Channel, lost bool, end int64, now clo
 // listen acts on what a record says about its sender, independently of the lease.
 func (n *Node) listen(s *shard, c *channel.Channel, o int64, r *lease.Record, now clock.Instant) {
 	id, live := r.Session.Process, c.IsNew(o)
-	c.Count(o, r.Kind, n.in(now))
+	c.Count(o, r.Kind, n.trip.Takes(), now)
 	if r.Kind == lease.Hello && r.Hello.Leaving {
 		n.announcer.Parted(now)
 		if id == n.set.Process {
@@ -216,7 +216,7 @@ func (n *Node) listen(s *shard, c *channel.Channel, o int64, r *lease.Record, no
 			n.requested(c.Index, o, r, now)
 		case n.warm.Offered(s.Index, c.Index, o, r, warm.WillOf(n.set, n.desired, now), s.leases.Holder, now):
 		default:
-			n.do(now, func(in *told.In) { s.pong(c, o, r, in) })
+			n.do(now, func(told.In, clock.Instant) { s.pong(c, o, r, now) })
 		}
 	case lease.Pong:
 		if r.To == n.set.Process && !n.requests.Replied(c.Index, r, now) {
@@ -263,7 +263,7 @@ func (n *Node) greeted(c *channel.Channel, o int64, r *lease.Record, live bool, 
 		n.orphan(r.Session.Process, now)
 	}
 	if r.Longest == lease.Unsaid && live && !r.Hello.Leaving {
-		c.OfferSnapshot(1, uint64(o), n.in(now))
+		c.OfferSnapshot(1, uint64(o), n.trip.Takes(), now)
 	}
 	if !live {
 		return
@@ -289,7 +289,7 @@ func (n *Node) orphan(id string, now clock.Instant) {
 	for _, s := range n.shards {
 		if roles := s.claims.LeftTo(id); len(roles) > 0 {
 			s.claims.Drop(roles)
-			n.do(now, func(in *told.In) { s.vacate(roles, in) })
+			n.do(now, func(in told.In, now clock.Instant) { s.vacate(roles, in, now) })
 			s.dueAt = min(s.dueAt, now.Mono)
 		}
 	}
@@ -303,7 +303,7 @@ func (n *Node) showUp(now clock.Instant) {
 	}
 	for _, s := range n.shards {
 		if !moreThan(told.FewHolders, s.leases.Holders()) {
-			n.do(now, func(in *told.In) { s.beat(in, n.set.HeartbeatInterval) })
+			n.do(now, func(told.In, clock.Instant) { s.beat(n.set.HeartbeatInterval, now) })
 		}
 	}
 }

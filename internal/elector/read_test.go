@@ -55,7 +55,7 @@ func TestATermBegins(t *testing.T) {
 			c.r.Kind, c.r.Ended = lease.Release, []lease.Grant{{Token: 0, Roles: []int32{0}}}
 			k.read(0, k.from("z", 0, c.r))
 			s.wanted = true
-			s.send([]int32{0}, k.told(k.now))
+			s.send([]int32{0}, k.tell(k.now))
 			s.main.BeatAt = 0 // the Claim was long in coming back
 			k.echo()
 			require.Equal(t, []int32{0}, s.own.Roles())

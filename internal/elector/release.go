@@ -20,31 +20,31 @@ import (
 const maxRanges = 20
 
 // keeps returns the bound below which this process keeps its roles.
-func (s *shard) keeps(in *told.In) (below int32) {
-	if !in.Desired.Willing(in.Now) || !s.nomination.Keeps() {
+func (s *shard) keeps(now clock.Instant) (below int32) {
+	if !s.desired.Willing(now) || !s.nomination.Keeps() {
 		return 0
 	}
-	return s.Count(in.Desired.Roles)
+	return s.Count(s.desired.Roles)
 }
 
 // giveUp begins to give up unwanted roles, and names their successors.
-func (s *shard) giveUp(in *told.In) {
-	below := s.keeps(in)
+func (s *shard) giveUp(in told.In, now clock.Instant) {
+	below := s.keeps(now)
 	if s.own.Len() == 0 {
 		return
 	}
 	if !s.wanted || s.unwanted || s.below != below {
 		s.wanted, s.below = true, below
-		s.unwanted = !s.giveUpFrom(below, in)
+		s.unwanted = !s.giveUpFrom(below, now)
 	}
-	if in.Now.Mono >= in.NameAt() && s.handovers.Unnamed() {
-		s.nameSuccessors(in)
+	if now.Mono >= in.NameAt && s.handovers.Unnamed() {
+		s.nameSuccessors(in, now)
 	}
 }
 
 // giveUpFrom begins to give up roles from a number on, at most stepRoles. It reports whether these
 // were all.
-func (s *shard) giveUpFrom(below int32, in *told.In) (all bool) {
+func (s *shard) giveUpFrom(below int32, now clock.Instant) (all bool) {
 	var roles []int32
 	for local := range s.own.From(below) {
 		if len(roles) == handover.StepRoles {
@@ -59,33 +59,33 @@ func (s *shard) giveUpFrom(below int32, in *told.In) (all bool) {
 	}
 	why := term.Roles
 	if below == 0 {
-		why = in.Desired.Reason(s.Role(roles[0]), in.Now)
+		why = s.desired.Reason(s.Role(roles[0]), now)
 	}
-	s.begin(in, handover.NewHandover(why, in.Now, "", s.set.Nominated || why == term.Roles), roles...)
+	s.begin(handover.NewHandover(why, now, "", s.set.Nominated || why == term.Roles), roles...)
 	return len(roles) < handover.StepRoles
 }
 
 // begin begins a handover.
-func (s *shard) begin(in *told.In, h *handover.Handover, roles ...int32) {
+func (s *shard) begin(h *handover.Handover, roles ...int32) {
 	s.handovers.Begin(h, roles...)
-	s.sayBegun(h, in)
+	s.sayBegun(h)
 }
 
-func (s *shard) sayBegun(h *handover.Handover, in *told.In) {
-	in.Note(slog.LevelDebug, "handing over", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
+func (s *shard) sayBegun(h *handover.Handover) {
+	s.out.Note(slog.LevelDebug, "handing over", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
 }
 
 // nameSuccessors shares the roles to be given up out among the other members.
-func (s *shard) nameSuccessors(in *told.In) {
+func (s *shard) nameSuccessors(in told.In, now clock.Instant) {
 	roles := s.handovers.Name()
 	open := make([]int32, len(roles))
 	for i, local := range roles {
 		open[i] = int32(s.Role(local))
 	}
-	plan, me := in.Plan(false)
+	plan, me := in.Plans.Plan(false, now)
 	first := slices.Repeat([]int32{placement.Nobody}, len(open))
 	if plan.Len() > 0 {
-		first = in.Warmth.Prefer(open, plan.Assign(open, in.Plans.Holders(plan, in)), plan)
+		first = s.warm.Prefer(open, plan.Assign(open, in.Plans.Holders(plan, now)), plan)
 	}
 	for i, local := range roles {
 		to := ""
@@ -93,62 +93,62 @@ func (s *shard) nameSuccessors(in *told.In) {
 			to = plan.Candidate(c).ID
 		}
 		if h := s.handovers.Split(local, to); h != nil {
-			s.sayBegun(h, in)
+			s.sayBegun(h)
 		}
 	}
 	s.handovers.Tidy()
 }
 
 // callOff ends a handover of which the application was not told yet.
-func (s *shard) callOff(h *handover.Handover, in *told.In) {
+func (s *shard) callOff(h *handover.Handover) {
 	s.handovers.CallOff(h)
-	in.Note(slog.LevelDebug, "handover called off", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
+	s.out.Note(slog.LevelDebug, "handover called off", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
 }
 
 // advance takes the next step of each handover.
-func (s *shard) advance(in *told.In) {
+func (s *shard) advance(in told.In, now clock.Instant) {
 	if len(s.handovers.InProgress()) == 0 {
 		return
 	}
 	for i := 0; i < len(s.handovers.InProgress()); i++ { // some may begin meanwhile
-		s.advanceOne(s.handovers.InProgress()[i], in)
+		s.advanceOne(s.handovers.InProgress()[i], in, now)
 	}
 	s.handovers.Tidy()
 }
 
-func (s *shard) advanceOne(h *handover.Handover, in *told.In) {
+func (s *shard) advanceOne(h *handover.Handover, in told.In, now clock.Instant) {
 	if h.IsEmpty() {
 		return
 	}
-	if !warm.Prepares(h, in) {
-		s.next(warm.Part{Handover: h, On: s.conditions(h, in)}, in)
+	if !s.warm.Prepares(h) {
+		s.next(warm.Part{Handover: h, On: s.conditions(h, now)}, in, now)
 		return
 	}
-	for _, p := range s.offering(in).Parts(h, in) {
-		s.next(p, in)
+	for _, p := range s.offering(in, now).Parts(h, now) {
+		s.next(p, in, now)
 	}
 }
 
 // offering is what is needed to offer roles of the shard, and to prepare some.
-func (s *shard) offering(in *told.In) warm.Shard {
-	return warm.Shard{Numbering: s.Numbering, Handovers: &s.handovers, Fold: s.leases, Own: &s.own, Claims: &s.claims, Claiming: s.logs.Claiming,
-		Keeps: s.keeps(in), Log: s.logs.Reachable(in.Home).Index}
+func (s *shard) offering(in told.In, now clock.Instant) warm.Shard {
+	return warm.Shard{Exchange: s.warm, Numbering: s.Numbering, Handovers: &s.handovers, Fold: s.leases, Own: &s.own, Claims: &s.claims, Claiming: s.logs.Claiming,
+		Keeps: s.keeps(now), Log: s.logs.Reachable(s.home).Index, Takes: in.Takes, Plans: in.Plans, Idle: !s.desired.Contend}
 }
 
 // next takes the next step of a handover, or of a part of it.
-func (s *shard) next(p warm.Part, in *told.In) {
+func (s *shard) next(p warm.Part, in told.In, now clock.Instant) {
 	h := p.Handover
 	if h.IsAsked() {
 		defer func() {
 			if h.IsEmpty() {
-				in.Finish(s.set.DrainTimeout - h.Left(in.Now))
+				s.out.Finish(s.set.DrainTimeout - h.Left(now))
 			}
 		}()
 	}
-	v := h.Decide(in.Now, p.On)
+	v := h.Decide(now, p.On)
 	if v == handover.CallOff {
-		s.offering(in).CallOff(p, in)
-		s.callOff(h, in)
+		s.offering(in, now).CallOff(p, now)
+		s.callOff(h)
 		return
 	}
 	var untold []int32
@@ -157,55 +157,58 @@ func (s *shard) next(p warm.Part, in *told.In) {
 			untold = append(untold, local)
 		}
 	}
-	if in.Now.Mono >= h.ReleaseAt(in.Trip.Takes()) {
+	if now.Mono >= h.ReleaseAt(in.Takes) {
 		untold = append(untold, h.Sorted(false)...)
 	}
-	s.giveBack(untold, h, h.Reason(), in)
+	s.giveBack(untold, h, h.Reason(), now)
 	switch v {
 	case handover.Ask:
-		deadline, alone := h.Deadline(s.set.DrainTimeout, in.Now), !p.On.Ready && !p.On.Idle && !p.Answered
-		s.offering(in).Ask(p, alone, in)
+		deadline, alone := h.Deadline(s.set.DrainTimeout, now), !p.On.Ready && !p.On.Idle && !p.Answered
+		if why := s.offering(in, now).Ask(p, alone); why != "" {
+			roles := h.Sorted(true)
+			s.out.Note(slog.LevelInfo, "giving roles up unprepared", "partition", s.Index, "roles", ranges.Of(s.Units(roles), maxRanges), "count", len(roles), "to", h.Successor(), "why", why)
+		}
 		h.AskBy(deadline, alone)
 		s.terms.Revoke(s.Units(h.Sorted(true)), h.Reason(), deadline)
 		s.handovers.Unite(h)
 	case handover.Overdue:
 		roles := h.Sorted(true)
 		if len(roles) > 0 {
-			in.Note(slog.LevelWarn, "released before the application had finished", "partition", s.Index, "roles", ranges.Of(s.Units(roles), maxRanges), "count", len(roles))
+			s.out.Note(slog.LevelWarn, "released before the application had finished", "partition", s.Index, "roles", ranges.Of(s.Units(roles), maxRanges), "count", len(roles))
 		}
-		s.giveBack(roles, h, term.Overdue, in)
+		s.giveBack(roles, h, term.Overdue, now)
 	case handover.Rename:
-		for _, begun := range s.offering(in).Rename(p, in) {
-			s.sayBegun(begun, in)
+		for _, begun := range s.offering(in, now).Rename(p, now) {
+			s.sayBegun(begun)
 		}
 	case handover.Stay:
-		s.ping(h, in)
+		s.ping(h, now)
 	case handover.CallOff:
 	}
 }
 
-func (s *shard) conditions(h *handover.Handover, in *told.In) handover.Conditions {
-	ready, refused := s.successorState(h, in)
+func (s *shard) conditions(h *handover.Handover, now clock.Instant) handover.Conditions {
+	ready, refused := s.successorState(h)
 	return handover.Conditions{
-		Wanted:  h.Top() < s.keeps(in),
+		Wanted:  h.Top() < s.keeps(now),
 		Ready:   ready,
 		Refused: refused,
-		Idle:    !in.Desired.Contend,
-		Over:    h.Waited(s.set.SuccessorWait, s.reach(), in.Now),
+		Idle:    !s.desired.Contend,
+		Over:    h.Waited(s.set.SuccessorWait, s.reach(), now),
 	}
 }
 
 // successorState reports whether the successor is ready, or none is expected, and whether it is gone
 // or refuses.
-func (s *shard) successorState(h *handover.Handover, in *told.In) (ready, refused bool) {
+func (s *shard) successorState(h *handover.Handover) (ready, refused bool) {
 	switch {
 	case h.Reason() == term.Roles:
 		return true, false
 	case s.set.Nominated:
-		return in.Members.WantedBy(s.Index, s.nomination.NominatedAt()), false
+		return s.members.WantedBy(s.Index, s.nomination.NominatedAt()), false
 	}
 	to := h.Successor()
-	takes := in.Members.Takes(to) && in.Members.Wanting(to, s.Role(h.Top())) && h.Answer() < s.reach()
+	takes := s.members.Takes(to) && s.members.Wanting(to, s.Role(h.Top())) && h.Answer() < s.reach()
 	return h.SuccessorState(takes)
 }
 
@@ -220,7 +223,7 @@ func (s *shard) reach() time.Duration {
 }
 
 // giveBack ends leadership of roles, and then releases them.
-func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, in *told.In) {
+func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, now clock.Instant) {
 	if len(roles) == 0 {
 		return
 	}
@@ -228,32 +231,32 @@ func (s *shard) giveBack(roles []int32, h *handover.Handover, why term.Reason, i
 	roles = slices.Compact(roles)
 	s.end(roles, why)
 	s.leases.Forget(roles)
-	in.Part()
+	s.out.Part()
 	for _, c := range s.logs {
-		out := s.leases.ReleaseOn(c.Index, roles, in.Now)
-		if h != nil && in.Members.Takes(h.Successor()) {
-			wait := vacancy.AnsweredIn(h.Answer(), h.AnsweredAgo(in.Now), s.set.T)
-			in.Inherit(wait)
+		out := s.leases.ReleaseOn(c.Index, roles, now)
+		if h != nil && s.members.Takes(h.Successor()) {
+			wait := vacancy.AnsweredIn(h.Answer(), h.AnsweredAgo(now), s.set.T)
+			s.out.Inherit(wait)
 			for i := range out {
 				h.Mark(&out[i], wait)
 			}
 		}
 		c.Announcements.Released()
-		c.Released(in.Now)
-		c.Append(in, out...)
+		c.Released(now)
+		c.Append(now, out...)
 	}
 }
 
 // ping asks a handover's successor whether it is there, in the log in which it is to claim or, of
 // several, in one that works. The answer opens and warms up the connection that the claim needs,
 // and a successor that is dead, cut off or deaf does not answer.
-func (s *shard) ping(h *handover.Handover, in *told.In) {
+func (s *shard) ping(h *handover.Handover, now clock.Instant) {
 	if !h.NeedsPing() {
 		return
 	}
-	c := s.logs.Reachable(in.Home)
+	c := s.logs.Reachable(s.home)
 	h.Pinging(c.Index)
-	r := c.Word(lease.Ping, in.Now)
+	r := c.Word(lease.Ping, now)
 	r.To = h.Successor()
-	c.Append(in, r)
+	c.Append(now, r)
 }

@@ -91,7 +91,7 @@ func TestWhatAReleaseSays(t *testing.T) {
 			k.members.Announced("d", "d", &lease.Announcement{Roles: 2, Wants: []int{}}, true, k.now)
 			k.joined("e", 2)
 			k.members.Suspect("e")
-			s.giveBack([]int32{1, 1}, c.h, term.Closing, k.told(k.now))
+			s.giveBack([]int32{1, 1}, c.h, term.Closing, k.tell(k.now))
 			require.Equal(t, []int32{0}, s.own.Roles())
 			out := k.out()
 			require.Len(t, out, 1)
@@ -103,7 +103,7 @@ func TestWhatAReleaseSays(t *testing.T) {
 			require.True(t, s.main.Announcements.OwesFarewell())
 			_, leads := s.leases.Leads(1, k.now)
 			require.False(t, leads, "from this moment on")
-			s.giveBack(nil, c.h, term.Closing, k.told(k.now))
+			s.giveBack(nil, c.h, term.Closing, k.tell(k.now))
 			require.Empty(t, k.out(), "nothing is said of nothing")
 		})
 	}
@@ -136,7 +136,7 @@ func TestWhenSuccessorsAreNamed(t *testing.T) {
 			}
 			k.announcer.Close(k.now)
 			patience := min(k.set.T/4, k.set.SuccessorWait*3/4)
-			require.Equal(t, c.waits, k.told(k.now).NameAt() == k.now.Mono.Add(patience))
+			require.Equal(t, c.waits, k.told(k.now).NameAt == k.now.Mono.Add(patience))
 			k.step(s, k.now)
 			require.Equal(t, c.waits, s.handovers.Unnamed())
 			if c.waits {
@@ -155,16 +155,16 @@ func TestASuccessorIsAskedWhereItCanAnswer(t *testing.T) {
 	k.pass(4 * time.Second)
 	s := k.shards[0]
 	k.joined("b", 1)
-	k.announcer.SetHome(1)
+	s.home = 1
 	stalls(k.channels[1])
 	k.out()
 	h := handover.NewHandover(term.Transferred, k.now, "b", true)
-	s.begin(k.told(k.now), h, 0)
-	s.ping(h, k.told(k.now))
+	s.begin(h, 0)
+	s.ping(h, k.tell(k.now))
 	k.flush()
 	require.Len(t, k.ready.Append, 1)
 	require.Equal(t, 2, k.ready.Append[0].Partition, "the next one after its home, which stands still")
-	s.ping(h, k.told(k.now))
+	s.ping(h, k.tell(k.now))
 	k.flush()
 	require.Len(t, k.ready.Append, 1)
 
@@ -173,7 +173,7 @@ func TestASuccessorIsAskedWhereItCanAnswer(t *testing.T) {
 		"the application was told so": handover.NewHandover(term.Closing, k.now, "b", true),
 	} {
 		h.AskBy(k.now, false)
-		s.ping(h, k.told(k.now))
+		s.ping(h, k.tell(k.now))
 		k.flush()
 		require.Len(t, k.ready.Append, 1, name)
 	}

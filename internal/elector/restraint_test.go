@@ -278,8 +278,8 @@ func TestManyRolesAreSharedOutSeldom(t *testing.T) {
 	w.pass(8 * time.Second)
 	p := a.shards[0]
 	a.do(func(now clock.Instant) {
-		p.assign([]int32{1}, a.in(now))
-		p.assign([]int32{2}, a.in(now))
+		p.assign([]int32{1}, a.in(), now)
+		p.assign([]int32{2}, a.in(), now)
 		what, when, _ := p.claims.Planned(2)
 		require.Equal(t, vacancy.ToAssign, what)
 		require.Equal(t, now.Mono.Add(1250*time.Microsecond), when, "an eighth of 100,000 roles × 2 members × 50 ns")

@@ -20,7 +20,7 @@ func session(process string) lease.Session { return lease.Session{Process: proce
 // process is a, with a lease of a second.
 type rooms struct {
 	*Node
-	said  *told.In // what shards were told last, and have said since
+	said  clock.Instant // when shards were told something; zero: the Node has done since what they said
 	now   clock.Instant
 	alive bool
 	ends  []int64
@@ -36,8 +36,9 @@ func newRooms(logs, roles int, change func(*Settings)) *rooms {
 	}
 	k.Node = New(set, term.New(func(now, v clock.Instant) bool { return lease.Young(now, v, set.T) }, func() clock.Instant { return k.now }))
 	k.desired = Desired{Roles: roles, Contend: true}
+	p := told.Process{Set: set, Desired: &k.desired, Members: &k.members, Out: &k.Node.out}
 	var lines int
-	k.shards, k.channels, lines = openShards(set, k.terms, &k.counts, logs, k.now)
+	k.shards, k.channels, lines = openShards(p, k.terms, &k.warm, &k.counts, logs, k.now)
 	k.members.Open(len(k.shards))
 	k.terms.Open(lines, len(k.shards))
 	return k
@@ -45,18 +46,22 @@ func newRooms(logs, roles int, change func(*Settings)) *rooms {
 
 // told is what a shard is told at a time. The Node does what it says when it is told the next time, or when
 // something is read or written.
-func (k *rooms) told(now clock.Instant) *told.In {
+func (k *rooms) told(now clock.Instant) told.In {
 	k.flush()
-	said := *k.in(now)
-	said.Out = &told.Out{} // the Node uses its own for what it does meanwhile
-	k.said = &said
-	return k.said
+	k.said, k.Node.out.Startup = now, k.startup
+	return k.in()
+}
+
+// tell tells a shard the time alone.
+func (k *rooms) tell(now clock.Instant) clock.Instant {
+	k.told(now)
+	return now
 }
 
 func (k *rooms) flush() {
-	if said := k.said; said != nil {
-		k.said = nil
-		k.apply(said.Out, said.Now)
+	if now := k.said; now != (clock.Instant{}) {
+		k.said = clock.Instant{}
+		k.apply(&k.Node.out, now)
 	}
 }
 
@@ -81,7 +86,7 @@ func (k *rooms) begin() {
 		k.shards.of(i).leases.Read(i, Entry{Reset: true, Whole: true}, nil, nil, k.now)
 		c.Restart(0, k.now)
 		k.shards.of(i).begun = true
-		k.shards.of(i).catchUp(c, k.told(k.now))
+		k.shards.of(i).catchUp(c, k.told(k.now), k.now)
 	}
 }
 
@@ -95,7 +100,7 @@ func (k *rooms) read(log int, r lease.Record) lease.Event {
 	if ev.Own {
 		k.back(s, c, &r, ev.Stamp, k.now)
 	}
-	s.follow(c, ev, anew, &r, k.told(k.now))
+	s.follow(c, ev, anew, &r, k.told(k.now), k.now)
 	k.flush()
 	return ev
 }

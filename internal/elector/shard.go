@@ -16,6 +16,7 @@ import (
 	"github.com/goneli/neli/internal/elector/stats"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/vacancy"
+	"github.com/goneli/neli/internal/elector/warm"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/quorum"
 	"github.com/goneli/neli/internal/term"
@@ -25,8 +26,13 @@ import (
 // roles with several small logs. It has what this process holds of them, gives up and means to
 // claim. Its roles are numbered within it.
 type shard struct {
-	set   *Settings
-	terms *term.Table
+	set     *Settings
+	desired *Desired
+	members told.Roll
+	home    int
+	out     *told.Out
+	terms   *term.Table
+	warm    *warm.Exchange
 	byrole.Numbering
 	observe.Standings // what is known of who holds what
 	leases            leases.Leases
@@ -52,8 +58,9 @@ type shard struct {
 	reading time.Duration // how long others may take to read Claims: see leases.Ticked
 }
 
-func newShard(set *Settings, terms *term.Table, counts *stats.Counters, n byrole.Numbering, l leases.Leases, short observe.Short, t leases.Traits) *shard {
-	s := &shard{set: set, terms: terms, Numbering: n, leases: l, traits: t}
+func newShard(p told.Process, terms *term.Table, x *warm.Exchange, counts *stats.Counters, n byrole.Numbering, l leases.Leases, short observe.Short, t leases.Traits) *shard {
+	set := p.Set
+	s := &shard{set: set, desired: p.Desired, members: p.Members, home: p.Home, out: p.Out, terms: terms, warm: x, Numbering: n, leases: l, traits: t}
 	s.Standings = observe.NewStandings(n, l, short, t.Tenure, &s.logs, &s.claims)
 	s.own = leases.NewOwn(n, l, t, set.Process, terms, set.TokenBase)
 	s.nomination = nominate.NewNomination(!set.Nominated && !set.Observer)
@@ -70,51 +77,51 @@ func (s *shard) forget() {
 }
 
 // due is when the shard next has something to do if nothing is read, by the monotonic clock.
-func (s *shard) due(in *told.In) clock.Mono {
-	next := s.leases.Due(in.Now)
+func (s *shard) due(in told.In, now clock.Instant) clock.Mono {
+	next := s.leases.Due(now)
 	mono := func(t clock.Mono) { next = min(next, t) }
 	if s.unwanted && s.own.Len() > 0 {
-		mono(in.Now.Mono)
+		mono(now.Mono)
 	}
-	mono(s.handovers.Due(in.NameAt(), s.set.SuccessorWait, s.reach(), in.Trip.Takes()))
-	if at, ok := s.claimDue(in); ok {
+	mono(s.handovers.Due(in.NameAt, s.set.SuccessorWait, s.reach(), in.Takes))
+	if at, ok := s.claimDue(now); ok {
 		mono(at)
 	}
-	mono(in.Now.MonoOf(s.claims.NextSilent()))
+	mono(now.MonoOf(s.claims.NextSilent()))
 	for _, c := range s.logs {
 		if !c.Begun() {
 			continue
 		}
-		if s.keepsAlive(c) && s.set.Alive(in.Now) && !c.Link.Beating(in.Now, s.set.T) {
+		if s.keepsAlive(c) && s.set.Alive(now) && !c.Link.Beating(now, s.set.T) {
 			mono(c.BeatAt)
 		}
 		mono(c.RepeatAt())
-		s.talkDue(c, in, mono)
+		s.talkDue(c, in, mono, now)
 	}
 	return next
 }
 
 // appendAll appends what the leases have made.
-func (s *shard) appendAll(out []quorum.Out, in *told.In) {
+func (s *shard) appendAll(out []quorum.Out, now clock.Instant) {
 	logs := s.logs
 	for _, o := range out {
 		if o.Record.Kind == lease.Release {
-			logs[o.Log].Released(in.Now)
+			logs[o.Log].Released(now)
 		}
-		logs[o.Log].Append(in, o.Record)
+		logs[o.Log].Append(now, o.Record)
 	}
 }
 
 // recheckVacant checks all vacant roles again from time to time. Every way in which a role becomes vacant leads
 // to a claim by some process; recheckVacant covers a claim that was lost.
-func (s *shard) recheckVacant(in *told.In) {
-	s.recheckAt = in.Now.Mono.Add(max(s.set.T, recheckEvery))
+func (s *shard) recheckVacant(in told.In, now clock.Instant) {
+	s.recheckAt = now.Mono.Add(max(s.set.T, recheckEvery))
 	s.free()
 	if !s.begun || s.logs.Claiming() || !s.claims.IsEmpty() {
 		return
 	}
-	if s.claims.AnySilent() || len(s.leases.Free(s.Count(in.Desired.Roles), in.Now)) > 0 {
-		s.reconsiderVacant(in)
+	if s.claims.AnySilent() || len(s.leases.Free(s.Count(s.desired.Roles), now)) > 0 {
+		s.reconsiderVacant(in, now)
 	}
 }
 
@@ -131,7 +138,7 @@ const recheckEvery = 5 * time.Second
 
 // step makes all decisions of one shard. The order matters: what is over ends before anything else
 // is decided, and roles are given up before any are claimed.
-func (s *shard) step(in *told.In) {
+func (s *shard) step(in told.In, now clock.Instant) {
 	if !s.begun {
 		s.dueAt = clock.Never
 		return
@@ -139,46 +146,46 @@ func (s *shard) step(in *told.In) {
 	logs := s.logs
 	for _, c := range logs {
 		if c.Begun() {
-			s.catchUp(c, in)
+			s.catchUp(c, in, now)
 		}
 	}
-	s.lapse(in)
-	s.giveUp(in)
-	s.advance(in)
+	s.lapse(in, now)
+	s.giveUp(in, now)
+	s.advance(in, now)
 	for _, c := range logs {
-		c.Repeat(s.own.Len() > 0, s.leases.Unreleased, in)
+		c.Repeat(s.own.Len() > 0, s.leases.Unreleased, now)
 	}
-	s.beat(in, 0)
-	s.noticeSilent(in)
-	s.claim(in)
-	s.sync(in)
+	s.beat(0, now)
+	s.noticeSilent(in, now)
+	s.claim(in, now)
+	s.sync(in, now)
 	for _, c := range logs {
 		if c.Begun() {
-			s.greet(c, in)
-			c.LookBack(in)
-			c.Answer(in)
+			s.greet(c, in, now)
+			c.LookBack(in.Takes, now)
+			c.Answer(now)
 		}
 	}
-	s.dueAt = s.due(in)
+	s.dueAt = s.due(in, now)
 }
 
 // lapse ends what no longer leads, because of the clock or because the application was told so.
-func (s *shard) lapse(in *told.In) {
-	s.giveBack(s.own.TakeOver(), nil, term.Lapsed, in)
-	s.giveBackUntold(in)
+func (s *shard) lapse(in told.In, now clock.Instant) {
+	s.giveBack(s.own.TakeOver(), nil, term.Lapsed, now)
+	s.giveBackUntold(now)
 	below := int32(0)
-	if s.willing(in) {
-		below = s.Count(in.Desired.Roles)
+	if s.willing(now) {
+		below = s.Count(s.desired.Roles)
 	}
-	t := s.leases.Tick(below, in.Trip.Takes(), in.Now)
+	t := s.leases.Tick(below, in.Takes, now)
 	s.reading = t.Reading
 	if t.Lapsed {
-		s.end(s.own.Roles(), in.Lapsed())
+		s.end(s.own.Roles(), s.lapsed(now))
 	}
-	s.sync(in)
-	s.appendAll(t.Out, in)
+	s.sync(in, now)
+	s.appendAll(t.Out, now)
 	if t.Lapsed {
-		s.reconsiderVacant(in) // Claims in flight died with the session: plan again.
+		s.reconsiderVacant(in, now) // Claims in flight died with the session: plan again.
 	}
 }
 
@@ -193,14 +200,14 @@ func (s *shard) keepsAlive(c *channel.Channel) bool {
 
 // beat appends a Beat to each log with a held role if one is due there within early. It sends none
 // to a log that returns nothing, where Beats would pile up.
-func (s *shard) beat(in *told.In, early time.Duration) {
+func (s *shard) beat(early time.Duration, now clock.Instant) {
 	for _, c := range s.logs {
-		if !s.keepsAlive(c) || in.Now.Mono < c.BeatAt.Add(-early) ||
-			c.Link.Beating(in.Now, s.set.T) || !s.set.Alive(in.Now) {
+		if !s.keepsAlive(c) || now.Mono < c.BeatAt.Add(-early) ||
+			c.Link.Beating(now, s.set.T) || !s.set.Alive(now) {
 			continue
 		}
-		if r, ok := s.leases.Beat(c.Index, in.Now); ok {
-			c.Append(in, r)
+		if r, ok := s.leases.Beat(c.Index, now); ok {
+			c.Append(now, r)
 		}
 	}
 }
@@ -209,26 +216,34 @@ func (s *shard) beat(in *told.In, early time.Duration) {
 // renews a line of V, and renews lines before it shifts terms to them, so that a term that goes on
 // is led throughout. It is called after each record, so no log was lost and won again in between:
 // until a term is shifted, its former line says no more than its new one.
-func (s *shard) sync(in *told.In) {
-	d := s.own.Compare(s.leases.Changed(), s.claims.IsListed, in.Now)
+func (s *shard) sync(in told.In, now clock.Instant) {
+	d := s.own.Compare(s.leases.Changed(), s.claims.IsListed, now)
 	s.end(d.Superseded, term.Superseded)
 	if len(d.Lapsed) > 0 {
-		s.end(d.Lapsed, in.Lapsed())
+		s.end(d.Lapsed, s.lapsed(now))
 	}
 	s.own.Renew()
-	s.own.Shift(d.Shifted, in.Now)
+	s.own.Shift(d.Shifted, now)
 	for _, w := range d.Gained {
-		s.gain(w, in)
+		s.gain(w, now)
 	}
 	s.claims.Drop(d.Taken)
-	s.vacate(d.Free, in)
+	s.vacate(d.Free, in, now)
 }
 
 // gain begins the terms of roles won by one Claim.
-func (s *shard) gain(w leases.Won, in *told.In) {
-	s.own.Gain(w, func(local int32) vacancy.Cause { return s.claims.CauseOf(local, s.set.Process) }, in.Now)
+func (s *shard) gain(w leases.Won, now clock.Instant) {
+	s.own.Gain(w, func(local int32) vacancy.Cause { return s.claims.CauseOf(local, s.set.Process) }, now)
 	s.wanted = false
-	s.main.Wins(in.Now)
+	s.main.Wins(now)
+}
+
+// lapsed returns why terms have lapsed.
+func (s *shard) lapsed(now clock.Instant) term.Reason {
+	if !s.set.Alive(now) {
+		return term.NotPulsed
+	}
+	return term.Lapsed
 }
 
 // end ends the terms of roles that are no longer held.
@@ -251,23 +266,23 @@ func (parts shards) local(role int) (*shard, int32) {
 }
 
 // catchUp notes that the records that were in the log when reading began are read.
-func (s *shard) catchUp(c *channel.Channel, in *told.In) {
-	if !c.CatchUp(in.Now) {
+func (s *shard) catchUp(c *channel.Channel, in told.In, now clock.Instant) {
+	if !c.CatchUp(now) {
 		return
 	}
-	s.vacancyStats.Follow(s.Count(in.Desired.Roles), in.Now) // they may begin to count
+	s.vacancyStats.Follow(s.Count(s.desired.Roles), now) // they may begin to count
 	switch {
-	case s.meets(c, in):
-		in.Wait((*vacancy.Startup).Anew)
+	case s.meets(c):
+		s.out.Startup.Anew(now)
 		if !c.Link.Greeting() {
-			c.Hello(nil, in)
+			c.Hello(nil, in.Takes, now)
 		}
-		in.Wait((*vacancy.Startup).Await) // then all vacant roles are reconsidered
+		s.out.Startup.Await(now) // then all vacant roles are reconsidered
 	case s.claims.IsPostponed() && s.logs.CaughtUp():
-		s.reconsiderVacant(in)
+		s.reconsiderVacant(in, now)
 	}
 	if c.Announcements.WentBack() {
-		c.OfferSnapshot(1, uint64(c.Index), in) // others look for one too
+		c.OfferSnapshot(1, uint64(c.Index), in.Takes, now) // others look for one too
 	}
 }
 
@@ -275,87 +290,87 @@ func (s *shard) catchUp(c *channel.Channel, in *told.In) {
 // start too began with its Hello; if reading the history took longer than that wait, their Hellos
 // lie behind the history, and an own Hello behind them shows when they are read. Reading from
 // farther back is no reason: the records behind the history are known by then.
-func (s *shard) meets(c *channel.Channel, in *told.In) bool {
-	return c.History >= in.Startup.Length() && !c.Announcements.WentBack() && !s.set.Nominated && !s.set.Observer && !in.Desired.Closing
+func (s *shard) meets(c *channel.Channel) bool {
+	return c.History >= s.out.Startup.Length() && !c.Announcements.WentBack() && !s.set.Nominated && !s.set.Observer && !s.desired.Closing
 }
 
 // greet says Hello when greetDue says so.
-func (s *shard) greet(c *channel.Channel, in *told.In) {
-	if s.set.Observer || in.Desired.Closing {
+func (s *shard) greet(c *channel.Channel, in told.In, now clock.Instant) {
+	if s.set.Observer || s.desired.Closing {
 		return
 	}
-	if at, ok := s.greetDue(c, in); !ok || in.Now.Mono < at {
+	if at, ok := s.greetDue(c, now); !ok || now.Mono < at {
 		return
 	}
-	if s.claims.LookAgain(in.Now) {
-		s.noticeSilent(in)
+	if s.claims.LookAgain(now) {
+		s.noticeSilent(in, now)
 	}
-	if at, ok := s.greetDue(c, in); ok && in.Now.Mono >= at {
-		c.Probe(in)
+	if at, ok := s.greetDue(c, now); ok && now.Mono >= at {
+		c.Probe(in.Takes, now)
 	}
 }
 
-func (s *shard) greetDue(c *channel.Channel, in *told.In) (at clock.Mono, ok bool) {
-	known, freeAt, probed := c.Log.Known(), in.Now.MonoOf(c.Log.FreshAt()), clock.Mono(0)
+func (s *shard) greetDue(c *channel.Channel, now clock.Instant) (at clock.Mono, ok bool) {
+	known, freeAt, probed := c.Log.Known(), now.MonoOf(c.Log.FreshAt()), clock.Mono(0)
 	if known {
-		freeAt = in.Now.MonoOf(s.claims.NextSilent())
+		freeAt = now.MonoOf(s.claims.NextSilent())
 	}
-	if c.Link.Probing(in.Now, s.set.T) {
+	if c.Link.Probing(now, s.set.T) {
 		probed = c.Link.ProbeLostAt(s.set.T)
 	}
-	return c.Announcements.GreetDue(announce.Greeting{Known: known, Read: c.IsRead(), Spare: s.Count(in.Desired.Roles) == 0,
+	return c.Announcements.GreetDue(announce.Greeting{Known: known, Read: c.IsRead(), Spare: s.Count(s.desired.Roles) == 0,
 		FreeAt: freeAt, Probed: probed, T: s.set.T, HeartbeatInterval: s.set.HeartbeatInterval,
 		Unsure: func() bool {
-			works := c.Link.Check(in.Now, s.set.T)
-			return !works && s.willing(in)
+			works := c.Link.Check(now, s.set.T)
+			return !works && s.willing(now)
 		}})
 }
 
 // talkDue reports when this process next has something to say in the log.
-func (s *shard) talkDue(c *channel.Channel, in *told.In, mono func(clock.Mono)) {
+func (s *shard) talkDue(c *channel.Channel, in told.In, mono func(clock.Mono), now clock.Instant) {
 	mono(c.Announcements.Due(s.set.T))
-	mono(c.LookBackAt(in))
-	if s.set.Observer || in.Desired.Closing {
+	mono(c.LookBackAt(in.Takes, now))
+	if s.set.Observer || s.desired.Closing {
 		return
 	}
-	if at, ok := s.greetDue(c, in); ok {
+	if at, ok := s.greetDue(c, now); ok {
 		mono(at)
 	}
 }
 
 // pong answers a Ping in the same log. The Node puts in what the process says of itself.
-func (s *shard) pong(c *channel.Channel, o int64, r *lease.Record, in *told.In) {
-	if s.set.Nominated || s.set.Observer || in.Desired.Closing || !s.willing(in) {
+func (s *shard) pong(c *channel.Channel, o int64, r *lease.Record, now clock.Instant) {
+	if s.set.Nominated || s.set.Observer || s.desired.Closing || !s.willing(now) {
 		return
 	}
-	answer := c.Word(lease.Pong, in.Now)
+	answer := c.Word(lease.Pong, now)
 	answer.To, answer.Ping = r.Session.Process, o
-	c.Append(in, answer)
+	c.Append(now, answer)
 }
 
 // follow acts on what a record did to the lease.
-func (s *shard) follow(c *channel.Channel, ev lease.Event, anew bool, r *lease.Record, in *told.In) {
+func (s *shard) follow(c *channel.Channel, ev lease.Event, anew bool, r *lease.Record, in told.In, now clock.Instant) {
 	if ev.Known {
-		s.learned(anew, in)
+		s.learned(anew, now)
 	}
 	if ev.Evidence {
 		if id := s.traits.As(r.Session); s.claims.Revived(id) { // others were told that its roles are vacant
-			in.Plans.Revive(id.Process, s.traits.Together, in.Now)
+			in.Plans.Revive(id.Process, s.traits.Together, now)
 			roles := s.HeldBy(map[lease.Session]bool{id: true})
 			s.watch(roles)
-			s.vacancyStats.RecountOf(roles, s.Count(in.Desired.Roles), true, in.Now)
+			s.vacancyStats.RecountOf(roles, s.Count(s.desired.Roles), true, now)
 		}
 		s.Heard(r.Session, c.IsNew(c.Log.Offset()))
 	}
-	s.outlived(c, ev.Outlived, r, in)
+	s.outlived(c, ev.Outlived, r, in, now)
 	if len(ev.Changed) > 0 {
 		s.watch(ev.Changed)
-		s.vacancyStats.RecountOf(ev.Changed, s.Count(in.Desired.Roles), false, in.Now)
+		s.vacancyStats.RecountOf(ev.Changed, s.Count(s.desired.Roles), false, now)
 		s.claims.Designate(ev.Changed, r, s.set.Process)
 	}
-	s.sync(in)
+	s.sync(in, now)
 	if anew {
-		s.reconsiderVacant(in)
+		s.reconsiderVacant(in, now)
 	}
 }
 
@@ -371,29 +386,17 @@ func (s *shard) watch(roles []int32) {
 
 // outlived handles holders that another process has found to be silent before this process did:
 // their roles have changed hands, so this process would not find out by itself.
-func (s *shard) outlived(c *channel.Channel, ids []lease.Session, r *lease.Record, in *told.In) {
+func (s *shard) outlived(c *channel.Channel, ids []lease.Session, r *lease.Record, in told.In, now clock.Instant) {
 	for _, id := range ids {
 		if id.Process != r.Session.Process { // else it claims its own roles again
-			s.suspect(c, id.Process, in.Now.Add(-s.set.T), in)
+			s.suspect(c, id.Process, now.Add(-s.set.T), in, now)
 		}
 	}
 }
 
-// suspect takes a holder for dead that was last heard at a time and whose lease is over, unless there
-// is another explanation: the log has stood still since then, or the holder was heard in another log,
-// so it has lost touch with some logs, or they have stopped.
-func (s *shard) suspect(c *channel.Channel, process string, heard clock.Instant, in *told.In) {
-	switch {
-	case c.Link.Doubtful(heard):
-	case len(s.logs) > 1 && in.Members.HeardSince(process, in.Now.Add(-clock.Recent(s.set.T))):
-	default:
-		in.Plans.Suspect(process)
-	}
-}
-
 // learned reconsiders everything after the fold has become known.
-func (s *shard) learned(anew bool, in *told.In) {
-	s.vacancyStats.Recount(s.Count(in.Desired.Roles), in.Now)
+func (s *shard) learned(anew bool, now clock.Instant) {
+	s.vacancyStats.Recount(s.Count(s.desired.Roles), now)
 	if !anew {
 		return
 	}
@@ -460,11 +463,11 @@ func (parts shards) unheard(t time.Duration, now clock.Instant) (lost []int) {
 // giveBackUntold gives back the roles of which the application was not told, if it cannot be told for
 // long: nobody would work for them, and nobody else could lead them. It looks at all held roles, so it
 // does that once in lookEvery.
-func (s *shard) giveBackUntold(in *told.In) {
-	if in.Now.Mono < s.untoldAt || !s.set.IsDeaf(in.Now) {
+func (s *shard) giveBackUntold(now clock.Instant) {
+	if now.Mono < s.untoldAt || !s.set.IsDeaf(now) {
 		return
 	}
-	s.untoldAt = in.Now.Mono.Add(lookEvery)
+	s.untoldAt = now.Mono.Add(lookEvery)
 	var untold []int32
 	for local := range s.own.From(0) {
 		if len(untold) == handover.StepRoles {
@@ -474,5 +477,5 @@ func (s *shard) giveBackUntold(in *told.In) {
 			untold = append(untold, local)
 		}
 	}
-	s.giveBack(untold, nil, term.NotPulsed, in)
+	s.giveBack(untold, nil, term.NotPulsed, now)
 }

@@ -60,7 +60,7 @@ func TestAShardLeavesOthersTimeToRead(t *testing.T) {
 		for _, passed := range []time.Duration{0, 300 * time.Millisecond} {
 			s.claims.Init()
 			now := k.now.Add(passed)
-			s.assign([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.told(now))
+			s.assign([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.told(now), now)
 			l := listing(&s.claims)[vacancy.ToRank]
 			require.Len(t, l, 6)
 			for _, at := range l {
@@ -84,7 +84,7 @@ func TestAShardLeavesOthersTimeToShareOut(t *testing.T) {
 		for i := range all {
 			all[i] = int32(i)
 		}
-		s.assign(all, k.told(k.now))
+		s.assign(all, k.told(k.now), k.now)
 		l := listing(&s.claims)[vacancy.ToRank]
 		require.Greater(t, len(l), c.roles/2)
 		for _, at := range l {
@@ -98,12 +98,12 @@ func TestAShardLeavesOthersTimeToShareOut(t *testing.T) {
 // Of those who rank before this process each has a turn.
 func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 	k, s := vacantRooms(9)
-	plan, me := k.told(k.now).Plan(true)
+	plan, me := k.Plan(true, k.now)
 	all := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8}
-	assigned := s.assignments(plan, all, false, k.told(k.now))
-	s.claims.Rank(all, vacancy.Ranking{Plan: plan, Me: me, First: assigned, RoleOf: s.Numbering}, k.trip.ClaimTurn(0), k.now)
+	assigned := s.assignments(plan, all, false, k.told(k.now), k.now)
+	s.claims.Rank(all, vacancy.Ranking{Plan: plan, Me: me, First: assigned, RoleOf: s.Numbering}, k.in().ClaimTurn(0), k.now)
 	l := listing(&s.claims)[vacancy.ToClaim]
-	turn, third := k.trip.ClaimTurn(0), 0
+	turn, third := k.in().ClaimTurn(0), 0
 	for _, local := range all {
 		switch plan.Rank(me, int(assigned[local]), int(local)) {
 		case 0, 1: // the first one has had its turn
@@ -131,7 +131,7 @@ func TestAShardThatKnowsNothing(t *testing.T) {
 	k := newRooms(1, 6, nil)
 	k.begin()
 	s := k.shards[0]
-	s.placeFresh(k.told(k.now))
+	s.placeFresh(k.told(k.now), k.now)
 	require.Len(t, listing(&s.claims)[vacancy.ToClaim], 6, "it is alone")
 	rank := 0
 	for name := 'b'; rank == 0; name += 2 {
@@ -139,11 +139,11 @@ func TestAShardThatKnowsNothing(t *testing.T) {
 		k.members.Open(1)
 		k.joined(string(name), 6)
 		k.joined(string(name+1), 6)
-		plan, me := k.told(k.now).Plan(true)
-		rank = plan.Rank(me, int(s.assignments(plan, []int32{0, 1, 2, 3, 4, 5}, true, k.told(k.now))[0]), 0)
+		plan, me := k.Plan(true, k.now)
+		rank = plan.Rank(me, int(s.assignments(plan, []int32{0, 1, 2, 3, 4, 5}, true, k.told(k.now), k.now)[0]), 0)
 	}
 	s.claims.Clear()
-	s.placeFresh(k.told(k.now))
+	s.placeFresh(k.told(k.now), k.now)
 	l := listing(&s.claims)[vacancy.ToClaim]
 	require.Len(t, l, 2)
 	for _, at := range l {
@@ -155,15 +155,15 @@ func TestAShardThatKnowsNothing(t *testing.T) {
 		k.joined(string(id), 1)
 	}
 	s.claims.Clear()
-	s.placeFresh(k.told(k.now))
+	s.placeFresh(k.told(k.now), k.now)
 	require.Len(t, listing(&s.claims)[vacancy.ToClaim], 1, "though it is another's share")
 	k.desired.Roles = 0
 	s.claims.Clear()
-	s.placeFresh(k.told(k.now))
+	s.placeFresh(k.told(k.now), k.now)
 	require.True(t, s.claims.IsEmpty())
 
 	k.desired.Roles, k.set.Nominated = 6, true
-	s.placeFresh(k.told(k.now))
+	s.placeFresh(k.told(k.now), k.now)
 	l = listing(&s.claims)[vacancy.ToClaim]
 	require.Len(t, l, 6, "the nominator has chosen it")
 	require.Equal(t, k.now.Mono, l[3])
@@ -188,7 +188,7 @@ func TestAShardPassesOverWhatItMayNotClaim(t *testing.T) {
 			k, s := vacantRooms(3)
 			k.eager = true
 			c.change(k)
-			s.vacate([]int32{1, 2}, k.told(k.now))
+			s.vacate([]int32{1, 2}, k.told(k.now), k.now)
 			k.flush()
 			require.Equal(t, c.eager, k.eager)
 			require.Equal(t, c.plans, !s.claims.IsEmpty())
@@ -210,9 +210,9 @@ func TestAShardNoticesASilentHolder(t *testing.T) {
 			s.main.Announcements.CatchUp(true, 0, k.now)
 			k.joined("b", 2)
 			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-			s.noticeSilent(k.told(k.now))
+			s.noticeSilent(k.told(k.now), k.now)
 			k.now = k.now.Add(k.now.MonoOf(s.claims.NextSilent()).Sub(k.now.Mono) - 1)
-			s.noticeSilent(k.told(k.now))
+			s.noticeSilent(k.told(k.now), k.now)
 			require.True(t, s.claims.IsEmpty())
 			require.False(t, k.members.Suspected("b"))
 			k.now = k.now.Add(1)
@@ -220,14 +220,14 @@ func TestAShardNoticesASilentHolder(t *testing.T) {
 				stalls(s.main)
 				works(s.main, k.now)
 			}
-			s.noticeSilent(k.told(k.now))
+			s.noticeSilent(k.told(k.now), k.now)
 			require.Equal(t, !stood, k.members.Suspected("b"))
 			require.Equal(t, 2, s.vacancyStats.Vacant())
 			require.False(t, s.claims.IsEmpty(), "they may be claimed in any case")
 			s.claims.Clear()
-			s.noticeSilent(k.told(k.now))
+			s.noticeSilent(k.told(k.now), k.now)
 			require.True(t, s.claims.IsEmpty(), "it is noticed once")
-			s.reconsiderVacant(k.told(k.now))
+			s.reconsiderVacant(k.told(k.now), k.now)
 			require.False(t, s.claims.IsEmpty(), "unless all is looked at again")
 		})
 	}
@@ -243,7 +243,7 @@ func TestManyRolesAreClaimedInTheStepAfterSharingOut(t *testing.T) {
 		for i := range all {
 			all[i] = int32(i)
 		}
-		s.assign(all, k.told(k.now))
+		s.assign(all, k.told(k.now), k.now)
 		require.Equal(t, roles <= handover.StepRoles, s.claims.Next(0) <= k.now.Mono, "%d roles", roles)
 		require.LessOrEqual(t, s.claims.Next(0), k.now.Mono+1)
 		require.Len(t, s.claims.Take(k.now.Add(time.Millisecond), s.Count(k.desired.Roles)), roles)

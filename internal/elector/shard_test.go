@@ -44,7 +44,7 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hinder()
 			k.now = at(3 * time.Second)
-			s.claim(k.told(k.now))
+			s.claim(k.told(k.now), k.now)
 			require.NotContains(t, kinds(k.out()), lease.Claim)
 		})
 		k.set.Observer, s.nomination, k.alive, s.main.Link, k.now = false, nominate.NewNomination(true), true, works, at(0)
@@ -52,36 +52,36 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 	}
 	k.now = at(3 * time.Second)
 	works(s.main, k.now) // a probe has come back
-	s.claim(k.told(k.now))
+	s.claim(k.told(k.now), k.now)
 	claims := k.out()
 	require.Equal(t, []lease.Kind{lease.Claim}, kinds(claims))
 	require.Equal(t, []int32{0, 1, 2}, claims[0].Roles)
-	s.claim(k.told(k.now.Add(20 * time.Millisecond)))
+	s.claim(k.told(k.now.Add(20*time.Millisecond)), k.now.Add(20*time.Millisecond))
 	require.Empty(t, k.out(), "what became of it is not known")
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
 	s.claims.Add(k.now.Mono, []int32{2})
-	_, ok := s.claimDue(k.told(k.now))
+	_, ok := s.claimDue(k.tell(k.now))
 	require.False(t, ok, "it is not woken for others meanwhile")
 }
 
 func TestWhatAShardKeeps(t *testing.T) {
 	k := newRooms(2, 5, func(s *Settings) { s.Nominated = true })
 	s := k.shards[1] // of roles 1 and 3
-	require.Zero(t, s.keeps(k.told(k.now)), "it is not nominated")
+	require.Zero(t, s.keeps(k.now), "it is not nominated")
 	s.nomination = nominate.NewNomination(true)
 	s.nomination.Nominate(false, true, true, k.now)
-	require.Equal(t, int32(2), s.keeps(k.told(k.now)), "a lost session ends no lease")
+	require.Equal(t, int32(2), s.keeps(k.now), "a lost session ends no lease")
 	s.nomination = nominate.NewNomination(true)
-	require.Equal(t, int32(2), s.keeps(k.told(k.now)))
+	require.Equal(t, int32(2), s.keeps(k.now))
 	k.alive = false
-	require.Equal(t, int32(2), s.keeps(k.told(k.now)), "what is held lapses, if its application has hung")
+	require.Equal(t, int32(2), s.keeps(k.now), "what is held lapses, if its application has hung")
 	k.desired.Roles = 3
-	require.Equal(t, int32(1), s.keeps(k.told(k.now)))
+	require.Equal(t, int32(1), s.keeps(k.now))
 	k.desired.Roles = 0
-	require.Zero(t, s.keeps(k.told(k.now)))
+	require.Zero(t, s.keeps(k.now))
 	k.desired.Roles, k.desired.Away = 5, k.now.Mono+1
-	require.Zero(t, s.keeps(k.told(k.now)))
-	require.Equal(t, int32(2), s.keeps(k.told(k.now.Add(1))), "it is back")
+	require.Zero(t, s.keeps(k.now))
+	require.Equal(t, int32(2), s.keeps(k.now.Add(1)), "it is back")
 }
 
 // A process that leaves asks a successor whether it is there, and releases in its favour; nobody
@@ -144,28 +144,28 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 func TestAShardKnowsWhoIsReady(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	h := handover.NewHandover(term.Transferred, k.now, "b", true)
-	s.begin(k.told(k.now), h, 0)
-	on := s.conditions(h, k.told(k.now))
+	s.begin(h, 0)
+	on := s.conditions(h, k.now)
 	require.True(t, on.Wanted)
 	require.True(t, on.Refused, "nobody knows b")
 	k.joined("b", 0)
-	require.True(t, s.conditions(h, k.told(k.now)).Refused, "it wants no roles")
+	require.True(t, s.conditions(h, k.now).Refused, "it wants no roles")
 	k.joined("b", 1)
-	on = s.conditions(h, k.told(k.now))
+	on = s.conditions(h, k.now)
 	require.False(t, on.Refused || on.Ready, "it has not answered")
 	h.Pinging(0)
 	s.handovers.Pinged(0, 7, "b", k.now)
 	s.handovers.Ponged(0, 7, "b", k.now)
-	require.True(t, s.conditions(h, k.told(k.now)).Ready)
+	require.True(t, s.conditions(h, k.now).Ready)
 	k.members.Suspect("b")
-	on = s.conditions(h, k.told(k.now))
+	on = s.conditions(h, k.now)
 	require.True(t, on.Refused && !on.Ready, "it has died since")
 	k.desired.Contend = false
-	require.True(t, s.conditions(h, k.told(k.now)).Idle)
-	require.False(t, s.conditions(h, k.told(k.now.Add(k.set.SuccessorWait-1))).Over)
-	require.True(t, s.conditions(h, k.told(k.now.Add(k.set.SuccessorWait))).Over)
-	require.False(t, s.conditions(h, k.told(k.now)).Wanted)
-	require.True(t, s.conditions(handover.NewHandover(term.Roles, k.now, "", true), k.told(k.now)).Ready, "there is nobody to wait for")
+	require.True(t, s.conditions(h, k.now).Idle)
+	require.False(t, s.conditions(h, k.now.Add(k.set.SuccessorWait-1)).Over)
+	require.True(t, s.conditions(h, k.now.Add(k.set.SuccessorWait)).Over)
+	require.False(t, s.conditions(h, k.now).Wanted)
+	require.True(t, s.conditions(handover.NewHandover(term.Roles, k.now, "", true), k.now).Ready, "there is nobody to wait for")
 }
 
 // A session that has lapsed ends its terms before anything else is said, and claims anew.
@@ -195,21 +195,21 @@ func TestAShardReviewsVacanciesNowAndThen(t *testing.T) {
 	s := k.shards[0]
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{1}}))
 	s.claims.Clear()
-	s.recheckVacant(k.told(k.now))
+	s.recheckVacant(k.told(k.now), k.now)
 	require.False(t, s.claims.IsEmpty(), "role 0 is vacant, and nobody has thought of it")
 	s.claims.Clear()
 	require.Equal(t, k.now.Mono.Add(recheckEvery), s.recheckAt, "the Node calls it then")
-	s.recheckVacant(k.told(k.now.Add(recheckEvery)))
+	s.recheckVacant(k.told(k.now.Add(recheckEvery)), k.now.Add(recheckEvery))
 	require.False(t, s.claims.IsEmpty())
 	s.claims.Clear()
 	s.begun = false
-	s.recheckVacant(k.told(k.now.Add(time.Hour)))
+	s.recheckVacant(k.told(k.now.Add(time.Hour)), k.now.Add(time.Hour))
 	require.True(t, s.claims.IsEmpty(), "nothing is read yet")
 }
 
 func TestAShardForgetsWithItsLog(t *testing.T) {
 	k, s := leading(t, 2, nil)
-	s.begin(k.told(k.now), handover.NewHandover(term.Closing, k.now, "b", true), 0)
+	s.begin(handover.NewHandover(term.Closing, k.now, "b", true), 0)
 	s.claims.Add(k.now.Mono, []int32{1})
 	s.claims.SaidSilent(session("c"))
 	require.True(t, s.claims.Revived(session("c")))

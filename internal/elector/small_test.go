@@ -241,7 +241,7 @@ func TestATermThatHasEndedIsNotRevived(t *testing.T) {
 		require.False(t, leads(0), "a term that has ended is led again")
 		return true
 	}
-	s.shards[0].sync(s.in(s.now))
+	s.shards[0].sync(s.in(), s.now)
 	require.True(t, asked)
 	require.True(t, leads(1), "the other one goes on")
 	require.False(t, leads(0))

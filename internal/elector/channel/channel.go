@@ -9,7 +9,6 @@ import (
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/leases"
 	"github.com/goneli/neli/internal/elector/link"
-	"github.com/goneli/neli/internal/elector/outside"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
@@ -26,7 +25,7 @@ type Channel struct {
 	History       time.Duration          // how long reading them took
 	BeatAt        clock.Mono             // when the next Beat is due
 
-	set     *outside.Settings
+	told.Process
 	wire    leases.Wire
 	id      string // of the incarnation of a small log
 	begun   bool   // reading has begun; nothing is appended before
@@ -40,21 +39,21 @@ type Channel struct {
 }
 
 // New returns the channel of a log, the only one with its roles.
-func New(set *outside.Settings, index int, l *lease.Lease, w leases.Wire, now clock.Instant) *Channel {
-	c := &Channel{set: set, wire: w, Index: index, Log: l}
+func New(p told.Process, index int, l *lease.Lease, w leases.Wire, now clock.Instant) *Channel {
+	c := &Channel{Process: p, wire: w, Index: index, Log: l}
 	c.Log.Begin(0, false, now) // until the log reports where it begins
 	return c
 }
 
 // NewSmall returns the channel of a small log, which says by itself that it can be reached.
-func NewSmall(set *outside.Settings, index int, l *lease.Lease, w leases.Wire, now clock.Instant) *Channel {
-	c := New(set, index, l, w, now)
+func NewSmall(p told.Process, index int, l *lease.Lease, w leases.Wire, now clock.Instant) *Channel {
+	c := New(p, index, l, w, now)
 	c.shallow, c.Link = true, link.TrustedLink()
 	return c
 }
 
 // NewOfAll returns what stands for all small logs together. It delays no Claim.
-func NewOfAll(set *outside.Settings) *Channel { return &Channel{set: set, Link: link.TrustedLink()} }
+func NewOfAll(p told.Process) *Channel { return &Channel{Process: p, Link: link.TrustedLink()} }
 
 // ID is the incarnation of a small log that is read, and Enter notes that reading of another one begins.
 func (c *Channel) ID() string      { return c.id }
@@ -81,7 +80,7 @@ func (c *Channel) IsRead() bool { return c.Log.Offset()+1 >= c.end }
 
 // CatchUp notes, once, that they are read, or are not waited for any more.
 func (c *Channel) CatchUp(now clock.Instant) bool {
-	if !c.Announcements.CatchUp(c.IsRead(), c.set.T, now) {
+	if !c.Announcements.CatchUp(c.IsRead(), c.Set.T, now) {
 		return false
 	}
 	c.CaughtUpAt, c.History = now, c.Announcements.ReadFor(now)
@@ -92,13 +91,13 @@ func (c *Channel) CatchUp(now clock.Instant) bool {
 // Wins notes that roles were won: the next Beat is an interval away, if it is overdue.
 func (c *Channel) Wins(now clock.Instant) {
 	if c.BeatAt < now.Mono {
-		c.BeatAt = now.Mono.Add(c.set.HeartbeatInterval)
+		c.BeatAt = now.Mono.Add(c.Set.HeartbeatInterval)
 	}
 }
 
 // Released notes that roles were released: lost Releases are repeated.
 func (c *Channel) Released(now clock.Instant) {
-	c.repeats, c.releaseAt = 0, now.Mono.Add(clock.Resend(c.set.T))
+	c.repeats, c.releaseAt = 0, now.Mono.Add(clock.Resend(c.Set.T))
 }
 
 // Reported notes that there is a report on a Release.
@@ -117,34 +116,34 @@ func (c *Channel) RepeatAt() clock.Mono {
 // Repeat appends them if that is due. If nothing is held any more, the intervals grow: all members have to read them,
 // which may make them late, and the roles are free by T′ anyway. A session that still holds a role beats, so its
 // released roles would not become free by themselves.
-func (c *Channel) Repeat(holds bool, unreleased func(log int, now clock.Instant) []lease.Record, in *told.In) {
-	if in.Now.Mono < c.RepeatAt() {
+func (c *Channel) Repeat(holds bool, unreleased func(log int, now clock.Instant) []lease.Record, now clock.Instant) {
+	if now.Mono < c.RepeatAt() {
 		return
 	}
 	c.repeats = min(c.repeats+1, maxRepeats)
 	if holds {
 		c.repeats = 0
 	}
-	c.releaseAt = in.Now.Mono.Add(clock.Resend(c.set.T) << c.repeats)
-	c.Append(in, unreleased(c.Index, in.Now)...)
+	c.releaseAt = now.Mono.Add(clock.Resend(c.Set.T) << c.repeats)
+	c.Append(now, unreleased(c.Index, now)...)
 }
 
 // maxRepeats limits the pause between Releases that do not come back to 2T.
 const maxRepeats = 3
 
 // Append hands records over, and remembers those on which others depend.
-func (c *Channel) Append(in *told.In, records ...lease.Record) {
+func (c *Channel) Append(now clock.Instant, records ...lease.Record) {
 	for _, r := range records {
 		if r.Kind == lease.Release {
 			c.releasing++
 		}
 		if r.Kind == lease.Beat || r.Kind == lease.Claim {
-			c.BeatAt = in.Now.Mono.Add(c.set.HeartbeatInterval)
+			c.BeatAt = now.Mono.Add(c.Set.HeartbeatInterval)
 		}
 		if r.Kind == lease.Beat || r.Kind == lease.Claim || r.Kind == lease.Hello {
-			c.Link.Sent(r.Kind, r.Seq, in.Now)
+			c.Link.Sent(r.Kind, r.Seq, now)
 		}
-		in.Append(told.Append{Partition: c.Index, ID: c.id, Record: r})
+		c.Out.Append(told.Append{Partition: c.Index, ID: c.id, Record: r})
 	}
 }
 
@@ -154,37 +153,42 @@ func (c *Channel) Append(in *told.In, records ...lease.Record) {
 // Snapshot. If none answers, there is none, and waiting for the longest possible lease would take
 // longer than reading. Each Reset restarts that wait, by a few seconds in all. The first wait is
 // short, since few records were read so far and few more are read next.
-func (c *Channel) LookBack(in *told.In) {
+func (c *Channel) LookBack(takes time.Duration, now clock.Instant) {
 	if c.shallow || c.Log.Known() {
 		return
 	}
 	if c.IsRead() {
-		c.Announcements.ReachedEnd(in.Now)
+		c.Announcements.ReachedEnd(now)
 	}
-	if in.Now.Mono < c.LookBackAt(in) {
+	if now.Mono < c.LookBackAt(takes, now) {
 		return
 	}
 	c.Announcements.GoBack()
-	in.GoBack(c.Index)
+	c.Out.GoBack(c.Index)
 }
 
 // LookBackAt is when LookBack is due. Newcomers take turns: one that finds a Snapshot writes one
 // for the others.
-func (c *Channel) LookBackAt(in *told.In) clock.Mono {
+func (c *Channel) LookBackAt(takes time.Duration, now clock.Instant) clock.Mono {
 	if c.shallow || !c.Announcements.MayGoBack() || c.Log.Known() {
 		return clock.Never
 	}
-	return c.Announcements.BackAt(c.set.T).Add(in.Turn(uint64(c.Index)))
+	return c.Announcements.BackAt(c.Set.T).Add(c.Turn(uint64(c.Index), takes, now))
+}
+
+// Turn is how long this process waits for another one to answer first.
+func (c *Channel) Turn(key uint64, takes time.Duration, now clock.Instant) time.Duration {
+	return c.Members.Turn(c.Set.Process, key, c.Desired.Closing, c.Set.T, takes, now)
 }
 
 // OthersRead is how much longer others that started with this process may read the history. If
 // reading took long, it may take them as long again, since processes that start together compete
 // for the machine and the broker. Their shares are theirs until then, but no longer than T/2.
-func (c *Channel) OthersRead(in *told.In) time.Duration {
-	if c.History < in.Startup.Length() {
+func (c *Channel) OthersRead(now clock.Instant) time.Duration {
+	if c.History < c.Out.Startup.Length() {
 		return 0
 	}
-	return max(0, c.CaughtUpAt.Mono.Add(min(c.History, clock.Patience(c.set.T))).Sub(in.Now.Mono))
+	return max(0, c.CaughtUpAt.Mono.Add(min(c.History, clock.Patience(c.Set.T))).Sub(now.Mono))
 }
 
 // Word makes a record of one kind for the log.
@@ -195,50 +199,50 @@ func (c *Channel) Word(k lease.Kind, now clock.Instant) lease.Record {
 func (c *Channel) Snapshot(now clock.Instant) []lease.Record { return c.wire.Snapshot(c.Index, now) }
 
 // Count counts a record that was read. After very many without a Snapshot it offers one, for which nobody waits.
-func (c *Channel) Count(offset int64, k lease.Kind, in *told.In) {
+func (c *Channel) Count(offset int64, k lease.Kind, takes time.Duration, now clock.Instant) {
 	if c.Announcements.Heard(announce.SnapshotEvery(c.Log.Roles())) && k != lease.Snapshot {
-		c.OfferSnapshot(4, uint64(offset), in)
+		c.OfferSnapshot(4, uint64(offset), takes, now)
 	}
 }
 
 // OfferSnapshot schedules a Snapshot after some turns, which another process's Snapshot cancels.
-func (c *Channel) OfferSnapshot(turns time.Duration, key uint64, in *told.In) {
-	if c.Log.Known() && !c.set.Observer {
-		after := func() time.Duration { return turns * in.Turn(key) }
-		c.Announcements.Offer(after, announce.SnapshotPause(c.Log.Roles(), in.Members.Size(), c.set.T), clock.Patience(c.set.T), in.Now)
+func (c *Channel) OfferSnapshot(turns time.Duration, key uint64, takes time.Duration, now clock.Instant) {
+	if c.Log.Known() && !c.Set.Observer {
+		after := func() time.Duration { return turns * c.Turn(key, takes, now) }
+		c.Announcements.Offer(after, announce.SnapshotPause(c.Log.Roles(), c.Members.Size(), c.Set.T), clock.Patience(c.Set.T), now)
 	}
 }
 
 // Answer appends a Snapshot if one is due.
-func (c *Channel) Answer(in *told.In) {
-	behind := func() bool { return c.Link.Behind(in.Now, c.set.T) }
-	c.Announcements.Remind(c.Log.Asked, in.Now)
-	if c.Announcements.Answer(c.Log.Asked, behind, c.set.T, in.Now) {
-		c.Append(in, c.Snapshot(in.Now)...)
+func (c *Channel) Answer(now clock.Instant) {
+	behind := func() bool { return c.Link.Behind(now, c.Set.T) }
+	c.Announcements.Remind(c.Log.Asked, now)
+	if c.Announcements.Answer(c.Log.Asked, behind, c.Set.T, now) {
+		c.Append(now, c.Snapshot(now)...)
 	}
 }
 
 // Hello says Hello in one log. All members read all logs, so any log will do, except one that
 // returns nothing. The Node puts in what is said if that is nil.
-func (c *Channel) Hello(say *lease.Announcement, in *told.In) {
+func (c *Channel) Hello(say *lease.Announcement, takes time.Duration, now clock.Instant) {
 	if c.Link.Clear() {
-		in.Greet()
+		c.Out.Greet()
 	}
-	r := c.Word(lease.Hello, in.Now)
+	r := c.Word(lease.Hello, now)
 	r.Hello = say
-	c.Announcements.Hello(max(clock.Pause(c.set.T), 4*in.Trip.Takes()), in.Now)
-	c.Append(in, r)
-	in.Wait((*vacancy.Startup).Begin)
+	c.Announcements.Hello(max(clock.Pause(c.Set.T), 4*takes), now)
+	c.Append(now, r)
+	c.Out.Startup.Begin(now)
 }
 
 // Probe says Hello to see whether it comes back, if no other probe is in flight.
-func (c *Channel) Probe(in *told.In) {
-	if in.Now.Mono < c.Announcements.NextHello() || c.Link.Probing(in.Now, c.set.T) || c.set.Observer {
+func (c *Channel) Probe(takes time.Duration, now clock.Instant) {
+	if now.Mono < c.Announcements.NextHello() || c.Link.Probing(now, c.Set.T) || c.Set.Observer {
 		return
 	}
-	c.Hello(nil, in)
+	c.Hello(nil, takes, now)
 }
 
 // Addressable reports whether the log takes records. A small log takes only those for its present
 // incarnation, which is unknown until reading begins.
-func (c *Channel) Addressable() bool { return c.begun || !c.set.Majority }
+func (c *Channel) Addressable() bool { return c.begun || !c.Set.Majority }

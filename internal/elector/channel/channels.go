@@ -71,7 +71,7 @@ func (cs *Channels) Read() clock.Instant {
 func (cs *Channels) Deaf(read, now clock.Instant) bool {
 	c := (*cs)[0]
 	if len(*cs) > 1 {
-		return now.Mono.Sub(read.Mono) >= clock.Recent(c.set.T)
+		return now.Mono.Sub(read.Mono) >= clock.Recent(c.Set.T)
 	}
-	return !c.Link.IsReading() && c.Link.WaitsSince(read.Mono) <= now.Mono.Add(-clock.Stalled(c.set.T))
+	return !c.Link.IsReading() && c.Link.WaitsSince(read.Mono) <= now.Mono.Add(-clock.Stalled(c.Set.T))
 }

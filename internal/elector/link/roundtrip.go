@@ -51,7 +51,3 @@ func (r *RoundTrip) SilentFor(now clock.Instant) time.Duration { return now.Mono
 func (r *RoundTrip) Takes() time.Duration {
 	return min(max(r.smoothed, minRoundTrip), max(MaxRoundTrip, clock.LongTrip(r.t)))
 }
-
-// ClaimTurn is the time that a process of higher rank has for its Claim; reading is how long it may
-// read others' Claims.
-func (r *RoundTrip) ClaimTurn(reading time.Duration) time.Duration { return 2*r.Takes() + reading }

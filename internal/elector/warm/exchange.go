@@ -24,6 +24,7 @@ type Exchange struct {
 	roles    int               // R then
 	do       prepare.Do
 
+	set      *outside.Settings
 	self     string
 	members  told.Roll
 	standby  bool          // this process stands by for roles of others
@@ -40,7 +41,7 @@ const maxStandby = 1 << 17
 
 // NewExchange returns an Exchange of a process among members.
 func NewExchange(set *outside.Settings, members told.Roll) Exchange {
-	x := Exchange{Offers: offer.NewOffers(set.SuccessorWait, set.T), self: set.Process, members: members, shifted: true}
+	x := Exchange{Offers: offer.NewOffers(set.SuccessorWait, set.T), set: set, self: set.Process, members: members, shifted: true}
 	if is := set.Prepares; is != nil {
 		x.preparer, x.standby = prepare.NewPreparer(*is, set.T), is.Standby
 	}

@@ -4,8 +4,8 @@ package warm
 
 import (
 	"iter"
-	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
@@ -15,12 +15,12 @@ import (
 	"github.com/goneli/neli/internal/elector/prepare"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/elector/vacancy"
-	"github.com/goneli/neli/internal/ranges"
 	"github.com/goneli/neli/internal/term"
 )
 
 // Shard is what a shard hands over.
 type Shard struct {
+	*Exchange // of its process
 	byrole.Numbering
 	Handovers *handover.Handovers
 	Fold      leases.Fold
@@ -29,6 +29,9 @@ type Shard struct {
 	Claiming  func() bool // whether Claims are in flight
 	Keeps     int32       // this process could keep the roles below
 	Log       int         // where offers are sent
+	Takes     time.Duration
+	Plans     told.Plans
+	Idle      bool // this process does not want to lead
 }
 
 // Part is roles of a handover that go on together, and on what their next step depends.
@@ -40,9 +43,9 @@ type Part struct {
 }
 
 // Prepares reports whether a handover waits for a successor that prepares the roles.
-func Prepares(h *handover.Handover, in *told.In) bool {
-	_, warm := in.Members.Prepares(h.Successor())
-	return (warm || h.IsPrepared()) && !h.IsUnprepared() && !h.IsAsked() && !in.Set.Nominated
+func (x *Exchange) Prepares(h *handover.Handover) bool {
+	_, warm := x.members.Prepares(h.Successor())
+	return (warm || h.IsPrepared()) && !h.IsUnprepared() && !h.IsAsked() && !x.set.Nominated
 }
 
 // ForBalance returns which of some roles are handed to a member for balance, and whether it prepares them: then
@@ -93,37 +96,37 @@ func (s Shard) mine(local int32, us string) bool {
 }
 
 // Parts offers the roles of a handover, and returns parts that may go on.
-func (s Shard) Parts(h *handover.Handover, in *told.In) (parts []Part) {
+func (s Shard) Parts(h *handover.Handover, now clock.Instant) (parts []Part) {
 	to := h.Successor()
-	is, _ := in.Members.Prepares(to)
+	is, _ := s.members.Prepares(to)
 	for _, local := range h.Prepare(s.Log) {
 		if s.Handovers.Of(local) == h {
-			in.Offers.Name(to, is, s.place(local))
+			s.Offers.Name(to, is, s.place(local))
 		}
 	}
-	looks := in.Now.Mono.Add(in.Set.T / 4)
+	looks := now.Mono.Add(s.set.T / 4)
 	if !h.Deliberate() {
-		looks = min(looks, max(h.Since().Mono.Add(in.Set.DrainTimeout/2), in.Now.Mono))
+		looks = min(looks, max(h.Since().Mono.Add(s.set.DrainTimeout/2), now.Mono))
 	}
 	var order []offer.Standing
 	groups := map[offer.Standing][]int32{}
-	for _, local := range s.looked(h, in) {
-		is := in.Offers.Standing(to, s.place(local), h.Chosen(), in.Now)
+	for _, local := range s.looked(h) {
+		is := s.Offers.Standing(to, s.place(local), h.Chosen(), now)
 		if groups[is] == nil {
 			order = append(order, is)
 		}
 		groups[is] = append(groups[is], local)
-		if at := in.Offers.Changes(to, s.place(local), h.Chosen()); at > in.Now.Mono {
+		if at := s.Offers.Changes(to, s.place(local), h.Chosen()); at > now.Mono {
 			looks = min(looks, at)
 		}
 	}
 	for _, is := range order {
-		p := s.part(h, is, groups[is], in)
-		if h.Decide(in.Now, p.On) == handover.Stay {
+		p := s.part(h, is, groups[is], now)
+		if h.Decide(now, p.On) == handover.Stay {
 			continue
 		}
 		if p.On.Ready && !p.On.Over {
-			if at := h.Gather(len(groups[is]), in.Trip.Takes(), in.Now); in.Now.Mono < at {
+			if at := h.Gather(len(groups[is]), s.Takes, now); now.Mono < at {
 				looks = min(looks, at)
 				continue
 			}
@@ -135,18 +138,18 @@ func (s Shard) Parts(h *handover.Handover, in *told.In) (parts []Part) {
 		}
 	}
 	h.LooksAt(looks)
-	return append(parts, s.part(h, in.Offers.Waiting(to, s.Index, in.Now), []int32{h.Top()}, in))
+	return append(parts, s.part(h, s.Offers.Waiting(to, s.Index, now), []int32{h.Top()}, now))
 }
 
 func (s Shard) place(local int32) offer.Place { return offer.Place{Shard: s.Index, Local: local} }
 
 // looked returns the roles to look at: those on which the member may have decided. Of those that this
 // process could keep there are few, and each may wait for too long.
-func (s Shard) looked(h *handover.Handover, in *told.In) (roles []int32) {
+func (s Shard) looked(h *handover.Handover) (roles []int32) {
 	if h.Deliberate() {
 		return h.Sorted(true)
 	}
-	for _, local := range in.Offers.Named(h.Successor(), s.Index) {
+	for _, local := range s.Offers.Named(h.Successor(), s.Index) {
 		if s.Handovers.Of(local) == h {
 			roles = append(roles, local)
 		}
@@ -155,26 +158,26 @@ func (s Shard) looked(h *handover.Handover, in *told.In) (roles []int32) {
 }
 
 // part returns what the next step of some roles with the same standing depends on.
-func (s Shard) part(h *handover.Handover, is offer.Standing, roles []int32, in *told.In) Part {
+func (s Shard) part(h *handover.Handover, is offer.Standing, roles []int32, now clock.Instant) Part {
 	to, top := h.Successor(), roles[len(roles)-1]
 	wanted := top < s.Keeps
-	on := offer.Handing{Standing: is, Keeps: h.Deliberate() && wanted, Takes: in.Members.Takes(to) && in.Members.Wanting(to, s.Role(top)),
-		Patient: offer.Patient(h.Since(), in.Set.DrainTimeout, in.Now)}
-	on.Another = !on.Keeps && s.Another(top, to, in) != ""
+	on := offer.Handing{Standing: is, Keeps: h.Deliberate() && wanted, Takes: s.members.Takes(to) && s.members.Wanting(to, s.Role(top)),
+		Patient: offer.Patient(h.Since(), s.set.DrainTimeout, now)}
+	on.Another = !on.Keeps && s.Another(top, to, now) != ""
 	p := Part{Handover: h, On: on.Conditions(), Answered: is.Answered && on.Takes && !is.Failed && !is.Silent}
-	p.On.Wanted, p.On.Idle = wanted, !in.Desired.Contend
+	p.On.Wanted, p.On.Idle = wanted, s.Idle
 	_, p.Failed = on.Cools()
 	return p
 }
 
 // Another returns a member that may take a role instead of another one, and has not failed it; empty if there
 // is none. Roles that need one are spread over the members.
-func (s Shard) Another(local int32, not string, in *told.In) string {
-	plan, me := in.Plan(false)
+func (s Shard) Another(local int32, not string, now clock.Instant) string {
+	plan, me := s.Plans.Plan(false, now)
 	for i := range plan.Len() {
 		c := (i + int(local)) % plan.Len()
 		id := plan.Candidate(c).ID
-		if c != me && id != not && in.Members.Takes(id) && in.Members.Wanting(id, s.Role(local)) && !in.Offers.Rests(id, s.place(local), in.Now) {
+		if c != me && id != not && s.members.Takes(id) && s.members.Wanting(id, s.Role(local)) && !s.Offers.Rests(id, s.place(local), now) {
 			return id
 		}
 	}
@@ -182,45 +185,47 @@ func (s Shard) Another(local int32, not string, in *told.In) string {
 }
 
 // Rename gives each role of a part another successor, or none, and returns handovers that are new by that.
-func (s Shard) Rename(p Part, in *told.In) (begun []*handover.Handover) {
+func (s Shard) Rename(p Part, now clock.Instant) (begun []*handover.Handover) {
 	to := p.Successor()
 	for _, local := range p.Sorted(true) {
-		in.Offers.CallOff(to, s.place(local))
-		in.Offers.Failed(to, s.place(local), in.Now)
-		if h := s.Handovers.Rename(local, s.Another(local, to, in), in.Set.DrainTimeout, in.Now); h != nil {
+		s.Offers.CallOff(to, s.place(local))
+		s.Offers.Failed(to, s.place(local), now)
+		if h := s.Handovers.Rename(local, s.Another(local, to, now), s.set.DrainTimeout, now); h != nil {
 			begun = append(begun, h)
 		}
 	}
 	return begun
 }
 
-// Ask notes that the application is asked to finish a part. Those that will arrive at nobody are called off.
-func (s Shard) Ask(p Part, alone bool, in *told.In) {
+// Ask notes that the application is asked to finish a part. Roles that will arrive at nobody are called off. It
+// returns why roles are given up unprepared that should be prepared.
+func (s Shard) Ask(p Part, alone bool) (why string) {
 	roles := p.Sorted(true)
-	counter, why := s.counter(p, in)
+	if len(roles) == 0 {
+		return ""
+	}
+	counter, why := s.counter(p)
 	if counter != nil {
 		*counter += uint64(len(roles))
 	}
-	if why != "" && len(roles) > 0 {
-		in.Note(slog.LevelInfo, "giving roles up unprepared", "partition", s.Index, "roles", ranges.Of(s.Units(roles), 20), "count", len(roles), "to", p.Successor(), "why", why)
-	}
 	if !p.IsPrepared() {
-		return
+		return why
 	}
 	for _, local := range roles {
 		if alone {
-			in.Offers.CallOff(p.Successor(), s.place(local))
+			s.Offers.CallOff(p.Successor(), s.place(local))
 		} else {
-			in.Offers.Asked(p.Successor(), s.place(local))
+			s.Offers.Asked(p.Successor(), s.place(local))
 		}
 	}
+	return why
 }
 
 // counter counts roles that are given up as those of a part are; nil: that has nothing to do with preparation. why
 // says why they are not prepared, if they should be.
-func (s Shard) counter(p Part, in *told.In) (counter *uint64, why string) {
-	_, prepares := in.Members.Prepares(p.Successor())
-	given := &in.Offers.Counts
+func (s Shard) counter(p Part) (counter *uint64, why string) {
+	_, prepares := s.members.Prepares(p.Successor())
+	given := &s.Offers.Counts
 	switch {
 	case p.IsPrepared() && p.On.Ready:
 		return &given.Warm, ""
@@ -230,22 +235,22 @@ func (s Shard) counter(p Part, in *told.In) (counter *uint64, why string) {
 		return &given.Late, "half of DrainTimeout is over"
 	case p.IsUnprepared() && prepares:
 		return &given.Young, ""
-	case p.Successor() != "" && !prepares && in.Set.Prepares != nil:
+	case p.Successor() != "" && !prepares && s.set.Prepares != nil:
 		return &given.Unable, ""
 	}
 	return nil, ""
 }
 
 // CallOff calls off what a part offers. A role that its successor failed is not offered to it for a while.
-func (s Shard) CallOff(p Part, in *told.In) {
+func (s Shard) CallOff(p Part, now clock.Instant) {
 	if !p.IsPrepared() {
 		return
 	}
 	for local := range p.Each() {
-		in.Offers.Counts.CalledOff++
-		in.Offers.CallOff(p.Successor(), s.place(local))
+		s.Offers.Counts.CalledOff++
+		s.Offers.CallOff(p.Successor(), s.place(local))
 		if p.Failed {
-			in.Offers.Failed(p.Successor(), s.place(local), in.Now)
+			s.Offers.Failed(p.Successor(), s.place(local), now)
 		}
 	}
 }
