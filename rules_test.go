@@ -197,7 +197,7 @@ var simulatorRules = []mutation.Mutant{
 		Old: "	hs.table.End(hs.numbering.Units(roles), why, false)\n", New: "",
 		Want: twoLeaders + `|` + leadsOn},
 	{Rule: "the application finishes before the Release is sent", File: "internal/elector/release.go",
-		Old:  "	if now.Mono >= h.ReleaseAt(in.Takes) {\n		untold = append(untold, h.Sorted(false)...)\n",
+		Old:  "	if now.Mono >= h.ReleaseAt(takes) {\n		untold = append(untold, h.Sorted(false)...)\n",
 		New:  "	if h.IsAsked() {\n		untold = append(untold, h.Sorted(true)...)\n",
 		Want: `while its work goes on`},
 	{Rule: "the clock is read after the record has arrived", File: "internal/elector/loop.go",

@@ -47,7 +47,6 @@ type Node struct {
 	reports    report.Reports
 	shown      shown
 	origins    leases.Origins
-	warm       warm.Exchange
 	timing     pace.Timing
 	ready      Ready
 	eager      bool     // this process has passed over nothing vacant since it became willing
@@ -58,7 +57,7 @@ type Node struct {
 func New(set *Settings, terms *term.Table) *Node {
 	n := &Node{planning: planning{set: set, members: roster.NewMembers()}, terms: terms, trip: link.NewRoundTrip(set.T),
 		startup: vacancy.NewStartup(set.T), attendance: nominate.NewAttendance(set.Absence)}
-	n.warm = warm.NewExchange(set, &n.members)
+	n.warm = warm.NewExchange(set, &n.members, &n.planning, &n.trip)
 	return n
 }
 

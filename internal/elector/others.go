@@ -109,7 +109,7 @@ func (n *Node) route(role, tries int) int {
 func (n *Node) correspond(now clock.Instant) {
 	letters, ended := n.requests.Take()
 	n.ready.ended(ended)
-	prepared := n.warm.Letters(warm.WillOf(n.set, n.desired, now), n.desired.Roles, func(i int) warm.Shard { return n.shards[i].offering(n.in(), now) }, now)
+	prepared := n.warm.Letters(warm.WillOf(n.set, n.desired, now), n.desired.Roles, func(i int) warm.Shard { return n.shards[i].offering(now) }, now)
 	for _, l := range append(letters, prepared...) {
 		c := n.channels[l.Log]
 		if !c.Begun() || l.Kind == lease.Pong && c.Log.Offset() < l.Ping {

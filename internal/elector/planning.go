@@ -24,6 +24,7 @@ type planning struct {
 	members roster.Members
 	planner roster.Planner
 	mover   balance.Mover
+	warm    warm.Exchange
 }
 
 // Plan is as in Plans.
@@ -37,6 +38,21 @@ func (p *planning) Plan(expected bool, now clock.Instant) (plan *placement.Plan,
 // Assign is as in Plans.
 func (p *planning) Assign(plan *placement.Plan, v roster.Vacant, now clock.Instant) []int32 {
 	return p.planner.Assign(plan, v, p.set.T, now)
+}
+
+// Successors is as in Plans.
+func (p *planning) Successors(roles []int32, now clock.Instant) []string {
+	to := make([]string, len(roles))
+	plan, me := p.Plan(false, now)
+	if plan.Len() == 0 {
+		return to
+	}
+	for i, c := range p.warm.Prefer(roles, plan.Assign(roles, p.Holders(plan, now)), plan) {
+		if c >= 0 && int(c) != me {
+			to[i] = plan.Candidate(int(c)).ID
+		}
+	}
+	return to
 }
 
 func (p *planning) Full() bool { return balance.Full(p.shards.held(), p.set.MaxRoles) }

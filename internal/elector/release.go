@@ -11,7 +11,6 @@ import (
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/elector/warm"
 	"github.com/goneli/neli/internal/lease"
-	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/ranges"
 	"github.com/goneli/neli/internal/term"
 )
@@ -82,17 +81,8 @@ func (s *shard) nameSuccessors(in told.In, now clock.Instant) {
 	for i, local := range roles {
 		open[i] = int32(s.Role(local))
 	}
-	plan, me := in.Plans.Plan(false, now)
-	first := slices.Repeat([]int32{placement.Nobody}, len(open))
-	if plan.Len() > 0 {
-		first = s.warm.Prefer(open, plan.Assign(open, in.Plans.Holders(plan, now)), plan)
-	}
-	for i, local := range roles {
-		to := ""
-		if c := int(first[i]); c >= 0 && c != me {
-			to = plan.Candidate(c).ID
-		}
-		if h := s.handovers.Split(local, to); h != nil {
+	for i, to := range in.Plans.Successors(open, now) {
+		if h := s.handovers.Split(roles[i], to); h != nil {
 			s.sayBegun(h)
 		}
 	}
@@ -106,37 +96,37 @@ func (s *shard) callOff(h *handover.Handover) {
 }
 
 // advance takes the next step of each handover.
-func (s *shard) advance(in told.In, now clock.Instant) {
+func (s *shard) advance(takes time.Duration, now clock.Instant) {
 	if len(s.handovers.InProgress()) == 0 {
 		return
 	}
 	for i := 0; i < len(s.handovers.InProgress()); i++ { // some may begin meanwhile
-		s.advanceOne(s.handovers.InProgress()[i], in, now)
+		s.advanceOne(s.handovers.InProgress()[i], takes, now)
 	}
 	s.handovers.Tidy()
 }
 
-func (s *shard) advanceOne(h *handover.Handover, in told.In, now clock.Instant) {
+func (s *shard) advanceOne(h *handover.Handover, takes time.Duration, now clock.Instant) {
 	if h.IsEmpty() {
 		return
 	}
 	if !s.warm.Prepares(h) {
-		s.next(warm.Part{Handover: h, On: s.conditions(h, now)}, in, now)
+		s.next(warm.Part{Handover: h, On: s.conditions(h, now)}, takes, now)
 		return
 	}
-	for _, p := range s.offering(in, now).Parts(h, now) {
-		s.next(p, in, now)
+	for _, p := range s.offering(now).Parts(h, now) {
+		s.next(p, takes, now)
 	}
 }
 
 // offering is what is needed to offer roles of the shard, and to prepare some.
-func (s *shard) offering(in told.In, now clock.Instant) warm.Shard {
+func (s *shard) offering(now clock.Instant) warm.Shard {
 	return warm.Shard{Exchange: s.warm, Numbering: s.Numbering, Handovers: &s.handovers, Fold: s.leases, Own: &s.own, Claims: &s.claims, Claiming: s.logs.Claiming,
-		Keeps: s.keeps(now), Log: s.logs.Reachable(s.home).Index, Takes: in.Takes, Plans: in.Plans, Idle: !s.desired.Contend}
+		Keeps: s.keeps(now), Log: s.logs.Reachable(s.home).Index, Idle: !s.desired.Contend}
 }
 
 // next takes the next step of a handover, or of a part of it.
-func (s *shard) next(p warm.Part, in told.In, now clock.Instant) {
+func (s *shard) next(p warm.Part, takes time.Duration, now clock.Instant) {
 	h := p.Handover
 	if h.IsAsked() {
 		defer func() {
@@ -147,7 +137,7 @@ func (s *shard) next(p warm.Part, in told.In, now clock.Instant) {
 	}
 	v := h.Decide(now, p.On)
 	if v == handover.CallOff {
-		s.offering(in, now).CallOff(p, now)
+		s.offering(now).CallOff(p, now)
 		s.callOff(h)
 		return
 	}
@@ -157,14 +147,14 @@ func (s *shard) next(p warm.Part, in told.In, now clock.Instant) {
 			untold = append(untold, local)
 		}
 	}
-	if now.Mono >= h.ReleaseAt(in.Takes) {
+	if now.Mono >= h.ReleaseAt(takes) {
 		untold = append(untold, h.Sorted(false)...)
 	}
 	s.giveBack(untold, h, h.Reason(), now)
 	switch v {
 	case handover.Ask:
 		deadline, alone := h.Deadline(s.set.DrainTimeout, now), !p.On.Ready && !p.On.Idle && !p.Answered
-		if why := s.offering(in, now).Ask(p, alone); why != "" {
+		if why := s.offering(now).Ask(p, alone); why != "" {
 			roles := h.Sorted(true)
 			s.out.Note(slog.LevelInfo, "giving roles up unprepared", "partition", s.Index, "roles", ranges.Of(s.Units(roles), maxRanges), "count", len(roles), "to", h.Successor(), "why", why)
 		}
@@ -178,7 +168,7 @@ func (s *shard) next(p warm.Part, in told.In, now clock.Instant) {
 		}
 		s.giveBack(roles, h, term.Overdue, now)
 	case handover.Rename:
-		for _, begun := range s.offering(in, now).Rename(p, now) {
+		for _, begun := range s.offering(now).Rename(p, now) {
 			s.sayBegun(begun)
 		}
 	case handover.Stay:

@@ -353,7 +353,7 @@ var mutants = []mutation.Mutant{
 		Old: "		n.orphan(r.Session.Process, now)\n", New: "",
 		Guard: "TestLostSuccessorCostsLittle/200ms_away,_crashes=false,_after_0_thirds", Package: "../scenario", Want: `not within 260ms: d leads`},
 	{Rule: "a start waits for Hellos for a tenth of a second", File: "vacancy/startup.go",
-		Old: "min(StartupWaitMax, clock.StartupWait(s.t))", New: "s.t + 0*StartupWaitMax",
+		Old: "min(StartupWaitMax, clock.StartupWait(t))", New: "t + 0*StartupWaitMax",
 		Guard: "TestWhoClosesLastLeavesASnapshot", Want: `within round trips`},
 
 	{Rule: "whom the pause after a Snapshot holds back answer one after the other", File: "announce/announcements.go",

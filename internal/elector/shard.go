@@ -151,7 +151,7 @@ func (s *shard) step(in told.In, now clock.Instant) {
 	}
 	s.lapse(in, now)
 	s.giveUp(in, now)
-	s.advance(in, now)
+	s.advance(in.Takes, now)
 	for _, c := range logs {
 		c.Repeat(s.own.Len() > 0, s.leases.Unreleased, now)
 	}
@@ -291,7 +291,7 @@ func (s *shard) catchUp(c *channel.Channel, in told.In, now clock.Instant) {
 // lie behind the history, and an own Hello behind them shows when they are read. Reading from
 // farther back is no reason: the records behind the history are known by then.
 func (s *shard) meets(c *channel.Channel) bool {
-	return c.History >= s.out.Startup.Length() && !c.Announcements.WentBack() && !s.set.Nominated && !s.set.Observer && !s.desired.Closing
+	return c.History >= vacancy.StartupWait(s.set.T) && !c.Announcements.WentBack() && !s.set.Nominated && !s.set.Observer && !s.desired.Closing
 }
 
 // greet says Hello when greetDue says so.

@@ -185,7 +185,7 @@ func (c *Channel) Turn(key uint64, takes time.Duration, now clock.Instant) time.
 // reading took long, it may take them as long again, since processes that start together compete
 // for the machine and the broker. Their shares are theirs until then, but no longer than T/2.
 func (c *Channel) OthersRead(now clock.Instant) time.Duration {
-	if c.History < c.Out.Startup.Length() {
+	if c.History < vacancy.StartupWait(c.Set.T) {
 		return 0
 	}
 	return max(0, c.CaughtUpAt.Mono.Add(min(c.History, clock.Patience(c.Set.T))).Sub(now.Mono))

@@ -56,6 +56,8 @@ type Plans interface {
 	Assign(plan *placement.Plan, v roster.Vacant, now clock.Instant) []int32
 	// Holders returns the holder of each role, as the index of a candidate.
 	Holders(plan *placement.Plan, now clock.Instant) []int32
+	// Successors returns, by role, which member should get it from this process; empty: none.
+	Successors(roles []int32, now clock.Instant) []string
 	// Full reports whether the process has as many roles as it wants.
 	Full() bool
 	// Suspect takes a member for dead. The next plan leaves it out.

@@ -17,15 +17,15 @@ type Startup struct {
 
 func NewStartup(t time.Duration) Startup { return Startup{t: t} }
 
-// Length is how long that wait is after each newcomer.
-func (s *Startup) Length() time.Duration { return min(StartupWaitMax, clock.StartupWait(s.t)) }
+// StartupWait is how long that wait is after each newcomer.
+func StartupWait(t time.Duration) time.Duration { return min(StartupWaitMax, clock.StartupWait(t)) }
 
 // Newcomer makes the first claims wait for another process that starts, too.
 func (s *Startup) Newcomer(now clock.Instant) {
 	if s.times < 3 && (s.times == 0 || now.Mono < s.until) {
 		s.times++
 		s.waiting = true
-		s.until = max(s.until, now.Mono.Add(s.Length()))
+		s.until = max(s.until, now.Mono.Add(StartupWait(s.t)))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector/link"
 	"github.com/goneli/neli/internal/elector/offer"
 	"github.com/goneli/neli/internal/elector/outside"
 	"github.com/goneli/neli/internal/elector/prepare"
@@ -13,6 +14,7 @@ import (
 	"github.com/goneli/neli/internal/elector/standby"
 	"github.com/goneli/neli/internal/elector/told"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/placement"
 )
 
 // Exchange is what a process offers to others, and what it prepares of what they offer to it.
@@ -27,6 +29,8 @@ type Exchange struct {
 	set      *outside.Settings
 	self     string
 	members  told.Roll
+	plans    Plans
+	trip     *link.RoundTrip
 	standby  bool          // this process stands by for roles of others
 	standbys standby.Table // who does
 	looksAt  clock.Mono    // when it looks for which
@@ -39,9 +43,14 @@ const lookEvery = 500 * time.Millisecond
 // maxStandby bounds the roles for which members stand by: each look is at all of them.
 const maxStandby = 1 << 17
 
-// NewExchange returns an Exchange of a process among members.
-func NewExchange(set *outside.Settings, members told.Roll) Exchange {
-	x := Exchange{Offers: offer.NewOffers(set.SuccessorWait, set.T), set: set, self: set.Process, members: members, shifted: true}
+// Plans returns the current plan, and the index of this process in it.
+type Plans interface {
+	Plan(expected bool, now clock.Instant) (plan *placement.Plan, me int)
+}
+
+// NewExchange returns an Exchange of a process among members, with its round trip.
+func NewExchange(set *outside.Settings, members told.Roll, plans Plans, trip *link.RoundTrip) Exchange {
+	x := Exchange{Offers: offer.NewOffers(set.SuccessorWait, set.T), set: set, self: set.Process, members: members, plans: plans, trip: trip, shifted: true}
 	if is := set.Prepares; is != nil {
 		x.preparer, x.standby = prepare.NewPreparer(*is, set.T), is.Standby
 	}

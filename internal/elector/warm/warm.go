@@ -5,7 +5,6 @@ package warm
 import (
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/goneli/neli/internal/byrole"
 	"github.com/goneli/neli/internal/clock"
@@ -29,9 +28,7 @@ type Shard struct {
 	Claiming  func() bool // whether Claims are in flight
 	Keeps     int32       // this process could keep the roles below
 	Log       int         // where offers are sent
-	Takes     time.Duration
-	Plans     told.Plans
-	Idle      bool // this process does not want to lead
+	Idle      bool        // this process does not want to lead
 }
 
 // Part is roles of a handover that go on together, and on what their next step depends.
@@ -126,7 +123,7 @@ func (s Shard) Parts(h *handover.Handover, now clock.Instant) (parts []Part) {
 			continue
 		}
 		if p.On.Ready && !p.On.Over {
-			if at := h.Gather(len(groups[is]), s.Takes, now); now.Mono < at {
+			if at := h.Gather(len(groups[is]), s.trip.Takes(), now); now.Mono < at {
 				looks = min(looks, at)
 				continue
 			}
@@ -173,7 +170,7 @@ func (s Shard) part(h *handover.Handover, is offer.Standing, roles []int32, now 
 // Another returns a member that may take a role instead of another one, and has not failed it; empty if there
 // is none. Roles that need one are spread over the members.
 func (s Shard) Another(local int32, not string, now clock.Instant) string {
-	plan, me := s.Plans.Plan(false, now)
+	plan, me := s.plans.Plan(false, now)
 	for i := range plan.Len() {
 		c := (i + int(local)) % plan.Len()
 		id := plan.Candidate(c).ID
