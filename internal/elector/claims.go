@@ -305,18 +305,6 @@ func (s *shard) noticeSilent(in told.In, now clock.Instant) {
 	}
 }
 
-// suspect takes a holder for dead that was last heard at a time and whose lease is over, unless there
-// is another explanation: the log has stood still since then, or the holder was heard in another log,
-// so it has lost touch with some logs, or they have stopped.
-func (s *shard) suspect(c *channel.Channel, process string, heard clock.Instant, in told.In, now clock.Instant) {
-	switch {
-	case c.Link.Doubtful(heard):
-	case len(s.logs) > 1 && s.members.HeardSince(process, now.Add(-clock.Recent(s.set.T))):
-	default:
-		in.Plans.Suspect(process)
-	}
-}
-
 // unclaim handles a Claim that may not be in the log.
 func (s *shard) unclaim(c *channel.Channel, r *lease.Record, in told.In, now clock.Instant) {
 	s.leases.Failed(c.Index, r, now)

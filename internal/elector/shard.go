@@ -394,6 +394,18 @@ func (s *shard) outlived(c *channel.Channel, ids []lease.Session, r *lease.Recor
 	}
 }
 
+// suspect takes a holder for dead that was last heard at a time and whose lease is over, unless there
+// is another explanation: the log has stood still since then, or the holder was heard in another log,
+// so it has lost touch with some logs, or they have stopped.
+func (s *shard) suspect(c *channel.Channel, process string, heard clock.Instant, in told.In, now clock.Instant) {
+	switch {
+	case c.Link.Doubtful(heard):
+	case len(s.logs) > 1 && s.members.HeardSince(process, now.Add(-clock.Recent(s.set.T))):
+	default:
+		in.Plans.Suspect(process)
+	}
+}
+
 // learned reconsiders everything after the fold has become known.
 func (s *shard) learned(anew bool, now clock.Instant) {
 	s.vacancyStats.Recount(s.Count(s.desired.Roles), now)
