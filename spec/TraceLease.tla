@@ -106,16 +106,23 @@ BeginOf(e) ==
 ForgetOf(e) ==
   /\ Set(e.p, [ps[e.p] EXCEPT !.forgotten = @ \cup e.ended]) /\ UNCHANGED <<log, hist, flight>> /\ Rest
 
-\* What nobody sees before e: a new session, a role that is forgotten before its Release, and that the
-\* reader proves the log's origin.  "": nothing.  A record is seen after it was stamped, perhaps much
-\* later if its process was suspended, so a session may lapse while it has life here.
+\* A record that arrives twice gives its sender life once, also if the first copy was not valid.
+IsCopy(e, q) == LET o == q.read + 1 m == log[o+1] IN
+  /\ e.what = "read" /\ o < Len(log) /\ m.life > 0 /\ m.by = Me(q, e.p)
+  /\ \E i \in 1..o : log[i].by = m.by /\ log[i].ballot = m.ballot
+
+\* What nobody sees before e: a second copy, a new session, a role that is forgotten before its
+\* Release, and that the reader proves the log's origin.  "": nothing.  A record is seen after it was
+\* stamped, perhaps much later if its process was suspended, so a session may lapse while it has life here.
 Hidden(e) == LET q == ps[e.p] IN
-  IF "seen" \notin DOMAIN e THEN ""
+  IF IsCopy(e, q) THEN "copy"
+  ELSE IF "seen" \notin DOMAIN e THEN ""
   ELSE CASE e.what = "send" /\ e.n # q.n /\ (Lapsed(q, e.p) \/ e.kind # "Release") -> "session"
          [] e.what = "send" /\ e.kind = "Release" /\ e.by = Me(q, e.p) /\ ~(e.ended \subseteq q.forgotten) -> "forget"
          [] e.what = "read" /\ e.origin /\ ~q.known /\ ~q.origin /\ q.from = 0 -> "origin"
          [] OTHER -> ""
-Do(hidden, e) == CASE hidden = "session" -> 
+Do(hidden, e) == CASE hidden = "copy" -> log' = [log EXCEPT ![ps[e.p].read + 2].life = 0] /\ UNCHANGED <<hist, ps, flight>> /\ Rest
+                   [] hidden = "session" ->
        /\ Set(e.p, [ps[e.p] EXCEPT !.n = e.n, !.life = 0, !.forgotten = {}]) /\ UNCHANGED hist
        /\ log' = OutliveLog(e.p, e.n) /\ flight' = OutliveFlight(e.p, e.n) /\ Rest
                    [] hidden = "forget"  -> ForgetOf(e)
