@@ -330,6 +330,22 @@ func TestTimeLine(t *testing.T) {
 	require.NotContains(t, b.String(), "<b>")
 }
 
+func TestTimeLineIsBounded(t *testing.T) {
+	begin := time.Unix(1_800_000_000, 0)
+	for long, bars := range map[time.Duration]int{time.Millisecond: 902, time.Minute: svgBars} { // one for each pixel; overlapping ones
+		var terms []Term
+		for i := range 5000 {
+			from := begin.Add(time.Duration(i) * time.Millisecond)
+			terms = append(terms, Term{Token: int64(i), From: from, Until: from.Add(long)})
+		}
+		var b bytes.Buffer
+		require.NoError(t, SVG(&b, terms, begin.Add(long+5*time.Second)))
+		drawn := strings.Count(b.String(), "<title>")
+		require.LessOrEqual(t, drawn, bars)
+		require.Contains(t, b.String(), fmt.Sprintf("and %d terms that are not drawn", len(terms)-drawn))
+	}
+}
+
 func TestTermsAreBounded(t *testing.T) {
 	h, err := New(Log{Group: "g", TopicID: "id", Starts: []int64{0}, Ends: []int64{10}})
 	require.NoError(t, err)

@@ -13,12 +13,12 @@ import (
 const (
 	svgWidth, svgLeft, svgTop = 1000, 90, 24
 	svgRow, svgBar            = 18, 14
-	svgRows                   = 500 // rows at most
+	svgRows, svgBars          = 500, 2000 // rows at most, and bars in a row
 )
 
 // SVG draws terms, which are sorted by role, as a row of bars for each role: a picture without scripts. A
 // member has one colour. until is the time at the right edge. Terms without a time of their Claim begin at
-// the left edge.
+// the left edge. It draws 500 rows of 2,000 bars at most, and counts the other terms.
 func SVG(w io.Writer, terms []Term, until time.Time) error {
 	var b strings.Builder
 	from := until
@@ -47,31 +47,34 @@ func SVG(w io.Writer, terms []Term, until time.Time) error {
 		part := float64(at.Sub(from)) / float64(span)
 		return svgLeft + int(min(max(part, 0), 1)*(svgWidth-8-svgLeft))
 	}
-	labelled := map[int]bool{}
+	bars := map[int]int{} // by row: how many there are
+	ends := map[int]int{} // and where the last one ends
 	left := 0
 	for _, t := range terms {
 		row, is := rows[[2]int{t.Role, t.Partition}]
-		if !is {
-			left++
-			continue
-		}
-		y := svgTop + svgRow*row
-		if !labelled[row] {
-			labelled[row] = true
-			fmt.Fprintf(&b, `<text x="4" y="%d">role %d</text>`+"\n", y+11, t.Role)
-		}
 		begin, end := x(t.From, svgLeft), x(t.Until, svgWidth-8)
 		if t.End == Lost && t.Until.IsZero() {
 			end = begin
 		}
+		end = max(end, begin+2)
+		if !is || bars[row] == svgBars || end == begin+2 && end <= ends[row] { // the last bar covers it
+			left++
+			continue
+		}
+		y := svgTop + svgRow*row
+		if bars[row] == 0 {
+			fmt.Fprintf(&b, `<text x="4" y="%d">role %d</text>`+"\n", y+11, t.Role)
+		}
+		bars[row]++
+		ends[row] = max(ends[row], end)
 		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s" stroke="#fff"><title>%s</title></rect>`+"\n",
-			begin, y, max(2, end-begin), svgBar, colour(t.Member), escaped(title(t)))
+			begin, y, end-begin, svgBar, colour(t.Member), escaped(title(t)))
 		if name := clip(t.Name, (end-begin)/8); name != "" {
 			fmt.Fprintf(&b, `<text x="%d" y="%d">%s</text>`+"\n", begin+3, y+11, escaped(name))
 		}
 	}
 	if left > 0 {
-		fmt.Fprintf(&b, `<text x="4" y="%d">and %d terms of other roles</text>`+"\n", height-2, left)
+		fmt.Fprintf(&b, `<text x="4" y="%d">and %d terms that are not drawn</text>`+"\n", height-2, left)
 	}
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())
