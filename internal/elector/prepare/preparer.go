@@ -476,6 +476,9 @@ func (p *Preparer) end(why Why, which []*preparation) (ended []End) {
 			p.counts.Led++
 		}
 	}
+	if len(p.by) == 0 { // no step will look at them any more
+		p.queue, p.resting = nil, nil
+	}
 	return ended
 }
 

@@ -48,6 +48,10 @@ func TestStandbysEnd(t *testing.T) {
 	require.Equal(t, []End{{begun[2], Relieved}}, p.Stand(standing(1)))
 	require.Equal(t, []Why{Unwilling}, reasons(p.Quit()))
 	require.Empty(t, p.by)
+	p.Stand(standing(4, 5))
+	require.Empty(t, p.Quit())
+	require.True(t, p.IsIdle())
+	require.Equal(t, clock.Mono(clock.Never), p.Due(true), "nothing waits for a place")
 }
 
 func TestStandbyOutlastsItsOffer(t *testing.T) {
