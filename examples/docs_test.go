@@ -32,7 +32,7 @@ func TestTheListOfPrograms(t *testing.T) {
 func TestEachProgramIsEndedByASecondInterrupt(t *testing.T) {
 	programs, err := filepath.Glob("*/main.go")
 	require.NoError(t, err)
-	for _, file := range append(programs, "../lab/internal/show/main.go", "../README.md") {
+	for _, file := range append(programs, "../lab/internal/show/show.go", "../README.md") {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Regexp(t, `ctx, stop := signal\.NotifyContext\(.*\n(\tdefer stop\(\)\n)?\tcontext\.AfterFunc\(ctx, stop\)`, string(text), file)
