@@ -99,6 +99,7 @@ func TestTokens(t *testing.T) {
 // broker end, twice.
 func testRenewal(t *testing.T, b *tokenBed, name string) {
 	cfg, log := b.member(t, name, neli.KafkaConfigMap{"debug": "all", "sasl.oauthbearer.extensions": "traceId=123"}, nil, hostileRights["open"]...)
+	cfg.HeartbeatTimeout = longTimeout
 	m := hostileStart(t, cfg, log)
 	t.Logf("leads after %v", m.leads(t, time.Minute))
 	term, _ := m.Token(0)
@@ -177,6 +178,7 @@ func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 				Extensions: map[string]string{"traceId": "123"}}, nil
 		})
 	}, hostileRights["open"]...)
+	cfg.HeartbeatTimeout = longTimeout
 	m := hostileStart(t, cfg, log)
 	m.leads(t, time.Minute)
 	term, _ := m.Token(0)

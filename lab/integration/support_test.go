@@ -23,6 +23,9 @@ import (
 // hostileTimeout is T of these tests: long enough for a busy machine.
 const hostileTimeout = time.Second
 
+// longTimeout is T where a term must last: in CI a test's processes, or its broker, may stand still for seven seconds.
+const longTimeout = 15 * time.Second
+
 // hostileModes are the ways to contend.
 var hostileModes = []struct {
 	name string

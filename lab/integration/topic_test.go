@@ -218,9 +218,11 @@ func testHeadDeleted(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmi
 		t.Run(mode.name, func(t *testing.T) {
 			cfg, log := hostileConfig(cluster.Bootstrap(), "read", mode.set)
 			// The term must not end for want of CPU, nor must a nominated leader's session.
-			cfg.HeartbeatTimeout = 5 * hostileTimeout
+			if cfg.HeartbeatTimeout = 5 * hostileTimeout; cfg.Mode == neli.Exclusive {
+				cfg.HeartbeatTimeout, cfg.HeartbeatInterval = longTimeout, hostileTimeout
+			}
 			if mode.name == "assigned" {
-				cfg.KafkaConfig["session.timeout.ms"] = 10_000
+				cfg.KafkaConfig["session.timeout.ms"] = 30_000
 			}
 			m := hostileStart(t, cfg, log)
 			m.leads(t, patience)
