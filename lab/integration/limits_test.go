@@ -1,9 +1,13 @@
 package integration
 
 import (
+	"context"
 	"net"
 	"os/exec"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,12 +28,14 @@ func TestBrokerWithTooManyConnections(t *testing.T) {
 			props := steadyBroker()
 			props[limit] = "30" // the broker itself has some
 			cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: props})
-			var others []net.Conn
+			others, leave := context.WithCancel(t.Context())
+			var connected atomic.Int64
+			var ended sync.WaitGroup
 			for range 30 {
-				c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", cluster.Bootstrap())
-				require.NoError(t, err)
-				others = append(others, c)
+				ended.Go(func() { occupy(others, cluster.Bootstrap(), &connected) })
 			}
+			t.Cleanup(ended.Wait)
+			hostileUntil(t, patience, func() bool { return connected.Load() >= 30 }, "they take all room")
 			var members []*hostileMember
 			for name, provider := range clients {
 				cfg, log := hostileConfig(cluster.Bootstrap(), "crowded-"+name, func(c *neli.Config) {
@@ -43,13 +49,29 @@ func TestBrokerWithTooManyConnections(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), program, "check", "--bootstrap", cluster.Bootstrap(), "--group", "crowded", "--for", "1s").CombinedOutput()
 			require.Error(t, err)
 			assert.Contains(t, string(out), says)
-			for _, c := range others {
-				require.NoError(t, c.Close())
-			}
+			leave()
+			ended.Wait()
 			for _, m := range members {
 				m.leads(t, patience)
 			}
 		})
+	}
+}
+
+// occupy keeps a connection to a broker. If the broker refuses it, room may come later: the test kit's own connections end.
+func occupy(ctx context.Context, addr string, connected *atomic.Int64) {
+	for ctx.Err() == nil {
+		if c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr); err == nil {
+			connected.Add(1)
+			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+			_, _ = c.Read(make([]byte, 1)) // returns when either end closes it
+			stop()
+			_ = c.Close()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
 }
 
