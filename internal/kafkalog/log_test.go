@@ -228,7 +228,7 @@ func TestReaderThatFailsPermanentlyIsReplaced(t *testing.T) {
 	})
 }
 
-// What was on its way in the old producer is reported as failed, once.
+// When a producer is replaced, each record that it had not delivered yet is reported as failed, once.
 func TestReplacedProducerReportsEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &fakeProvider{}

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What package witness does not check: a member's events against its terms. TestOracleEvents feeds this pure function
-// forged events that it must reject.
+// This file compares a member's events with its terms, which package witness does not do. TestOracleEvents gives it forged
+// events that it must reject.
 
 // told is one event that a member's application received.
 type told struct {

@@ -53,8 +53,8 @@ func TestHelloPeriodAndGap(t *testing.T) {
 	}
 }
 
-// Whoever is asked, all members have an order in which they answer, and each pair agrees on
-// who comes first.
+// All members answer in an order, whichever of them is asked. Each pair of members agrees on which of the two answers
+// first.
 func TestTurnsDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, key := rapid.IntRange(2, 40).Draw(t, "members"), rapid.Uint64().Draw(t, "key")
