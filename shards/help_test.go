@@ -50,6 +50,7 @@ type member struct {
 	prepare func(ctx context.Context, shard int) error
 	serve   func(ctx context.Context, l neli.Leadership) error
 	breaks  [count]chan error // what Serve is to return
+	later   bool              // the test calls run
 
 	set  *shards.Set
 	n    *neli.Neli
@@ -114,7 +115,9 @@ func (s *stage) start(name string, opts ...func(*member)) *member {
 	m.n, err = neli.New(m.cfg)
 	require.NoError(s, err)
 	s.Cleanup(m.close)
-	m.run()
+	if !m.later {
+		m.run()
+	}
 	return m
 }
 
@@ -141,6 +144,10 @@ func (m *member) state(shard int) shards.State {
 
 // close ends a member in good order. Each Prepare that was ready must have been followed by a Serve or an Abandon.
 func (m *member) close() {
+	if m.stop == nil { // never run
+		assert.NoError(m, m.n.Close())
+		return
+	}
 	m.stop(nil)
 	assert.NoError(m, m.n.Close())
 	<-m.over

@@ -18,7 +18,7 @@ import (
 // After a Prepare that failed for a shard that this process leads.
 const firstPause, longestPause = time.Second, 30 * time.Second
 
-var errNoRun = errors.New("shards: Prepare: Run is not at work")
+var errNoRun = errors.New("shards: Prepare: Run has ended")
 
 // run is one call of Run.
 type run struct {

@@ -57,9 +57,10 @@ type Set struct {
 	count    int
 	prepares bool
 
-	mu    sync.Mutex // guards the fields below, and the stays; never held during calls of other code
-	stays map[int]*stay
-	run   *run // nil: Run is not at work
+	mu     sync.Mutex // guards the fields below, and the stays; never held during calls of other code
+	stays  map[int]*stay
+	run    *run          // nil: Run is not at work
+	begins chan struct{} // closed when the first Run begins; then nil
 }
 
 // New returns a Set of shards 0 to count−1. count must be the same at all processes and never change, or keys would
@@ -71,7 +72,7 @@ func New(count int, f Functions) (*Set, error) {
 	case f.Serve == nil:
 		return nil, errors.New("shards: New: Functions.Serve is nil: set it to what serves a shard")
 	}
-	s := &Set{f: f, count: count, prepares: f.Prepare != nil, stays: map[int]*stay{}}
+	s := &Set{f: f, count: count, prepares: f.Prepare != nil, stays: map[int]*stay{}, begins: make(chan struct{})}
 	if f.Prepare == nil {
 		s.f.Prepare = func(context.Context, int) error { return nil }
 	}
@@ -103,8 +104,9 @@ func (s *Set) check(shard int) error {
 }
 
 // Prepare is the function for neli.Config.Prepare. It calls Functions.Prepare once earlier calls for the shard have
-// returned, and does nothing for roles of Rest. It returns the error of Functions.Prepare or the cause of ctx, and
-// fails if there is no such shard, or Run is not at work.
+// returned, and does nothing for roles of Rest. Before the first Run it waits for it, so that a shard that is offered
+// between neli.New and Run is not left unprepared. It returns the error of Functions.Prepare or the cause of ctx, and
+// fails if there is no such shard, or Run has ended.
 func (s *Set) Prepare(ctx context.Context, role int) error {
 	if role >= s.count && s.f.Rest != nil {
 		return nil
@@ -115,7 +117,7 @@ func (s *Set) Prepare(ctx context.Context, role int) error {
 	for ctx.Err() == nil {
 		st, do, changed := s.ask(role, offered)
 		switch {
-		case st == nil:
+		case st == nil && changed == nil:
 			return errNoRun
 		case do == prepare:
 			st.follow(ctx)
@@ -141,6 +143,10 @@ func (s *Set) Run(ctx context.Context, n *neli.Neli) error {
 	busy := s.run != nil
 	if !busy {
 		s.run = r
+		if s.begins != nil {
+			close(s.begins)
+			s.begins = nil
+		}
 	}
 	s.mu.Unlock()
 	if busy {

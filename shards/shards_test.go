@@ -124,6 +124,23 @@ func byHand(t *testing.T, test func(s *stage, a, b *member)) {
 	})
 }
 
+// A shard that is offered before Run is prepared when Run begins, unless it is called off before.
+func TestPrepareBeforeRun(t *testing.T) {
+	onStage(t, func(s *stage) {
+		a := s.start("a", func(a *member) { a.later = true })
+		called, end := context.WithCancelCause(s.Context())
+		time.AfterFunc(time.Second, func() { end(neli.ErrNotLed) })
+		require.ErrorIs(s, a.set.Prepare(called, 0), neli.ErrNotLed)
+		time.AfterFunc(40*time.Second, a.run)
+		require.NoError(s, a.set.Prepare(s.Context(), 0))
+		_, told := a.of(0)
+		require.Equal(s, "prepare", told)
+		time.Sleep(10 * time.Second)
+		_, told = a.of(0)
+		require.Equal(s, "prepare serve", told)
+	})
+}
+
 // What is prepared is given up if this process does not get the shard: when the leader calls it off, when the term was
 // over before Serve, when another process has led the shard meanwhile, and when Run ends.
 func TestAbandon(t *testing.T) {
@@ -302,7 +319,7 @@ func TestWrongUses(t *testing.T) {
 		require.EqualError(s, a.set.Run(s.Context(), nil), "shards: Run: n is nil")
 		a.stop(nil)
 		<-a.over
-		require.EqualError(s, a.set.Prepare(s.Context(), 0), "shards: Prepare: Run is not at work")
+		require.EqualError(s, a.set.Prepare(s.Context(), 0), "shards: Prepare: Run has ended")
 		for want, change := range map[string]func(*neli.Config){
 			"Config.Mode is NonExclusive: must be Exclusive":                                      func(c *neli.Config) { c.Mode, c.Prepare, c.DisableRebalance = neli.NonExclusive, nil, false },
 			"Config.Roles is 3: must be 4, the number of shards; or greater, with Functions.Rest": func(c *neli.Config) { c.Roles = 3 },

@@ -30,13 +30,14 @@ type stay struct {
 	changed chan struct{} // closed when the state changes
 }
 
-// ask returns what to do for a shard, on behalf of a call of Set.Prepare or a term; st is nil after Run.
+// ask returns what to do for a shard, on behalf of a call of Set.Prepare or a term. st is nil before the first Run, which
+// closes changed, and after a Run, when changed is nil.
 func (s *Set) ask(shard int, e event) (st *stay, do action, changed <-chan struct{}) {
 	s.mu.Lock()
 	if st = s.stays[shard]; st == nil {
 		if s.run == nil || s.run.over {
-			s.mu.Unlock()
-			return nil, nothing, nil
+			defer s.mu.Unlock()
+			return nil, nothing, s.begins
 		}
 		st = &stay{r: s.run, shard: shard, changed: make(chan struct{})}
 		st.ctx, st.end = context.WithCancelCause(context.Background())
