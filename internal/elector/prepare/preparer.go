@@ -140,21 +140,26 @@ func NewPreparer(set lease.Prepares, t time.Duration) *Preparer {
 func (p *Preparer) Counts(now clock.Instant) Counts {
 	c := p.counts
 	c.Running, c.Stuck = len(p.calls), len(p.calls)
-	for _, w := range p.by {
+	for _, w := range p.hot {
 		if w.stage == running {
 			c.Stuck--
-		}
-		if w.standby {
-			c.Standbys++
-		}
-		if w.standby && w.stage == ready {
-			c.StandbysReady++
 		}
 	}
 	for _, began := range p.calls {
 		c.Longest = max(c.Longest, now.Mono.Sub(began))
 	}
 	return c
+}
+
+// tally adds a preparation to the counts of standbys, or, before it changes, takes it away (by −1). So Counts need not look
+// at all of them.
+func (p *Preparer) tally(w *preparation, by int) {
+	if w.standby {
+		p.counts.Standbys += by
+	}
+	if w.standby && w.stage == ready {
+		p.counts.StandbysReady += by
+	}
 }
 
 // Offered takes an offer that was read at an offset of a log, and returns what ends by it. holds reports
@@ -242,9 +247,11 @@ func (p *Preparer) Stand(roles map[offer.Place]bool) (ended []End) {
 		}
 	}
 	for _, w := range sorted(p.by, every) {
+		p.tally(w, -1)
 		if w.standby = roles[w.Place]; w.standby {
 			p.file(w)
 		}
+		p.tally(w, 1)
 	}
 	ended = p.end(Relieved, sorted(p.by, func(w *preparation) bool { return !w.standby && w.from == "" }))
 	gone := func(w *preparation) bool { return p.by[w.Place] != w }
@@ -285,11 +292,13 @@ func (p *Preparer) Returned(b Begin, ok bool, now clock.Instant) (ended []End) {
 	if w == nil || w.call != b.Call {
 		return nil
 	}
+	p.tally(w, -1)
 	if w.stage = ready; ok {
 		p.counts.Ready++
 	} else {
 		ended = p.fail(w, Failed, now)
 	}
+	p.tally(w, 1)
 	p.file(w)
 	p.owe(w)
 	return ended
@@ -463,6 +472,7 @@ func (p *Preparer) end(why Why, which []*preparation) (ended []End) {
 			p.file(w)
 			continue
 		}
+		p.tally(w, -1)
 		delete(p.by, w.Place)
 		delete(p.hot, w.Place)
 		if w.call == 0 {

@@ -160,6 +160,15 @@ func TestStepsDoNotLookAtAllStandbys(t *testing.T) {
 	require.Empty(t, p.hot)
 	require.Empty(t, p.queue)
 	require.Equal(t, clock.Mono(clock.Never), p.Due(true))
+	all := p.by
+	p.by = nil
+	counts := p.Counts(at(0))
+	require.Equal(t, []int{10_000, 10_000}, []int{counts.Standbys, counts.StandbysReady}, "nor does Counts")
+	p.by = all
+	p.Stand(standing(1, 2))
+	p.Held(offer.Place{Local: 2}, "me", true)
+	counts = p.Counts(at(0))
+	require.Equal(t, []int{1, 1}, []int{counts.Standbys, counts.StandbysReady})
 }
 
 func TestStandbysThatEndedAreForgotten(t *testing.T) {
