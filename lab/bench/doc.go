@@ -3,9 +3,9 @@
 // executed again, or a real Kafka. Linux only. Figures of which
 // results/README.md says so are older: nothing here measures them anew.
 //
-//	go run . run -n 20                          the comparison; writes results, docs/benchmarks.md and .svg
+//	go run . run -n 20                          the comparison; writes results and docs/benchmarks.md
 //	go run . run -n 2 -idle 3s -settle 1s -only 'raft|3 brokers' -results r.json -docs .
-//	go run . report                             writes all pages and the picture from results/results.json
+//	go run . report                             writes all pages from results/results.json
 //
 // results/README.md says how it measures, and what is not comparable. The packages: peers has the systems, member a
 // candidate, trial the trials of groups, measure the arithmetic, idle the CPU and traffic of idle groups, report the pages.

@@ -24,7 +24,7 @@ import (
 const usage = `usage: bench COMMAND [flags]
 
   run      compare all systems; writes the results and all pages
-  report   write the pages and the picture from the results
+  report   write the pages from the results
 
 bench COMMAND -h tells the flags.
 `
@@ -53,7 +53,7 @@ type files struct{ results, docs string }
 
 func (f *files) flags(set *flag.FlagSet) {
 	set.StringVar(&f.results, "results", "results/results.json", "file of the results; the tables are written beside it")
-	set.StringVar(&f.docs, "docs", "../../docs", "directory of the summary and the picture")
+	set.StringVar(&f.docs, "docs", "../../docs", "directory of the summary")
 }
 
 // update changes the results, and writes the files that are made from them.

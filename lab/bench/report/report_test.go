@@ -1,9 +1,6 @@
 package report
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,33 +137,6 @@ func TestTakeReplacesOldMeasurements(t *testing.T) {
 	assert.Equal(t, []string{"2", "3"}, []string{r.Runs[0].ID, r.Runs[1].ID}, "the first run has no results, and is dropped")
 }
 
-func TestPictureIsWellFormed(t *testing.T) {
-	for name, r := range map[string]*Results{"fixed": fixed(), "nothing": {}} {
-		var seen strings.Builder
-		circles := 0
-		for d := xml.NewDecoder(strings.NewReader(r.Picture())); ; {
-			token, err := d.Token()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err, name)
-			switch token := token.(type) {
-			case xml.CharData:
-				seen.Write(token)
-			case xml.StartElement:
-				if token.Name.Local == "circle" {
-					circles++
-				}
-			}
-		}
-		if name == "fixed" {
-			assert.Contains(t, seen.String(), "2 cores <&>")
-			assert.Contains(t, seen.String(), "neli on Kafka, T = 300 ms")
-			assert.Equal(t, 2+1+1+len(families)+2, circles, "a dot for each trial, and the legend's")
-		}
-	}
-}
-
 func TestResultsAreKept(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "results.json")
@@ -183,5 +153,4 @@ func TestResultsAreKept(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(dir, PageName))
 	require.NoError(t, err)
 	assert.Equal(t, want, string(page), "saving and loading keeps everything")
-	assert.FileExists(t, filepath.Join(dir, PictureName))
 }

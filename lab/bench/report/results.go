@@ -1,4 +1,4 @@
-// Package report writes the results: a summary with a picture, and a page about settings and methods.
+// Package report writes the results: a summary, and a page about settings and methods.
 package report
 
 import (
@@ -90,10 +90,9 @@ func (r *Results) runs() (ids []string) {
 	return slices.Compact(ids)
 }
 
-// Names of the summary, its picture, and the page about settings and methods.
+// Names of the summary and of the page about settings and methods.
 const (
 	PageName    = "benchmarks.md"
-	PictureName = "benchmarks.svg"
 	MethodsName = "README.md"
 )
 
@@ -119,7 +118,7 @@ func (r *Results) Save(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// Write writes the summary and the picture into one directory, and the methods into the one of the results.
+// Write writes the summary into one directory, and the methods into the one of the results.
 func (r *Results) Write(docs, results string) error {
 	files := map[string]string{filepath.Join(docs, PageName): PageName, filepath.Join(results, MethodsName): MethodsName}
 	for path, name := range files {
@@ -131,5 +130,5 @@ func (r *Results) Write(docs, results string) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(docs, PictureName), []byte(r.Picture()), 0o644)
+	return nil
 }

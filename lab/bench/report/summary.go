@@ -94,6 +94,10 @@ func cell(values []float64) string {
 	return span(measure.SpreadOf(values))
 }
 
+func span(s measure.Spread) string {
+	return fmt.Sprintf("%s [%s–%s]", figure(s.Median), figure(s.Min), figure(s.Max))
+}
+
 // restarted are the medians after a clean stop, on Kafka.
 func (r *Results) restarted() string {
 	return between(r.medians(func(s System) []float64 { return s.Restarted }), "ms")
@@ -172,6 +176,29 @@ func (r *Results) run(id string) Run {
 		return Run{Commit: "unknown"}
 	}
 	return r.Runs[i]
+}
+
+// machines describes the machines on which the systems were measured. Where they differ, it lists
+// the possibilities, joined by "or".
+func (r *Results) machines() string {
+	var all [][]string // by part of a machine's description: its different values
+	for _, id := range r.runs() {
+		for i, part := range strings.Split(r.run(id).Machine, ", ") {
+			if i == len(all) {
+				all = append(all, nil)
+			}
+			if part != "" && !slices.Contains(all[i], part) {
+				all[i] = append(all[i], part)
+			}
+		}
+	}
+	var parts []string
+	for _, part := range all {
+		if len(part) > 0 {
+			parts = append(parts, strings.Join(part, " or "))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // commits names the commits of the figures, and when they were measured.
