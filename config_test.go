@@ -445,7 +445,6 @@ func checkSettings(t *testing.T, s *settings) {
 		require.Greater(t, s.successorWait, 3*time.Second)
 	}
 	require.True(t, 0 < s.handoverOverlap && s.handoverOverlap <= s.HeartbeatTimeout)
-	require.Greater(t, s.silence(), s.HeartbeatTimeout)
 	if s.Mode == Exclusive {
 		require.LessOrEqual(t, s.HeartbeatTimeout, time.Minute)
 		require.LessOrEqual(t, float64(s.HeartbeatInterval), 0.225*float64(s.HeartbeatTimeout))

@@ -14,7 +14,6 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/freeze"
 	"github.com/goneli/neli/internal/kafkalog"
 	"github.com/goneli/neli/internal/lease"
@@ -54,9 +53,6 @@ type settings struct {
 	weights         *placement.Weights                  // of the roles at the start; nil: all weigh the same
 	health          *health                             // what changes
 }
-
-// silence is W(T): how long a holder with the same T must have been silent before others claim.
-func (s *settings) silence() time.Duration { return clock.Wait(s.HeartbeatTimeout, s.MaxClockDrift) }
 
 const (
 	defaultTimeout  = 5 * time.Second

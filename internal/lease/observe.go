@@ -169,14 +169,6 @@ func (l *Lease) Under(role int32) bool {
 // Vacant reports whether nobody holds anything.
 func (l *Lease) Vacant() bool { return l.join == nil && len(l.fold.index) == 0 }
 
-// Sessions returns how many sessions hold something.
-func (l *Lease) Sessions() int {
-	if l.join != nil {
-		return 0
-	}
-	return len(l.fold.index)
-}
-
 // Free returns the roles below the given number that nobody holds, ascending. It is nil if the
 // fold is not known.
 func (l *Lease) Free(below int32) []int32 {

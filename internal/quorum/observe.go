@@ -16,9 +16,6 @@ import (
 // together returns the session that stands for all sessions of a process.
 func together(process string) lease.Session { return lease.Session{Process: process, N: 1} }
 
-// Session returns this process in the form that Holders and Holder use.
-func (q *Lease) Session() lease.Session { return together(q.rules.Process) }
-
 // Known reports whether a majority of the folds is known.
 func (q *Lease) Known() bool {
 	known := logs(0)
@@ -202,9 +199,6 @@ func (q *Lease) Each(of func(lease.HolderState) int32, set func(role, value int3
 	}
 }
 
-// Sessions returns how many processes hold something on a majority of the logs.
-func (q *Lease) Sessions() int { return len(q.processes()) }
-
 // Roles returns one more than the highest role that anybody has held.
 func (q *Lease) Roles() int32 {
 	roles := int32(0)
@@ -251,29 +245,6 @@ func (q *Lease) FreeAt(role int32) clock.Raw {
 		}
 	}
 	return free
-}
-
-// Mine returns the token of this process's term of role, even if the term has lapsed.
-func (q *Lease) Mine(role int32) (token int64, ok bool) {
-	token, _, ok = q.Term(role)
-	return token, ok
-}
-
-// Claiming returns how many Claims are in flight on all logs, and when the oldest was sent.
-func (q *Lease) Claiming() (n int, oldest clock.Instant) {
-	for _, v := range q.logs {
-		k, at := v.lease.Claiming()
-		if k > 0 && (n == 0 || at.Mono < oldest.Mono) {
-			oldest = at
-		}
-		n += k
-	}
-	return n, oldest
-}
-
-// Holding reports whether this process holds any role on any log.
-func (q *Lease) Holding() bool {
-	return slices.ContainsFunc(q.logs, func(v *logView) bool { return v.lease.Holding() > 0 })
 }
 
 // Owing reports whether Releases are still due on a log that can be reached.

@@ -344,9 +344,6 @@ func oldest(all []clock.Instant) clock.Instant {
 // Log returns the lease of one log. The caller must not change it.
 func (q *Lease) Log(log int) *lease.Lease { return q.logs[log].lease }
 
-// Ballot returns this process's ballot.
-func (q *Lease) Ballot() int64 { return q.bal }
-
 // Exhausted reports whether no further term can begin: the next ballot would be the largest there
 // is. Wall clocks and terms cannot raise ballots so far, so a record or the top of a log was damaged or
 // forged.
