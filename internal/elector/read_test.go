@@ -8,31 +8,8 @@ import (
 	"github.com/goneli/neli/internal/elector/announce"
 	"github.com/goneli/neli/internal/elector/vacancy"
 	"github.com/goneli/neli/internal/lease"
-	"github.com/goneli/neli/internal/term"
 	"github.com/stretchr/testify/require"
 )
-
-// reasons returns why which terms have ended, as the application is told.
-func (k *rooms) reasons() map[term.Reason][]int {
-	out := map[term.Reason][]int{}
-	for _, c := range k.terms.Collect(k.now) {
-		if c.Kind == term.Lost || c.Kind == term.Gone {
-			out[c.Reason] = append(out[c.Reason], c.Units...)
-		}
-	}
-	return out
-}
-
-// A term that another process's record ends is superseded; one that the clock ends has lapsed.
-func TestWhyATermEnds(t *testing.T) {
-	k, s := leading(t, 2, nil)
-	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Roles: []int32{1}}))
-	require.Equal(t, []int32{0}, s.own.Roles())
-	k.now = k.now.Add(s.leases.FreeAt(0).Sub(k.now.Raw))
-	k.step(s, k.now)
-	require.Empty(t, s.own.Roles())
-	require.Equal(t, map[term.Reason][]int{term.Superseded: {1}, term.Lapsed: {0}}, k.reasons())
-}
 
 // A role that is won begins a term, for the reason for which it was vacant, and is kept alive from
 // now on.

@@ -316,15 +316,6 @@ func TestARecordForAnotherIncarnationIsSkipped(t *testing.T) {
 	require.EqualValues(t, 7, s.Codec("x0").Ballot(value))
 }
 
-func TestALogThatIsNotHeardIsNotClaimed(t *testing.T) {
-	s := newSmallNode()
-	s.begun()
-	out := claimsOf(s.pass(3*time.Second, "x0"))
-	require.Empty(t, out, "one log is no majority")
-	out = claimsOf(s.pass(time.Second, "x0", "y0"))
-	require.Len(t, out, 2)
-}
-
 func TestAFailedClaimOnSmallLogsIsRepeated(t *testing.T) {
 	s := newSmallNode()
 	s.begun()
