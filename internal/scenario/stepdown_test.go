@@ -84,25 +84,6 @@ func TestStepDownRefuses(t *testing.T) {
 	})
 }
 
-// The application finishes its work first. The end of ctx ends only the call.
-func TestStepDownDrains(t *testing.T) {
-	simulate(t, nelitest.Options{}, func(c *Cluster) {
-		a := c.Work("a", Open)
-		c.Leader(0, 2*silence)
-		b := c.Work("b", Open)
-		c.Pass(6 * time.Second)
-		a.Hold(4 * time.Second)
-		ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, errEnough)
-		defer cancel()
-		require.ErrorIs(c, a.StepDown(ctx), errEnough)
-		require.True(c, a.IsLeader())
-		began := time.Now()
-		require.NoError(c, a.StepDown(c.atMost(time.Minute)))
-		require.InDelta(c, 3*time.Second, time.Since(began), float64(50*time.Millisecond))
-		c.Eventually(20*time.Millisecond, "b leads", b.IsLeader)
-	})
-}
-
 // Close during StepDown ends both.
 func TestCloseEndsStepDown(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {

@@ -105,23 +105,6 @@ func TestPriorityElectionZEPPrioritiesByRole(t *testing.T) {
 	}
 }
 
-// The proposal's first example: A (3) leads and dies. B (2) follows, never C (1).
-func TestPriorityElectionZEPTheNextPriorityFollows(t *testing.T) {
-	for range 10 {
-		Simulate(t, nelitest.Options{}, onSmallLogs(3, 1), func(c *Cluster) {
-			for i, name := range []string{"A", "B", "C"} {
-				c.Work(name, small(priority(3-i)))
-			}
-			c.Eventually(smallElection, "A leads", func() bool { return c.leads() == c.Members["A"] })
-			c.Pass(smallT)
-			c.Crash(c.Members["A"])
-			c.Eventually(smallTakeover, "B leads", func() bool { return c.leads() == c.Members["B"] })
-			c.Pass(3 * smallT)
-			require.Empty(c, c.Members["C"].Events())
-		})
-	}
-}
-
 // In the proposal, an election waits for a timeout of seconds for each dead node with a higher
 // priority. Here it waits for two round trips each. a and b have died just before the leader did,
 // and no member has noticed yet.
