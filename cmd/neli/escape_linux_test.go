@@ -2,10 +2,8 @@ package main
 
 import (
 	"errors"
-	"maps"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,57 +118,4 @@ func secondGuard(t *testing.T, elector int) int {
 	}
 	require.FailNow(t, "there is no second guard")
 	return 0
-}
-
-// Processes that left the group are reaped, both while the command runs and after it has ended.
-func TestZombiesAreReaped(t *testing.T) {
-	for name, args := range map[string][]string{
-		"while it runs": {"sh", "-c", `for i in $(seq 20); do (setsid sleep 0.3 &); done; echo child $$; exec sleep 1000`},
-		"with --keep":   {"sh", "-c", `setsid sleep 0.3 & echo child $$`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := neli(t, broker(t), append([]string{"run", "--keep", "--"}, args...)...)
-			p.pid("child", 1)
-			if name == "with --keep" {
-				p.pid("child", 20)
-			}
-			// A zombie that is seen twice, half a second apart, is not being reaped.
-			var before map[int]bool
-			require.Eventually(t, func() bool {
-				now := zombies(p.cmd.Process.Pid)
-				left := slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(pid int) bool { return before[pid] })
-				first := before == nil
-				before = now
-				return !first && !left
-			}, soon, 500*time.Millisecond, "zombies are left")
-		})
-	}
-}
-
-// zombies returns the zombies among a process's descendants.
-func zombies(root int) map[int]bool {
-	found := map[int]bool{}
-	under := map[int]bool{root: true}
-	for again := true; again; {
-		again = false
-		entries, _ := os.ReadDir("/proc")
-		for _, e := range entries {
-			pid, err := strconv.Atoi(e.Name())
-			if err != nil || under[pid] {
-				continue
-			}
-			stat, _ := os.ReadFile("/proc/" + e.Name() + "/stat")
-			_, rest, _ := strings.Cut(string(stat), ") ")
-			if f := strings.Fields(rest); len(f) > 1 {
-				if ppid, _ := strconv.Atoi(f[1]); under[ppid] {
-					under[pid], again = true, true
-					if f[0] == "Z" {
-						found[pid] = true
-					}
-				}
-			}
-		}
-	}
-	return found
 }
