@@ -41,7 +41,10 @@
 (*     the origin rule: other partitions, and the topic's id               *)
 (*   - offsets that no reader sees, and records dropped for lack of room,  *)
 (*     both of which only make a process unknown for longer                *)
-(*   - several roles on small logs: a process has one ballot for all       *)
+(*   - on small logs several roles, of which a process has one ballot for  *)
+(*     all; Releases in the name of another session, the sender's former   *)
+(*     one or, by a sentinel, a dead process's; a list of logs that        *)
+(*     changes, so that a term needs a majority of the old and the new     *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
