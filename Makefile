@@ -36,13 +36,15 @@ TIMED := ^Test(ThreeBrokers|BrokerStandsStill|FirstLeader|TopicIDsAgree|MixedCli
 FRANZ ?= ^Test(ExclusiveOpen|ExclusiveAssigned|ThreeBrokers|BrokerStandsStill|Groups|LogsOfOneBrokerEach)$$ ^TestSecured$$
 
 # What make test-all runs beyond make test, in the lanes of .ci/run, a line each: stages that run one after the other.
-# idle: the stage computes, and runs in the kernel's idle class. low: it mostly waits, takes no harm from a late answer,
-# and runs at a lower priority. Not chaos: its samplers must not starve.
+# idle: the stage computes, and runs in the kernel's idle class. There are two such lanes, since a stage often needs one
+# processor only. mutants-root comes last, when little else runs: some of its guards take real time. low: the stage mostly
+# waits, takes no harm from a late answer, and runs at a lower priority. Not chaos: its samplers must not starve.
 define LANES
 integration-timed integration-franz chaos-ci
 low:integration-patient low:integration-examples
 low:cli low:mutants-modules low:metrics low:browser low:migration low:lab-test
-idle:race idle:sim idle:spec idle:mutants-root idle:release-check
+idle:race idle:release-check idle:mutants-root
+idle:sim idle:spec
 endef
 
 # What needs no cgo is to build wherever Go does.
