@@ -45,7 +45,8 @@ Believes(P, p, b) == <<IF Led(P, p) THEN P.term ELSE 0, P.bal, P.seen, Published
 Agrees(e) == IF e.b = <<>> THEN TRUE
              ELSE LET b == Believes(pm'[e.p], e.p, e.b) IN IF e.b = b THEN TRUE ELSE Refused(e, b)
 
-\* The record that p sends, and whether it may.
+\* The record that p sends, and whether it may.  Beats and Claims bear the number of their sending in
+\* ended, which has no use there, so that a second copy is known.
 RecordOf(e, q) ==
   CASE e.kind = "Beat"     -> BeatOf(q, e.p)
     [] e.kind = "Claim"    -> ClaimOf(q, e.p, Roles)
@@ -71,7 +72,8 @@ SendOf(e) ==
         /\ m.by = e.by /\ m.read = e.read /\ m.longest = e.longest /\ m.fresh = e.fresh /\ ballot = e.ballot
      THEN TRUE ELSE Refused(e, <<m, ballot>>)
   /\ flight' = IF e.lost THEN flight
-               ELSE flight \cup {[log |-> e.log, m |-> [m EXCEPT !.ballot = ballot, !.id = P.id[e.log]], number |-> e.number]}
+               ELSE flight \cup {[log |-> e.log, number |-> e.number, m |-> [m EXCEPT !.ballot = ballot, !.id = P.id[e.log],
+                                                 !.ended = IF m.kind \in {"Beat", "Claim"} THEN {<<0, e.number>>} ELSE @]]}
   /\ Set(e.p, P2) /\ UNCHANGED logs /\ Rest
 
 \* A record is appended, perhaps not for the last time.
@@ -89,6 +91,14 @@ Renew(e) == LET P == Before(e.p) IN
   /\ Set(e.p, [P EXCEPT !.on[e.log].n = e.n, !.on[e.log].life = 0, !.on[e.log].forgotten = {}, !.on[e.log].back = 0])
   /\ logs' = OutliveLogs(e.p, e.log, e.n) /\ flight' = OutliveFlight(e.p, e.log, e.n) /\ Rest
 
+\* A record that arrives twice gives its sender life once, also if the first copy was not valid.
+IsCopy(e) == IF e.what # "read" THEN FALSE ELSE
+  LET P == pm[e.p] q == P.on[e.log] l == logs[e.log][P.id[e.log] + 1] o == q.read + 1 m == l[o+1] IN
+  /\ o < Len(l) /\ m.life > 0 /\ m.by = Me(q, e.p)
+  /\ \E i \in 1..o : l[i].kind = m.kind /\ l[i].by = m.by /\ l[i].ended = m.ended
+EndCopy(e) == /\ logs' = [logs EXCEPT ![e.log][pm[e.p].id[e.log] + 1][pm[e.p].on[e.log].read + 2].life = 0]
+              /\ UNCHANGED <<pm, flight>> /\ Rest
+
 Act(e) == CASE e.what = "begin"  -> BeginAnew(e.p, e.log) /\ pm'[e.p].on[e.log].from = e.s
             [] e.what = "send"   -> SendOf(e)
             [] e.what = "arrive" -> ArriveOf(e)
@@ -99,6 +109,7 @@ Act(e) == CASE e.what = "begin"  -> BeginAnew(e.p, e.log) /\ pm'[e.p].on[e.log].
 TraceNext ==
   IF at = Len(Traces[tr]) THEN UNCHANGED <<vars, tr, at, passed>>
   ELSE IF ~passed /\ Ev.h + Ev.c > 0 THEN Pass(Ev) /\ passed' = TRUE /\ UNCHANGED <<tr, at, ended>>
+  ELSE IF IsCopy(Ev) THEN EndCopy(Ev) /\ UNCHANGED <<tr, at, passed, ended>>
   ELSE /\ Act(Ev) /\ (IF Ev.p = "" THEN TRUE ELSE Agrees(Ev))
        /\ passed' = FALSE /\ at' = at + 1 /\ UNCHANGED <<tr, ended>>
 TraceSpec == Init /\ tr \in 1..Len(Traces) /\ at = 0 /\ passed = FALSE /\ [][TraceNext]_<<vars, tr, at, passed>>
