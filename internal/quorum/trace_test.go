@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	traceEvents = 300  // of a trace
+	traceEvents = 300  // of a trace, for each of up to three logs
 	traceBatch  = 3    // traces that TLC reads at a time
 	traceRho    = 0.05 // ρ
 )
@@ -47,7 +47,7 @@ func traceProfile(logs int) func(*rand.Rand) simProfile {
 func traceOf(seed uint64, logs int) *simWorld {
 	w := newSimWorld(seed, traceProfile(logs))
 	w.tracer = &tracer{arrives: map[*simEntry]int{}, sends: map[*simEntry]int{}, entries: map[int]*simEntry{}, read: map[string]clock.Instant{}, sessions: map[string][]uint64{}}
-	w.Run(w.pr.horizon, func() bool { return len(w.tracer.lines) >= traceEvents })
+	w.Run(w.pr.horizon, func() bool { return len(w.tracer.lines) >= min(logs, 3)*traceEvents })
 	return w
 }
 
