@@ -21,9 +21,20 @@ type faults struct {
 // check adds a fault unless ok: the field, its value and the rule that it broke.
 func (f *faults) check(ok bool, field string, value any, rule string) {
 	if !ok {
-		f.list = append(f.list, fmt.Errorf("%s: %q %s", field, fmt.Sprint(value), rule))
+		f.list = append(f.list, fmt.Errorf("%s: %s %s", field, quoted(fmt.Sprint(value)), rule))
 		f.fields = append(f.fields, field)
 	}
+}
+
+// longestShown is how much of a faulty value an error shows, in bytes.
+const longestShown = 300
+
+// quoted returns a value in quotes for an error, and cuts it if it is long.
+func quoted(value string) string {
+	if n := len(value); n > longestShown {
+		return fmt.Sprintf("%q… (%d bytes)", value[:longestShown], n)
+	}
+	return fmt.Sprintf("%q", value)
 }
 
 // has reports whether the field has a fault.

@@ -217,14 +217,15 @@ func (s *settings) resolveNames(f *faults) (topicField string) {
 func (s *settings) resolveTimes(f *faults) {
 	session := sessionTimeout(s.kafka)
 	groups := time.Duration(min(max(1, s.GroupsOnTopic), maxGroups))
-	if s.HeartbeatTimeout > maxDuration || s.HeartbeatInterval > maxDuration {
-		f.check(s.HeartbeatTimeout <= maxDuration, "HeartbeatTimeout", s.HeartbeatTimeout, "must be at most 24h")
-		f.check(s.HeartbeatInterval <= maxDuration, "HeartbeatInterval", s.HeartbeatInterval, "must be at most 24h")
-		return // the sums below could overflow
-	}
 	given := s.Config
 	set := given.HeartbeatInterval != 0
+	f.check(!set || s.HeartbeatInterval >= time.Millisecond, "HeartbeatInterval", s.HeartbeatInterval, "must be at least 1ms")
 	if s.Mode == NonExclusive {
+		f.check(s.HeartbeatTimeout <= maxDuration, "HeartbeatTimeout", s.HeartbeatTimeout, "must be at most 24h")
+		f.check(s.HeartbeatInterval <= maxDuration, "HeartbeatInterval", s.HeartbeatInterval, "must be at most 24h")
+		if s.HeartbeatTimeout > maxDuration || s.HeartbeatInterval > maxDuration {
+			return // the sums below could overflow
+		}
 		s.HeartbeatTimeout = or(given.HeartbeatTimeout, 3*session)
 		s.HeartbeatInterval = or(given.HeartbeatInterval, max(s.HeartbeatTimeout/20, time.Millisecond))
 		s.broadcast = s.HeartbeatInterval * groups
@@ -240,15 +241,16 @@ func (s *settings) resolveTimes(f *faults) {
 		f.check(s.HeartbeatTimeout <= maxTimeout, "HeartbeatTimeout", s.HeartbeatTimeout, fmt.Sprintf(
 			"must be at most %v in exclusive mode: a process that knows nothing of the log waits that long for a leader "+
 				"that it has not heard", maxTimeout))
+		s.HeartbeatTimeout = min(max(s.HeartbeatTimeout, minTimeout), maxTimeout) // what depends on it is checked by the nearest that is allowed
 		f.check(!set || s.HeartbeatInterval <= s.HeartbeatTimeout*9/40, "HeartbeatInterval", s.HeartbeatInterval, fmt.Sprintf(
 			"must be at most %v, 0.225 of HeartbeatTimeout (%v)", s.HeartbeatTimeout*9/40, s.HeartbeatTimeout))
-		f.check(!set || s.HeartbeatInterval >= s.HeartbeatTimeout/1000, "HeartbeatInterval", s.HeartbeatInterval, fmt.Sprintf(
+		f.check(!set || f.has("HeartbeatInterval") || s.HeartbeatInterval >= s.HeartbeatTimeout/1000, "HeartbeatInterval", s.HeartbeatInterval, fmt.Sprintf(
 			"must be at least a thousandth of HeartbeatTimeout (%v)", s.HeartbeatTimeout))
+		s.broadcast = min(s.broadcast, s.HeartbeatTimeout) // the sums below could overflow
 	}
 	if !s.Observer && s.HeartbeatTimeout >= minTimeout {
 		s.checkDelays(f)
 	}
-	f.check(!set || s.HeartbeatInterval >= time.Millisecond, "HeartbeatInterval", s.HeartbeatInterval, "must be at least 1ms")
 	s.HeartbeatInterval, s.broadcast = max(s.HeartbeatInterval, time.Millisecond), max(s.broadcast, time.Millisecond)
 	// Long enough for the group to learn of the leaver (at a heartbeat), to rebalance twice
 	// (cooperative) and for the successor's record to arrive.

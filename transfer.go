@@ -53,7 +53,7 @@ func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 		return fmt.Errorf("neli: Transfer: role %d: %w", role, ErrNotLeader)
 	}
 	if err := n.handTo(ctx, role, to); err != nil {
-		return fmt.Errorf("neli: Transfer: role %d to %q: %w", role, to, err)
+		return fmt.Errorf("neli: Transfer: role %d to %s: %w", role, quoted(to), err)
 	}
 	return nil
 }
