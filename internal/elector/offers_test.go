@@ -338,6 +338,15 @@ func TestClosingProcessDoesNotWaitForEver(t *testing.T) {
 	require.Empty(t, shops["b"].open)
 }
 
+// Roles of a process that nobody drives any more are given up at once. That is not for lack of time.
+func TestUndrivenProcessDoesNotWaitForPreparation(t *testing.T) {
+	w, a, _ := warmWorld(t, 4, nil, "b")
+	a.want(Desired{Roles: 4})
+	w.pass(time.Second)
+	require.Len(t, w.actor("b").leads(4), 4)
+	require.Zero(t, a.warm.Offers.Counts.Late)
+}
+
 func TestPreparationAndDrainShareTheTime(t *testing.T) {
 	w, a, shops := warmWorld(t, 4, func(s *Settings) { s.Prepares.For = time.Minute }, "b")
 	shops["b"].takes, a.work = time.Hour, time.Hour

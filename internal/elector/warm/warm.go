@@ -228,6 +228,8 @@ func (s Shard) counter(p Part) (counter *uint64, why string) {
 		return &given.Warm, ""
 	case p.WasPrepared() && (p.On.Refused || p.Successor() == ""):
 		return &given.Failed, "no member has prepared them"
+	case p.WasPrepared() && p.On.Idle:
+		return nil, "Lead or Background has ended, so nothing waits for preparation"
 	case p.WasPrepared():
 		return &given.Late, "half of DrainTimeout is over"
 	case p.IsUnprepared() && prepares:
