@@ -133,7 +133,8 @@ func (s *Set) Prepare(ctx context.Context, role int) error {
 
 // Run serves the shards that n leads, until ctx is done. It calls n.Lead, and returns what that returns. n needs Mode
 // Exclusive, as many Roles as there are shards (more with Rest), and the Set's Prepare as Config.Prepare; the error says
-// what is wrong. Run waits, without limit, until all functions have returned. One Run of a Set works at a time.
+// what is wrong. The end of ctx ends each Serve at once, and gives the shards up unprepared. To hand them over prepared, call
+// n.Close while Run is at work. Run waits, without limit, until all functions have returned. One Run of a Set works at a time.
 func (s *Set) Run(ctx context.Context, n *neli.Neli) error {
 	if err := s.checkRun(ctx, n); err != nil {
 		return fmt.Errorf("shards: Run: %w", err)
