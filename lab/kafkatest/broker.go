@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -131,38 +130,6 @@ func (b *Broker) start() error {
 	return nil
 }
 
-// format prepares the broker's data directory.
-func (b *Broker) format(ctx context.Context, clusterID string) error {
-	if err := os.MkdirAll(b.dir, 0o755); err != nil {
-		return err
-	}
-	props := formatProperties(b.cluster.properties(b))
-	if err := os.WriteFile(b.propertiesFile(), []byte(props), 0o600); err != nil {
-		return err
-	}
-	if b.cluster.opts.ZooKeeper {
-		return nil
-	}
-	cmd := b.cluster.java("-Xmx128m", "kafka.tools.StorageTool",
-		"format", "-t", clusterID, "-c", b.propertiesFile())
-	var out strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &out
-	p, err := b.cluster.nursery.StartBy(cmd, b.startOn)
-	if err != nil {
-		return b.errorf("formatting: %w", err)
-	}
-	select {
-	case <-p.Done():
-	case <-ctx.Done():
-		p.Kill()
-		return b.errorf("formatting: %w", ctx.Err())
-	}
-	if state := cmd.ProcessState; !state.Success() {
-		return b.errorf("formatting: %s\n%s", state, out.String())
-	}
-	return nil
-}
-
 func (b *Broker) current() *nursery.Process {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -218,8 +185,8 @@ func (c *Cluster) java(args ...string) *exec.Cmd {
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 		"-cp", classes,
+		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 	}
-	flags = append(flags, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1") // they suit a short life beside tests
 	flags = append(flags, c.sharing()...)
 	if c.opts.Issuer != "" {
 		flags = append(flags, "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="+c.opts.Issuer+"/jwks")
