@@ -167,6 +167,7 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	NELI_SEEDS=4000 $(MAKE) mutants MUTANTS_LIMIT=4h
 	NELI_MODEL=deep CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -run '^TestModel$$' ./fence
 	NIGHTLY=1 NELI_SEEDS=600 $(MAKE) spec
+	export NELI_TLC=$$(./spec/run.sh --jar) && cd lab/integration && $(GO) test -count=1 -timeout 0 -run '^TestTracesOfProcesses$$' -v . | grep -v '^=== '
 	$(MAKE) soak SOAK=30m
 	$(MAKE) fuzz FUZZTIME=2m
 	NELI_ROUNDS=200 $(MAKE) cli

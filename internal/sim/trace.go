@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -171,6 +172,56 @@ func (t *tracer) sends(p *proc, value string, r *record) {
 	l := &traced{what: "send", p: p, at: p.clock.Now(), r: r}
 	t.sent[value] = l
 	t.add(i, l)
+}
+
+// A Line is what a real process notes of itself: when it took a step, by the readings of its clocks on
+// which it acted, what it read and sent in that step, and before it what it answered.
+type Line struct {
+	Process        string
+	T              time.Duration
+	What           string // begin, read, send, see
+	Mono           clock.Mono
+	Raw            clock.Raw // all processes share it
+	Offset         int64
+	Value          []byte
+	Leads, Holders []string // in TLA+
+}
+
+// Replay returns the trace of processes on one machine that share a log with one partition, and the T of
+// each. Times are cut to microseconds, so what should last longer may seem to last 1 µs less or more.
+func Replay(group string, lines []Line) (trace string, leases map[string]time.Duration) {
+	t, procs, values := &tracer{sent: map[string]*traced{}}, map[string]*proc{}, map[int64]string{}
+	slices.SortStableFunc(lines, func(a, b Line) int { return cmp.Compare(a.Raw, b.Raw) })
+	for _, l := range lines {
+		if l.What == "read" {
+			values[l.Offset] = string(l.Value)
+		}
+	}
+	arrived := int64(0) // all of them arrive before the first of them that is read
+	for _, l := range lines {
+		p := procs[l.Process]
+		if p == nil {
+			p = &proc{self: l.Process, t: l.T}
+			procs[l.Process] = p
+		}
+		e := &traced{what: l.What, p: p, offset: l.Offset, at: clock.Instant{
+			Wall: clock.Wall(time.Duration(l.Mono).Truncate(time.Microsecond)), Raw: clock.Raw(time.Duration(l.Raw).Truncate(time.Microsecond))}}
+		switch l.What {
+		case "see":
+			e.sees = fmt.Sprintf("leads |-> %s, holders |-> %s", judge.Set(l.Leads), judge.Set(l.Holders))
+		case "send":
+			if e.r, _ = decode(l.Value, group, logOf(l.Value)); e.r == nil {
+				panic(fmt.Sprintf("no record of group %s was sent: %s", group, l.Value))
+			}
+			t.sent[string(l.Value)] = e
+		case "read":
+			for ; arrived <= l.Offset; arrived++ {
+				t.lines = append(t.lines, &traced{what: "arrive", from: t.sent[values[arrived]]})
+			}
+		}
+		t.lines = append(t.lines, e)
+	}
+	return t.text()
 }
 
 // text is the trace. Only now it is known which records arrive, when a process was in which session, and
