@@ -2,13 +2,12 @@
 //
 //	sudo go run . -for 3m -seed 1 -nomination open
 //
-// It starts three Kafka brokers (replication factor 3, min.insync.replicas 2), five member processes and a PostgreSQL,
-// each on a host of its own (a network namespace). Then, for a given time, it draws faults from a seed: SIGKILL and
-// SIGSTOP of members and brokers, symmetric and one-way cut-offs between members and brokers and among brokers, latency,
-// loss, restarts in turn, and some of these together. Between two steps chaos waits until every role is led, and, three
-// times out of four, until the groups are whole again, so that the effects of two steps can be told apart. At any time at
-// most one broker is disturbed, or one pair of brokers separated: three replicas, two of them in sync, are not built to
-// survive more.
+// It starts three Kafka brokers (replication factor 3, min.insync.replicas 2), five member processes and a PostgreSQL, each on a
+// host of its own (a network namespace). Then, for a given time, it draws faults from a seed: SIGKILL and SIGSTOP of members and
+// brokers, symmetric and one-way cut-offs between members and brokers and among brokers, latency, loss, restarts in turn, and
+// some of these together. Between two steps chaos waits until every role is led, and, three times out of four, until the groups
+// are whole again, so that the effects of two steps can be told apart. At any time at most one broker is disturbed, or one pair
+// of brokers separated: three replicas, two of them in sync, are not built to survive more.
 //
 // Every member has two Nelis. One is exclusive, and the leader of a role writes to that role's register. There are three
 // kinds of registers (-stores). The first is guarded by the token, as an application would do it:
@@ -54,9 +53,15 @@
 // without the guard. A gap is attributed to the fault that had begun last when the gap began. If a leader of non-exclusive mode
 // lapsed, the time at which its evidence stopped, T earlier, counts instead.
 //
+// # Further settings
+//
+// With -with sentinels there is a sentinel on each member's host. With Open nomination, the role of a killed process is then led
+// again within T + 2 s if its term was older than T. With -with prepare every member has Prepare, which takes up to 1.5 s and
+// sometimes fails, and is a Standby.
+//
 // # Without a broker
 //
-//	sudo go run . -peers -for 3m -seed 1
+//	sudo go run . -peers -for 3m -seed 1 -with 'sentinels; prepare'
 //
 // There are five members, each with a log host inside (package peers), no brokers, and only exclusive mode. Members are
 // killed, suspended, cut off and slowed together with their logs, up to two at a time; two are separated; the network is

@@ -37,7 +37,7 @@ const (
 )
 
 func main() {
-	for env, child := range map[string]func() error{member.Env: member.Main, disk.Env: disk.Main} {
+	for env, child := range map[string]func() error{member.Env: member.Main, member.SentinelEnv: member.Sentinel, disk.Env: disk.Main} {
 		if os.Getenv(env) == "" {
 			continue
 		}
@@ -60,9 +60,9 @@ func run() int {
 	}
 	code := exitSetUp
 	if err == nil {
-		// This bounds the whole run: building takes up to two minutes, the first leaders take as long, and the last
+		// This bounds the whole run: building takes up to two minutes, the first leaders up to five, and the last
 		// fault may take one and a half.
-		code, err = jail.Run(o.For+10*time.Minute, func(ctx context.Context) (int, error) { return disturb(ctx, o) })
+		code, err = jail.Run(o.For+15*time.Minute, func(ctx context.Context) (int, error) { return disturb(ctx, o) })
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
@@ -73,7 +73,7 @@ func run() int {
 
 func parse(args []string) (machine.Options, error) {
 	var o machine.Options
-	var nomination, only, first, stores string
+	var nomination, only, first, stores, with string
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	flags.DurationVar(&o.For, "for", 3*time.Minute, "how long faults go on; building and closing come on top")
 	flags.Uint64Var(&o.Seed, "seed", 1, "decides which faults, in which order")
@@ -83,6 +83,7 @@ func parse(args []string) (machine.Options, error) {
 	flags.BoolVar(&o.Peers, "peers", false, "no brokers: five members with a log host each inside, exclusive mode only")
 	flags.StringVar(&stores, "stores", "", "what leaders write to, role by role in turn, separated by semicolons: "+strings.Join(store.Kinds(true), "; ")+" (with brokers); all if nothing is said")
 	flags.BoolVar(&o.Unfenced, "unfenced", false, "leave out the fences of hold and transactions: the checks must notice it")
+	flags.StringVar(&with, "with", "", "settings, separated by semicolons: "+strings.Join(machine.Settings(), "; "))
 	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(), "; ")+"; with -peers: "+strings.Join(plan.PeerKinds(), "; ")+"; with -each: "+strings.Join(plan.FailOverKinds(), "; "))
 	flags.StringVar(&first, "first", "", "kinds of faults that come before all others, likewise")
 	flags.StringVar(&o.Dir, "out", "chaos-report", "directory of the report; a former report there is replaced")
@@ -107,7 +108,7 @@ func parse(args []string) (machine.Options, error) {
 	default:
 		return o, fmt.Errorf("-nomination is %q, must be open or assigned", nomination)
 	}
-	o.Only, o.First, o.Stores = names(only), names(first), names(stores)
+	o.Only, o.First, o.Stores, o.With = names(only), names(first), names(stores), names(with)
 	if o.Stores == nil {
 		o.Stores = store.Kinds(!o.Peers)
 	}
@@ -132,6 +133,14 @@ func check(o *machine.Options) error {
 	}
 	if (o.Peers || o.Each > 0) && (o.Nomination != neli.NominationOpen || o.First != nil || o.Peers && o.Each > 0) {
 		return errors.New("-peers and -each go with -nomination open, without -first, and not together")
+	}
+	for _, name := range o.With {
+		if all := machine.Settings(); !slices.Contains(all, name) || o.Each > 0 {
+			return fmt.Errorf("-with has %q, must be without -each, and of %q", name, all)
+		}
+	}
+	if o.Has(machine.Prepare) && o.Nomination != neli.NominationOpen {
+		return errors.New("-with prepare goes with -nomination open")
 	}
 	kinds := plan.Kinds()
 	switch {
@@ -238,6 +247,7 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 			{"seed", fmt.Sprint(o.Seed)},
 			{"nomination", o.Nomination.String()},
 			{"T", o.Timeout.String()},
+			{"with", strings.Join(o.With, ", ")},
 			{"time", (outcome.Record.End - outcome.Record.Start).Round(100 * time.Millisecond).String()},
 			{"on", where(o)},
 			{"members", fmt.Sprint(machine.Members)},

@@ -31,7 +31,7 @@ import (
 const envMain = "NELI_CHAOS_MAIN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envMain) != "" || os.Getenv(member.Env) != "" || os.Getenv(disk.Env) != "" || jail.Inside() {
+	if os.Getenv(envMain) != "" || os.Getenv(member.Env) != "" || os.Getenv(disk.Env) != "" || os.Getenv(member.SentinelEnv) != "" || jail.Inside() {
 		main()
 		return
 	}
@@ -87,6 +87,8 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"-peers", "-stores", "transactions"}, "no store here is called"},
 		{[]string{"-for", "0s"}, "must be positive"},
 		{[]string{"-t", "1ms"}, "must be at least"},
+		{[]string{"-with", "storms"}, "-with has \"storms\""},
+		{[]string{"-with", "prepare", "-nomination", "assigned"}, "goes with -nomination open"},
 		{[]string{"more"}, "unexpected argument"},
 	} {
 		out, err := program(t.Context(), c.args...).CombinedOutput()
@@ -124,10 +126,9 @@ func TestRunOfPeers(t *testing.T) {
 	assert.NotContains(t, string(content), "non-exclusive")
 }
 
-// The checks notice that fences are missing: a write that was delayed until its leader was
-// suspended and a later term had written is accepted, although its term has ended. These seeds
-// begin with the suspension of an exclusive leader for more than 5 s; T is 2 s. Whether it has a
-// write under way at that moment is chance, so one of five runs has to show it.
+// The checks notice that fences are missing: a write that was delayed until its leader was suspended and a later term had written
+// is accepted, although its term has ended. These seeds begin with the suspension of an exclusive leader for more than 5 s; T is
+// 2 s. Whether it has a write under way at that moment is chance, so one of five runs has to show it.
 func TestRunWithoutFenceFails(t *testing.T) {
 	for kind, args := range map[string][]string{
 		store.Hold:         {"-peers", "-only", "peer stopped", "-seed", "32"},
@@ -173,8 +174,7 @@ func TestNothingOutlivesTheRunner(t *testing.T) {
 				}
 				return true
 			}, time.Minute, 10*time.Millisecond, "%v", family)
-			// A process that the runner has begun since then is not in the list, and may take a
-			// moment to end.
+			// A process that the runner has begun since then is not in the list, and may take a moment to end.
 			require.EventuallyWithT(t, func(c *assert.CollectT) {
 				for _, pid := range processes(t) {
 					assert.NotContains(c, spaces, namespace(pid), "process %d", pid)
@@ -246,8 +246,7 @@ func descendants(t *testing.T, root int) map[int]string {
 	return found
 }
 
-// field returns a field of /proc/PID/stat, counted from 1; "" if there is no such
-// process.
+// field returns a field of /proc/PID/stat, counted from 1; "" if there is no such process.
 func field(pid, n int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

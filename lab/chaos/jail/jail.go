@@ -101,8 +101,7 @@ func Possible() error {
 	return errors.Join(missing...)
 }
 
-// furnish prepares the jail: /proc shows its own processes, and Scratch is empty. It must be called
-// first of all, inside.
+// furnish prepares the jail: /proc shows its own processes, and Scratch is empty. It must be called first of all, inside.
 func furnish() error {
 	// Otherwise mounts made here would appear outside the jail.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {

@@ -17,8 +17,7 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// restarting bounds the start of a broker. Kafka refuses a killed broker until its former session
-// has ended, after 9 s.
+// restarting bounds the start of a broker. Kafka refuses a killed broker until its former session has ended, after 9 s.
 const restarting = 90 * time.Second
 
 // step carries out one step of the plan, from the first fault to the last repair. If ctx ends, the
@@ -49,8 +48,7 @@ func (m *machine) step(ctx context.Context, s plan.Step) error {
 	return parts.Wait()
 }
 
-// aim names the hosts of a part. host is the member that it strikes; to is the second member of a
-// cut.
+// aim names the hosts of a part. host is the member that it strikes; to is the second member of a cut.
 type aim struct{ host, to string }
 
 // aim chooses the member for a part: one that no earlier part of the step strikes.

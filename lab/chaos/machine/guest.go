@@ -87,8 +87,7 @@ func (g *guest) operations() []history.Op {
 	return ops
 }
 
-// complaints returns what was wrong with the member's output, with Lead and Close, and with its
-// end.
+// complaints returns what was wrong with the member's output, with Lead and Close, and with its end.
 func (g *guest) complaints() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

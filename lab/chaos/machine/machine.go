@@ -38,6 +38,7 @@ type Options struct {
 	Unfenced   bool          // leave out the fences, to see that the checks find it
 	Only       []string      // kinds of faults; nil for all
 	First      []string      // kinds that come before all others
+	With       []string      // Settings
 	Each       int           // measure fail-over instead: how often each kind of plan.FailOvers occurs; 0 for not
 	Dir        string        // for the logs of members and brokers
 	Scratch    string        // for the data of brokers and store
@@ -51,9 +52,8 @@ const (
 	Roles   = 3
 )
 
-// Recovery is how long the runner waits, after the repair of a fault, for every role of both modes
-// to have a leader. Then it complains and goes on. LimitsOf has the bounds by which the oracle
-// judges each kind of fault.
+// Recovery is how long the runner waits, after the repair of a fault, for every role of both modes to have a leader. Then it
+// complains and goes on. LimitsOf has the bounds by which the oracle judges each kind of fault.
 const Recovery = 30 * time.Second
 
 // warmUp is how long brokers run before fail-over is measured.
@@ -75,10 +75,10 @@ const (
 	busy      = 2 * time.Second  // slack for a machine of two cores that runs ten processes
 )
 
-// LimitsOf returns the bounds of a run. In exclusive mode, the others notice a silent leader after
-// T′ and replace it within another T: the candidates answer each other, and the one that should
-// lead claims first. A leader that gives up in order costs no T′. With Assigned nomination the
-// group must also end the session and rebalance before a process may claim. With Each the bounds are what the documents promise.
+// LimitsOf returns the bounds of a run. In exclusive mode, the others notice a silent leader after T′ and replace it within
+// another T: the candidates answer each other, and the one that should lead claims first. A sentinel releases the roles of a
+// dead one, if their terms are older than T. A leader that gives up in order costs no T′. With Assigned nomination the group
+// must also end the session and rebalance before a process may claim. With Each the bounds are what the documents promise.
 func LimitsOf(o Options) oracle.Limits {
 	takeover, handover := 2*o.Timeout+busy, o.Timeout+busy
 	if o.Nomination == neli.NominationAssigned {
@@ -90,6 +90,9 @@ func LimitsOf(o Options) oracle.Limits {
 		BrokerLost: plan.BrokerSession + clients + takeover,
 		Parted:     lag + clients + takeover,
 		Repaired:   plan.BrokerSession + takeover,
+	}
+	if o.Has(Sentinels) && o.Nomination == neli.NominationOpen {
+		recovery.Died, recovery.Elder = handover, o.Timeout
 	}
 	if o.Each > 0 {
 		recovery = oracle.Promised(o.Timeout)
@@ -172,7 +175,7 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 	if err := m.build(ctx); err != nil {
 		return nil, fmt.Errorf("building the cluster: %w", err)
 	}
-	if !pause.Until(ctx, 2*time.Minute, func() bool { return m.unwell(ctx) == "" }) {
+	if !pause.Until(ctx, 5*time.Minute, func() bool { return m.unwell(ctx) == "" }) {
 		return nil, errors.Join(errors.New("in a cluster that nothing disturbs "+m.unwell(ctx)), ctx.Err())
 	}
 	record := history.Record{Start: witness.Now(), Roles: Roles}
@@ -210,8 +213,13 @@ func (m *machine) build(ctx context.Context) (err error) {
 	if err := both.Wait(); err != nil {
 		return err
 	}
-	for i := range Members {
-		if err := m.enlist(memberHost(i)); err != nil {
+	if m.Has(Sentinels) {
+		if err := m.startSentinels(); err != nil {
+			return err
+		}
+	}
+	for _, host := range MemberHosts() {
+		if err := m.enlist(host); err != nil {
 			return err
 		}
 	}
@@ -227,9 +235,8 @@ func (m *machine) startBrokers(ctx context.Context) (err error) {
 	}
 	m.cluster, err = kafkatest.Start(ctx, kafkatest.Options{Brokers: Brokers, Hosts: hosts, Dial: runner.Dial,
 		Dir: filepath.Join(m.Scratch, "kafka"), Log: m.Log,
-		// Partitions return to their preferred leader seconds after it is back, instead of minutes.
-		// Otherwise one broker would lead them all after a few faults, and restarts of the others
-		// would have no effect.
+		// Partitions return to their preferred leader seconds after it is back, instead of minutes. Otherwise one broker would
+		// lead them all after a few faults, and restarts of the others would have no effect.
 		BrokerProps: map[string]string{"leader.imbalance.check.interval.seconds": "5"}})
 	if err != nil {
 		return err
@@ -259,12 +266,12 @@ func (m *machine) enlist(host string) error {
 		Roles:      Roles,
 		Nomination: m.Nomination,
 		Timeout:    m.Timeout,
+		Prepare:    m.Has(Prepare),
 		Writers:    3,
 		WriteEvery: 300 * time.Millisecond,
 		ReadEvery:  200 * time.Millisecond,
 		PauseOften: 0.08,
-		// This is longer than a fail-over, even with Assigned nomination, and shorter than the
-		// library's DrainTimeout of 10 s.
+		// This is longer than a fail-over, even with Assigned nomination, and shorter than the library's DrainTimeout of 10 s.
 		PauseAtMost: 8 * time.Second,
 	}
 	if m.Unfenced {
@@ -275,6 +282,9 @@ func (m *machine) enlist(host string) error {
 	}
 	for role := range Roles {
 		params.Stores = append(params.Stores, m.storeOf(role))
+	}
+	if m.Has(Sentinels) {
+		params.Sentinel = m.socket(host)
 	}
 	if m.Peers {
 		params.Peers = m.peers()
@@ -305,8 +315,7 @@ func (m *machine) leader(mode, role int) (string, bool) {
 	return "", false
 }
 
-// disturb carries out the plan until the time is over. When it returns, every fault has been
-// repaired.
+// disturb carries out the plan until the time is over. When it returns, every fault has been repaired.
 func (m *machine) disturb(ctx context.Context) error {
 	size := plan.Size{Members: Members, Brokers: Brokers, Roles: Roles}
 	steps := plan.First(plan.Steps(m.Seed, size), m.First)

@@ -55,8 +55,7 @@ func peerPairs(p plan.Part, a aim) [][2]string {
 	return pairs
 }
 
-// describePeers is describe for the parts that have another name in runs without brokers. It
-// returns nothing for the others.
+// describePeers is describe for the parts that have another name in runs without brokers. It returns nothing for the others.
 func describePeers(p plan.Part, a aim) (label string, targets []string) {
 	switch p.Action {
 	case plan.CutMember:

@@ -18,10 +18,9 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// settle waits, after a step, until every role has a leader, which the library promises, and then
-// for the step's quiet time. Unless the step is impatient it also waits until the groups are whole
-// again: the library does not promise that, but otherwise the effects of two faults could not be
-// told apart.
+// settle waits, after a step, until every role has a leader, which the library promises, and then for the step's quiet time.
+// Unless the step is impatient it also waits until the groups are whole again: the library does not promise that, but otherwise
+// the effects of two faults could not be told apart.
 func (m *machine) settle(ctx context.Context, s plan.Step) error {
 	began := witness.Now()
 	if !pause.Until(ctx, Recovery, func() bool { return len(m.leaderless()) == 0 }) && ctx.Err() == nil {
@@ -69,10 +68,9 @@ func (m *machine) presuming() []int {
 	return roles
 }
 
-// unwell describes what is wrong with the cluster; it returns nothing if all is well. The cluster
-// is well if every role is led with fresh evidence, and every group has all members and an
-// assignment. The coordinator's answer alone is not enough: a new coordinator still lists members
-// whose sessions ended long ago.
+// unwell describes what is wrong with the cluster; it returns nothing if all is well. The cluster is well if every role is led
+// with fresh evidence, and every group has all members and an assignment. The coordinator's answer alone is not enough: a new
+// coordinator still lists members whose sessions ended long ago.
 func (m *machine) unwell(ctx context.Context) string {
 	if missing := m.leaderless(); len(missing) > 0 {
 		return fmt.Sprintf("there is no leader of %v", missing)
@@ -123,8 +121,7 @@ func (g *groups) state(ctx context.Context, name string) (state string, members 
 	return resp.Groups[0].State, len(resp.Groups[0].Members)
 }
 
-// brokers returns the number of brokers that are not fenced, as one of them reports it; 0 if none
-// answers.
+// brokers returns the number of brokers that are not fenced, as one of them reports it; 0 if none answers.
 func (g *groups) brokers(ctx context.Context) int {
 	limited, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

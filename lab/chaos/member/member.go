@@ -2,12 +2,16 @@ package member
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,6 +21,7 @@ import (
 	"github.com/goneli/neli/lab/chaos/store"
 	"github.com/goneli/neli/lab/child"
 	"github.com/goneli/neli/lab/clients"
+	"github.com/goneli/neli/lab/pause"
 	"github.com/goneli/neli/lab/witness"
 	"github.com/goneli/neli/peers"
 )
@@ -88,8 +93,7 @@ func (p *process) open() error {
 			cfg.KafkaConfig, cfg.Partitions = neli.KafkaConfigMap{"bootstrap.servers": p.Bootstrap}, p.Roles
 		}
 		if mode == history.Exclusive {
-			cfg.Nomination = p.Nomination
-			cfg.HeartbeatTimeout = p.Timeout
+			p.exclusive(&cfg)
 		} else {
 			cfg.Mode = neli.NonExclusive
 		}
@@ -100,12 +104,48 @@ func (p *process) open() error {
 	return nil
 }
 
+// exclusive sets what only the Neli of exclusive mode has.
+func (p *process) exclusive(cfg *neli.Config) {
+	cfg.Nomination, cfg.HeartbeatTimeout, cfg.Sentinel = p.Nomination, p.Timeout, p.Sentinel
+	if p.Prepare {
+		cfg.Prepare, cfg.Standby = prepare, true
+	}
+}
+
+// prepare takes up to a second and a half, and fails one time out of twenty.
+func prepare(ctx context.Context, _ int) error {
+	if err := pause.For(ctx, rand.N(1500*time.Millisecond)); err != nil || rand.N(20) > 0 {
+		return err
+	}
+	return errors.New("chaos lets this Prepare fail")
+}
+
+// Sentinel runs a sentinel until its process is killed.
+func Sentinel() error {
+	p := &process{}
+	if err := json.Unmarshal([]byte(os.Getenv(SentinelEnv)), &p.Params); err != nil {
+		return err
+	}
+	provider, err := p.provider()
+	if err != nil {
+		return err
+	}
+	cfg := neli.Config{Name: p.Name, Sentinel: p.Params.Sentinel, Provider: provider, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	if p.Peers == nil {
+		cfg.KafkaConfig = neli.KafkaConfigMap{"bootstrap.servers": p.Bootstrap}
+	}
+	return neli.RunSentinel(context.Background(), cfg)
+}
+
 // provider returns the provider for Kafka or, without brokers, for log hosts.
 func (p *process) provider() (kafka.Provider, error) {
 	if p.Peers == nil {
 		return clients.Chosen()
 	}
-	cfg := peers.Config{Self: hostOf(p.Name), Insecure: true}
+	cfg := peers.Config{Insecure: true}
+	if p.self != nil { // a sentinel has no log
+		cfg.Self = hostOf(p.Name)
+	}
 	for host, address := range p.Peers {
 		cfg.Hosts = append(cfg.Hosts, peers.Host{ID: host, Address: address})
 	}

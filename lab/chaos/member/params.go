@@ -10,8 +10,11 @@ import (
 	"github.com/goneli/neli/lab/chaos/history"
 )
 
-// Env makes the binary a member, a child of the runner.
-const Env = "NELI_CHAOS_MEMBER"
+// Env makes the binary a member, a child of the runner; SentinelEnv makes it a sentinel, and has its Params.
+const (
+	Env         = "NELI_CHAOS_MEMBER"
+	SentinelEnv = "NELI_CHAOS_SENTINEL"
+)
 
 // Group is the name of the group of all members in a mode.
 func Group(mode int) string { return "chaos-" + history.ModeName(mode) }
@@ -29,6 +32,8 @@ type Params struct {
 	Roles       int
 	Nomination  neli.Nomination
 	Timeout     time.Duration // T of exclusive mode
+	Sentinel    string        // the path of its socket; empty for none
+	Prepare     bool          // prepare roles, and stand by
 	Writers     int           // of each role that is led
 	WriteEvery  time.Duration // each of them
 	ReadEvery   time.Duration

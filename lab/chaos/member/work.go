@@ -42,8 +42,7 @@ func (p *process) closeStores() {
 	}
 }
 
-// lead does the work of a leader: it runs several independent writers, or one if the store allows
-// only one.
+// lead does the work of a leader: it runs several independent writers, or one if the store allows only one.
 func (p *process) lead(ctx context.Context, l neli.Leadership) {
 	s := p.stores[l.Role]
 	writers := 1
@@ -85,10 +84,9 @@ func (c *claim) end(accepted bool) {
 	c.tell(Line{Say: SayReturn, ID: c.id, Op: &op})
 }
 
-// write writes for the role repeatedly, each time after a check that this member leads. Some writes
-// are delayed between the check and the write, as by a garbage collection or a swapped page, and do
-// not check again: tokens are there to stop these. Without fences, the term's first write is
-// delayed until a later term has written. It returns an error if the writer cannot be used any
+// write writes for the role repeatedly, each time after a check that this member leads. Some writes are delayed between the check
+// and the write, as by a garbage collection or a swapped page, and do not check again: tokens are there to stop these. Without
+// fences, the term's first write is delayed until a later term has written. It returns an error if the writer cannot be used any
 // more.
 func (p *process) write(ctx context.Context, l neli.Leadership, w store.Writer, writer int) error {
 	rng := rand.New(rand.NewPCG(p.Seed, uint64(l.Token)<<16|uint64(l.Role)<<8|uint64(writer)))
@@ -132,8 +130,7 @@ func (p *process) deed(w store.Writer, op history.Op) error {
 	})
 }
 
-// outliving bounds how long a delayed write waits for a write of a later term, which never comes if
-// the run ends.
+// outliving bounds how long a delayed write waits for a write of a later term, which never comes if the run ends.
 const outliving = 5 * time.Second
 
 // outlive waits until a later term than l is seen to have written.

@@ -8,8 +8,7 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// uncovered returns the times at which no member led, where that is certain: every
-// one of them is proven idle.
+// uncovered returns the times at which no member led, where that is certain: every one of them is proven idle.
 func uncovered(r history.Record, role int) []witness.Span {
 	var idle [][]witness.Span
 	for _, l := range r.Lives {
@@ -26,8 +25,7 @@ const (
 	Covered Promise = iota
 	// Crashed bounds the time without a leader, since the old one is dead.
 	Crashed
-	// None promises nothing: brokers are disturbed, or an earlier fault was still being recovered
-	// from.
+	// None promises nothing: brokers are disturbed, or an earlier fault was still being recovered from.
 	None
 )
 
@@ -47,15 +45,13 @@ func PromiseUnder(faults []history.Fault, cause history.Fault, until time.Durati
 	return p
 }
 
-// CoverFaults lists the times at which a role of non-exclusive mode certainly had no leader
-// although one is promised. The bound is for roles whose leader died: S + J + B and what a busy
-// machine adds.
+// CoverFaults lists the times at which a role of non-exclusive mode certainly had no leader although one is promised. The bound
+// is for roles whose leader died: S + J + B and what a busy machine adds.
 func CoverFaults(r history.Record, role int, p Pace, bound time.Duration) []string {
 	var faults []string
 	gaps := Gaps(r, history.NonExclusive, role, p, 0)
 	for _, s := range uncovered(r, role) {
-		// The certain time may begin later than the gap around it, and end sooner. The cause is
-		// that of the gap.
+		// The certain time may begin later than the gap around it, and end sooner. The cause is that of the gap.
 		gap := witness.Span{From: s.From, To: s.To}
 		for _, g := range gaps {
 			if g.Span.Meets(s) {

@@ -87,8 +87,7 @@ func cause(r history.Record, mode, role int, from time.Duration, p Pace) history
 	return found
 }
 
-// aside reports whether the faults of a step struck members, but not the one that
-// had led the role until then.
+// aside reports whether the faults of a step struck members, but not the one that had led the role until then.
 func aside(r history.Record, step history.Fault, mode, role int, at time.Duration, p Pace) bool {
 	leader, known := ledUntil(r.Lives, mode, role, at, p.Presumption())
 	if !known {
@@ -125,8 +124,7 @@ func ledUntil(lives []history.Life, mode, role int, at, presumption time.Duratio
 	return "", false
 }
 
-// lapsed reports whether the member that led until then lived on without leading. A member that is
-// closing ends soon after.
+// lapsed reports whether the member that led until then lived on without leading. A member that is closing ends soon after.
 func lapsed(lives []history.Life, role int, at, presumption time.Duration) bool {
 	const soon = time.Second
 	for _, l := range lives {

@@ -194,8 +194,7 @@ func TestUndecidedRegisterIsNotOK(t *testing.T) {
 	assert.Contains(t, verdict, "undecided")
 }
 
-// alive is a member that answers no until from, then yes until to, then no until the end of
-// sampling.
+// alive is a member that answers no until from, then yes until to, then no until the end of sampling.
 func alive(name string, from, to int) history.Life {
 	return life(name, run(non, witness.No, 0, from-1), run(non, witness.NoToken, from, to), run(non, witness.No, to+1, 30_000))
 }
@@ -260,8 +259,7 @@ func TestGaps(t *testing.T) {
 
 }
 
-// A row has the roles that the struck member led. Gaps of other roles that moved are in the row
-// "aside".
+// A row has the roles that the struck member led. Gaps of other roles that moved are in the row "aside".
 func TestGapsOfRolesThatWereNotStruck(t *testing.T) {
 	r := history.Record{Start: ms(100), End: ms(40_000), Roles: 1,
 		Lives: []history.Life{life("a.1", run(ex, 3, 0, 10_000)), life("b.1", run(ex, 9, 12_000, 41_000)), life("c.1")}}
@@ -365,6 +363,23 @@ func TestRecoveredOfSeveralFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			rejects(t, c.want, Recovered(history.Record{End: ms(60_000), Faults: c.faults}, gap, b))
 		})
+	}
+}
+
+// A sentinel releases the roles of a dead process if their terms are old enough.
+func TestRecoveredBesideASentinel(t *testing.T) {
+	b := Recovery{Takeover: ms(600), Handover: ms(400), Died: ms(400), Elder: ms(1_000)}
+	died := fault(1, 10_000, 15_000)
+	died.Gone, died.Crash = true, true
+	for _, c := range []struct {
+		led    int
+		length int
+		want   string
+	}{{999, 600, ""}, {1_000, 400, ""}, {1_000, 401, "longer than 400ms"}} {
+		l := life("a", run(ex, 7, 9_999-c.led, 10_000)) // the first sample took a millisecond
+		gap := Gap{Span: witness.Span{From: witness.Terms("a", l.Runs)[0].Proven().To}, Step: 1}
+		gap.To = gap.From + ms(c.length)
+		rejects(t, c.want, Recovered(history.Record{End: ms(60_000), Lives: []history.Life{l}, Faults: []history.Fault{died}}, []Gap{gap}, b))
 	}
 }
 

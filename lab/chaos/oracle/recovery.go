@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/goneli/neli/lab/chaos/history"
@@ -14,9 +15,10 @@ import (
 type Recovery struct {
 	// Exclusive mode, brokers undisturbed: the leader is gone, or gives up in order.
 	Takeover, Handover time.Duration
-	// Exclusive mode: one broker is killed, suspended or cut off from all; two of them
-	// do not reach each other.
+	// Exclusive mode: one broker is killed, suspended or cut off from all; two of them do not reach each other.
 	BrokerLost, Parted time.Duration
+	// Exclusive mode, with sentinels: the process of a leader ended that had led for Elder. Zero without sentinels.
+	Died, Elder time.Duration
 	// Exclusive mode, after the repair of anything that disturbed brokers.
 	Repaired time.Duration
 	// Non-exclusive mode, after the repair of what disturbed members, and of anything. CoverFaults
@@ -43,8 +45,7 @@ func Promised(t time.Duration) Recovery {
 // unbounded is the bound of a gap for which nothing is promised while a fault lasts.
 const unbounded = witness.Never
 
-// bounds returns how long a gap of a mode may be as a whole, and how long the rest of it may be
-// after the repair.
+// bounds returns how long a gap of a mode may be as a whole, and how long the rest of it may be after the repair.
 func (b Recovery) bounds(mode int, f history.Fault) (whole, after time.Duration) {
 	if mode == history.NonExclusive {
 		if f.Cluster {
@@ -80,7 +81,7 @@ func Recovered(r history.Record, gaps []Gap, b Recovery) []string {
 	quiet := witness.Without(witness.Span{From: r.Start, To: r.End}, disturbed)
 	var faults []string
 	for _, g := range gaps {
-		whole, after := b.of(r.Faults, g)
+		whole, after := b.of(r, g)
 		what := fmt.Sprintf("%s role %d: no leader for %v (from %.3f), after %q",
 			history.ModeName(g.Mode), g.Role, g.Length().Round(time.Millisecond), g.From.Seconds(), g.Kind)
 		if g.Length() > whole {
@@ -97,13 +98,23 @@ func Recovered(r history.Record, gaps []Gap, b Recovery) []string {
 	return faults
 }
 
-func (b Recovery) of(faults []history.Fault, g Gap) (whole, after time.Duration) {
+func (b Recovery) of(r history.Record, g Gap) (whole, after time.Duration) {
 	whole, after = b.bounds(g.Mode, history.Fault{Calm: true, Sort: "restarted"}) // before any fault: who gives up gives up in order
-	for _, f := range faults {
+	for _, f := range r.Faults {
 		if f.Step >= g.Step && f.Span.From <= g.To {
 			w, a := b.bounds(g.Mode, f)
+			if f.Crash && w == b.Takeover && b.Died > 0 && b.elder(r, g) {
+				w = b.Died
+			}
 			whole, after = max(whole, w), max(after, a)
 		}
 	}
 	return whole, after
+}
+
+// elder reports whether the term before a gap had lasted so long that a sentinel may release it.
+func (b Recovery) elder(r history.Record, g Gap) bool {
+	return slices.ContainsFunc(Terms(r.Lives, g.Role), func(t witness.Term) bool {
+		return t.Proven().To == g.From && t.Proven().Length() >= b.Elder
+	})
 }

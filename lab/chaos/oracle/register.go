@@ -11,8 +11,7 @@ import (
 	"github.com/goneli/neli/lab/chaos/store"
 )
 
-// register is what a role's guarded register holds: the lowest token that it still accepts, and the
-// value written last.
+// register is what a role's guarded register holds: the lowest token that it still accepts, and the value written last.
 type register struct{ least, token, value int64 }
 
 // guarded is the register as a model: a write or a claim is accepted if and only if its token is
@@ -52,8 +51,7 @@ var guarded = porcupine.Model{
 	},
 }
 
-// Linearizable checks the history of one role's register. A check that does not
-// finish in time proves nothing, and is not ok.
+// Linearizable checks the history of one role's register. A check that does not finish in time proves nothing, and is not ok.
 func Linearizable(ops []history.Op, role int, within time.Duration) (verdict string, ok bool) {
 	var operations []porcupine.Operation
 	clients := map[string]int{}

@@ -8,9 +8,8 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// enough is the share of a life that must be sampled. The rest allows for starts of brokers, which take both cores for
-// a moment. A stall of the whole machine, which may be a large share of a short life, is no fault of the sampler
-// either.
+// enough is the share of a life that must be sampled. The rest allows for starts of brokers, which take both cores for a moment.
+// A stall of the whole machine, which may be a large share of a short life, is no fault of the sampler either.
 const (
 	enough = 0.9
 	stall  = 2 * time.Second
@@ -24,9 +23,8 @@ const (
 	brief    = 2 * time.Second
 )
 
-// unsampled lists the roles, of either mode, that were not sampled enough in a life, from its first sample to its end,
-// without suspensions. It says how much of the missing time other lives were sampled: if hardly any, the whole machine
-// stood still.
+// unsampled lists the roles, of either mode, that were not sampled enough in a life, from its first sample to its end, without
+// suspensions. It says how much of the missing time other lives were sampled: if hardly any, the whole machine stood still.
 func unsampled(l history.Life, lives []history.Life, roles int) []string {
 	var faults []string
 	for mode := range history.Modes {
@@ -53,8 +51,7 @@ func unsampled(l history.Life, lives []history.Life, roles int) []string {
 	return faults
 }
 
-// sampled returns the times at which a life should have been sampled, and those at which it was
-// not, for one role.
+// sampled returns the times at which a life should have been sampled, and those at which it was not, for one role.
 func sampled(l history.Life, runs witness.Runs) (awake, missing []witness.Span) {
 	end := l.Died - ending
 	if l.Died == witness.Never { // it was alive when the record was taken

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// peerKinds are for five members with a log host in each, and no brokers: a log is killed,
-// suspended, cut off or slow together with its member. At most two of the five logs are away at a
-// time.
+// peerKinds are for five members with a log host in each, and no brokers: a log is killed, suspended, cut off or slow together
+// with its member. At most two of the five logs are away at a time.
 var peerKinds = []kind{
 	{name: "peer killed", parts: func(d *dice) []Part { return []Part{d.member(KillMember, 1, 4)} }},
 	{name: "two peers killed", parts: func(d *dice) []Part {

@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A majority of the logs is never away, and a log that was restarted counts again before the next
-// step.
+// A majority of the logs is never away, and a log that was restarted counts again before the next step.
 func TestPeersKeepAMajority(t *testing.T) {
 	for seed := range uint64(50) {
 		all := take(PeerSteps(seed, size, 2*time.Second), 40)

@@ -84,15 +84,13 @@ const (
 
 func (w Way) String() string { return [...]string{"–", "→", "←"}[w] }
 
-// BrokerSession is how long Kafka waits for a silent broker before it fences it: the default of
-// broker.session.timeout.ms.
+// BrokerSession is how long Kafka waits for a silent broker before it fences it: the default of broker.session.timeout.ms.
 const BrokerSession = 9 * time.Second
 
 // Part is one fault. A step may have several at once.
 type Part struct {
 	Action Action
-	// Role and Leader choose the member: the leader of the role in that mode (0 or
-	// 1) if there is one, or else number Member.
+	// Role and Leader choose the member: the leader of the role in that mode (0 or 1) if there is one, or else number Member.
 	Leader        bool
 	Mode, Role    int
 	Member        int

@@ -65,8 +65,7 @@ func TestOnly(t *testing.T) {
 	assert.ErrorContains(t, Check([]string{"broker kiled"}, Kinds()), "broker kiled")
 }
 
-// The kinds that are to come first occur once, in the order named. All others occur as they would
-// have.
+// The kinds that are to come first occur once, in the order named. All others occur as they would have.
 func TestFirst(t *testing.T) {
 	names := []string{"link between brokers cut for long", "broker killed"}
 	got := take(First(Steps(3, size), names), 2*len(kinds))

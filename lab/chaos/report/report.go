@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -69,6 +71,7 @@ func Text(to io.Writer, s Subject) {
 	storeTable(w, s)
 	termTable(w, s)
 	longGaps(w, s)
+	runRow(w, s)
 }
 
 func violations(n int) string {
@@ -193,6 +196,31 @@ func longGaps(w io.Writer, s Subject) {
 			fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\n", history.ModeName(g.Mode), g.Role, s.at(g.From), ms(g.Length()), g.Kind)
 		}
 	}
+}
+
+// runRow is this run's row for the table of docs/correctness.md. Its longest time without a leader is of a role whose leader was
+// struck, and of the faults that have a bound.
+func runRow(w io.Writer, s Subject) {
+	sorts := map[string]int{}
+	for _, f := range s.Record.Faults {
+		sorts[f.Sort]++
+	}
+	var kinds []string
+	for _, sort := range slices.Sorted(maps.Keys(sorts)) {
+		kinds = append(kinds, fmt.Sprintf("%d %s", sorts[sort], sort))
+	}
+	terms, longest, bound, kind := 0, time.Duration(0), time.Duration(0), "–"
+	for _, of := range s.Verdict.Terms {
+		terms += len(of)
+	}
+	for _, o := range s.Verdict.FailOvers {
+		if l := slices.Max(o.Lengths); l > longest {
+			longest, bound, kind = l, o.Bound, o.Kind
+		}
+	}
+	fmt.Fprintf(w, "\n| hours | faults | terms | violations | longest time without a leader, its bound, s |\n")
+	fmt.Fprintf(w, "| %.1f | %d: %s | %d | %d | %.1f, %.1f (%s) |\n", (s.Record.End - s.Record.Start).Hours(), len(s.Record.Faults),
+		strings.Join(kinds, ", "), terms, len(s.Verdict.Violations), longest.Seconds(), bound.Seconds(), kind)
 }
 
 func ms(d time.Duration) int64 { return d.Round(time.Millisecond).Milliseconds() }

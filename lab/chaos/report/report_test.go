@@ -73,6 +73,7 @@ func TestWrite(t *testing.T) {
 		"register of role 0 linearizable",
 		"0 19 m2.1 12.000 50.000",
 		"exclusive 0 50.000 10000 member killed",
+		"| 0.0 | 2: 1 killed, 1 stopped | 2 | 0 | 10.0, 39.0 (member killed) |",
 	} {
 		assert.Contains(t, words, want)
 	}

@@ -21,8 +21,7 @@ type hold struct {
 	unfenced bool
 }
 
-// claiming bounds one attempt to claim. A suspended leader's hold blocks it until the server ends
-// the idle transaction.
+// claiming bounds one attempt to claim. A suspended leader's hold blocks it until the server ends the idle transaction.
 const claiming = 5 * time.Second
 
 func (h *hold) Lead(ctx context.Context, t Term, work func(context.Context, Writer) error) error {

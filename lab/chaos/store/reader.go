@@ -24,11 +24,9 @@ type Reader struct {
 	keep   func(Entry)
 }
 
-// NewReader returns a Reader that connects by dial, or by this process's own network if dial is
-// nil.
+// NewReader returns a Reader that connects by dial, or by this process's own network if dial is nil.
 func NewReader(bootstrap string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (*Reader, error) {
-	// Markers are read, too. If the last transaction was aborted, only its marker shows how far the
-	// reader has got.
+	// Markers are read, too. If the last transaction was aborted, only its marker shows how far the reader has got.
 	opts := []kgo.Opt{kgo.SeedBrokers(seeds(bootstrap)...), kgo.ConsumeTopics(Topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords()}
 	if dial != nil {
@@ -41,9 +39,8 @@ func NewReader(bootstrap string, dial func(ctx context.Context, network, addr st
 	return &Reader{client: client, next: map[int]int64{}, last: map[int]record{}, keep: func(Entry) {}}, nil
 }
 
-// Read returns the value that was committed last when it was called, or a later one. It asks for
-// the end of the log, including open transactions, and waits until these have ended. It fails if a
-// broker answers that has been replaced as the leader.
+// Read returns the value that was committed last when it was called, or a later one. It asks for the end of the log, including
+// open transactions, and waits until these have ended. It fails if a broker answers that has been replaced as the leader.
 func (r *Reader) Read(ctx context.Context, role int) (token, value int64, err error) {
 	end, err := r.end(ctx, role)
 	if err != nil {
@@ -110,10 +107,9 @@ func (r *Reader) end(ctx context.Context, role int) (int64, error) {
 // askEpoch bounds how long a broker may take to say who leads a partition.
 const askEpoch = time.Second
 
-// epoch returns the newest leader epoch of a role's partition that a majority of the brokers knows.
-// A broker that is cut off from the controller does not know that it has been replaced as the
-// leader: it would still answer, with an end that is too low. If asked with a newer epoch than its
-// own, it refuses.
+// epoch returns the newest leader epoch of a role's partition that a majority of the brokers knows. A broker that is cut off from
+// the controller does not know that it has been replaced as the leader: it would still answer, with an end that is too low. If
+// asked with a newer epoch than its own, it refuses.
 func (r *Reader) epoch(ctx context.Context, role int) (int32, error) {
 	limited, cancel := context.WithTimeout(ctx, askEpoch)
 	defer cancel()
@@ -166,8 +162,7 @@ func (r *Reader) Log(ctx context.Context, roles int) ([]Entry, error) {
 	return log, nil
 }
 
-// MakeTopic makes Topic with a partition for each role. An acknowledged record is stored on two of
-// three brokers.
+// MakeTopic makes Topic with a partition for each role. An acknowledged record is stored on two of three brokers.
 func MakeTopic(ctx context.Context, client kmsg.Requestor, roles int) error {
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = Topic, int32(roles), 3

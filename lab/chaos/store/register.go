@@ -91,8 +91,7 @@ func (w registerWriter) Write(ctx context.Context, value int64) (accepted bool, 
 	return accepted, failed(err)
 }
 
-// failed marks errors of requests that were certainly not sent. The driver returns ErrBadConn only
-// for such requests.
+// failed marks errors of requests that were certainly not sent. The driver returns ErrBadConn only for such requests.
 func failed(err error) error {
 	if err != nil && (pgconn.SafeToRetry(err) || errors.Is(err, driver.ErrBadConn)) {
 		return notSent(err)

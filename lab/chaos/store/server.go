@@ -1,6 +1,5 @@
-// Package store has the stores that leaders write to: PostgreSQL with a register for each role that
-// is guarded by the token, the same behind package fence, and a Kafka topic written by
-// fence.Transactions.
+// Package store has the stores that leaders write to: PostgreSQL with a register for each role that is guarded by the token, the
+// same behind package fence, and a Kafka topic written by fence.Transactions.
 package store
 
 import (

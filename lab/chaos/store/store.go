@@ -12,9 +12,8 @@ import (
 // A Store is written to by the leaders of some roles, and read by all members. Lead may be called
 // concurrently, for different terms; Read is for one goroutine.
 type Store interface {
-	// Lead calls work with a Writer for a term, and again with another Writer if work returns an
-	// error and the store has a better one. It returns when work has returned nil, when ctx has
-	// ended, or when the store refuses the term for good.
+	// Lead calls work with a Writer for a term, and again with another Writer if work returns an error and the store has a better
+	// one. It returns when work has returned nil, when ctx has ended, or when the store refuses the term for good.
 	Lead(ctx context.Context, t Term, work func(context.Context, Writer) error) error
 	// Read returns what was written to a role last, and under which token.
 	Read(ctx context.Context, role int) (token, value int64, err error)
@@ -25,8 +24,7 @@ type Store interface {
 
 // A Writer writes for one term.
 type Writer interface {
-	// Write returns whether the value was accepted. After an error other than ErrNotSent nobody can
-	// know that.
+	// Write returns whether the value was accepted. After an error other than ErrNotSent nobody can know that.
 	Write(ctx context.Context, value int64) (accepted bool, err error)
 }
 
@@ -42,8 +40,7 @@ type Term struct {
 	Claimed  func(accepted bool)
 }
 
-// ErrNotSent wraps the error of an operation that did not reach the store, and so has no effect now
-// or later.
+// ErrNotSent wraps the error of an operation that did not reach the store, and so has no effect now or later.
 var ErrNotSent = errors.New("store: not sent")
 
 // Kinds of stores.

@@ -67,8 +67,7 @@ type opener[R any] interface {
 	Open(transactionalID string) func() (fence.Client[R], error)
 }
 
-// asking bounds one check whether the brokers are suitable. After that the check is repeated, since
-// one of them may be disturbed.
+// asking bounds one check whether the brokers are suitable. After that the check is repeated, since one of them may be disturbed.
 const asking = 3 * time.Second
 
 func leadOn[R any](open func(context.Context) (opener[R], error), record func(role int, value []byte) R) leading {

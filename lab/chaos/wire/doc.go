@@ -1,9 +1,8 @@
 // Package wire is a network of hosts on one machine, with faults on command.
 //
-// A host is a network namespace without a name. It lives as long as the thread that made it, its
-// processes and its descriptors, so nothing needs to be cleaned up however this process dies. Its
-// only way out is a TUN device, and what it sends there arrives in this process, which carries it
-// to the TUN device of the destination:
+// A host is a network namespace without a name. It lives as long as the thread that made it, its processes and its descriptors,
+// so nothing needs to be cleaned up however this process dies. Its only way out is a TUN device, and what it sends there arrives
+// in this process, which carries it to the TUN device of the destination:
 //
 //	┌ namespace ┐                                  ┌ namespace ┐
 //	│  broker   │   TUN   ┌──────────────┐   TUN   │  member   │

@@ -48,9 +48,8 @@ func newHost(name string, prefix netip.Prefix) (*Host, error) {
 func (h *Host) live(prefix netip.Prefix, ready chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
-		// This must not be the main thread, which lives as long as the process and whose namespace
-		// is the one in /proc/PID. While this goroutine holds the main thread, a new goroutine gets
-		// another one.
+		// This must not be the main thread, which lives as long as the process and whose namespace is the one in /proc/PID. While
+		// this goroutine holds the main thread, a new goroutine gets another one.
 		done := make(chan struct{})
 		go func() { defer close(done); h.live(prefix, ready) }()
 		<-done
@@ -181,8 +180,7 @@ func (h *Host) ListenPacket(network, addr string) (c net.PacketConn, err error) 
 	return c, err
 }
 
-// enter runs f on a thread in the host's namespace. A socket stays in the namespace in which it was
-// made.
+// enter runs f on a thread in the host's namespace. A socket stays in the namespace in which it was made.
 func (h *Host) enter(f func() error) error {
 	runtime.LockOSThread()
 	home, err := os.Open("/proc/thread-self/ns/net")

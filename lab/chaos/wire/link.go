@@ -15,8 +15,7 @@ type Policy struct {
 	Loss   float64       // the fraction of packets that are lost
 }
 
-// queueLimit bounds the packets under way on one link, as netem does by default. Further packets
-// are dropped.
+// queueLimit bounds the packets under way on one link, as netem does by default. Further packets are dropped.
 const queueLimit = 1000
 
 // Count is what became of the packets that entered a link.

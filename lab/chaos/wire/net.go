@@ -11,8 +11,7 @@ import (
 	"github.com/goneli/neli/lab/kafkatest"
 )
 
-// A Net is a set of hosts and the links between them. Its methods may be called
-// concurrently.
+// A Net is a set of hosts and the links between them. Its methods may be called concurrently.
 type Net struct {
 	hosts []*Host
 	links map[[2]string]*link
@@ -21,8 +20,7 @@ type Net struct {
 	once  sync.Once
 }
 
-// New makes a network of hosts with these names; the seed decides which packets are lost. The
-// caller closes it.
+// New makes a network of hosts with these names; the seed decides which packets are lost. The caller closes it.
 func New(seed uint64, names ...string) (*Net, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("wire: network namespaces need root, and this is user %d", os.Geteuid())

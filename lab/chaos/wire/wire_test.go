@@ -131,8 +131,7 @@ func TestCutOneWay(t *testing.T) {
 	assert.True(t, ok)
 }
 
-// What is sent over a slow link arrives in order, and a link that is made fast
-// again does not let later packets overtake.
+// What is sent over a slow link arrives in order, and a link that is made fast again does not let later packets overtake.
 func TestTCPSurvivesDelayLossAndChange(t *testing.T) {
 	n := newNet(t, "a", "b")
 	l, err := n.Host("b").Listen("tcp", fmt.Sprintf("%s:%d", n.Host("b").IP, port))
@@ -176,8 +175,7 @@ func TestQueueIsBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return n.Count("a", "b").Overflowed == 200 }, patience, 5*time.Millisecond)
 }
 
-// A host's processes see its address and none of the machine's. They end with the host, even if
-// they are suspended.
+// A host's processes see its address and none of the machine's. They end with the host, even if they are suspended.
 func TestProcesses(t *testing.T) {
 	n := newNet(t, "a", "b")
 	var out strings.Builder
