@@ -4,7 +4,8 @@ files open, its state restored, its cache warm.
 
 	s, err := shards.New(64, shards.Functions{Prepare: load, Serve: serve, Abandon: drop})
 	n, err := neli.New(neli.Config{LeaderGroupID: "carts", Roles: 64, Prepare: s.Prepare})
-	err = errors.Join(s.Run(ctx, n), n.Close())
+	context.AfterFunc(ctx, func() { n.Close() }) // each shard's successor prepares before Serve ends
+	err = s.Run(context.Background(), n)         // neli.ErrClosed after that
 
 A shard is a role of package neli, from 0 on; neli.Slot maps keys to shards. Each process has a state machine for each
 shard:

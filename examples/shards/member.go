@@ -53,7 +53,11 @@ func (m *member) run(ctx context.Context, cfg neli.Config, cold bool, in io.Read
 		defer stop()
 		m.obey(ctx, n, in)
 	}()
-	return errors.Join(set.Run(ctx, n), n.Close())
+	context.AfterFunc(ctx, func() { _ = n.Close() }) // each shard's successor prepares before Serve ends
+	if err = set.Run(context.Background(), n); errors.Is(err, neli.ErrClosed) {
+		err = nil
+	}
+	return errors.Join(err, n.Close())
 }
 
 // warm takes long, as if it filled a cache.
