@@ -55,9 +55,23 @@
 //
 // # Further settings
 //
-// With -with sentinels there is a sentinel on each member's host. With Open nomination, the role of a killed process is then led
-// again within T + 2 s if its term was older than T. With -with prepare every member has Prepare, which takes up to 1.5 s and
-// sometimes fails, and is a Standby.
+//	sudo go run . -for 65m -seed 3 -t 5s -with 'sentinels; prepare; far; slow followers; full disks; clocks; new topics'
+//
+// Each setting adds something to a run:
+//
+//   - sentinels: a sentinel on each member's host. With Open nomination, the role of a killed process is led again within T + 2 s
+//     if its term was older than T;
+//   - prepare: Prepare takes up to 1.5 s and sometimes fails, and every member is a Standby;
+//   - far: two members are so far from all brokers that T is 40 and 20 round trips;
+//   - slow followers: packets between one broker and the others take up to half a second, each way, and half as much again;
+//   - full disks: a broker's disk fills up. Kafka halts, and is started again once there is room;
+//   - clocks: a broker's wall clock is stepped by up to two minutes, or slewed by 10 %, and later set right. Brokers read it by a
+//     library that gcc builds. Timestamps then prove nothing, and are left out of the proof. The members' own clocks cannot
+//     be set without the machine's;
+//   - new topics: all members close, and start again with a new topic and a higher TokenBase. The group begins at the origin of its
+//     log, so roles must be led again without the wait for an unknown past: 2 T + 2 s after the processes have started.
+//
+// Nothing is promised while a broker is slow, full or has a wrong clock, only afterwards.
 //
 // # Without a broker
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -83,8 +84,8 @@ func parse(args []string) (machine.Options, error) {
 	flags.BoolVar(&o.Peers, "peers", false, "no brokers: five members with a log host each inside, exclusive mode only")
 	flags.StringVar(&stores, "stores", "", "what leaders write to, role by role in turn, separated by semicolons: "+strings.Join(store.Kinds(true), "; ")+" (with brokers); all if nothing is said")
 	flags.BoolVar(&o.Unfenced, "unfenced", false, "leave out the fences of hold and transactions: the checks must notice it")
-	flags.StringVar(&with, "with", "", "settings, separated by semicolons: "+strings.Join(machine.Settings(), "; "))
-	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(), "; ")+"; with -peers: "+strings.Join(plan.PeerKinds(), "; ")+"; with -each: "+strings.Join(plan.FailOverKinds(), "; "))
+	flags.StringVar(&with, "with", "", "settings, separated by semicolons: "+strings.Join(machine.Settings(true), "; ")+"; with -peers: "+strings.Join(machine.Settings(false), "; "))
+	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(machine.Settings(true)...), "; ")+"; with -peers: "+strings.Join(plan.PeerKinds(), "; ")+"; with -each: "+strings.Join(plan.FailOverKinds(), "; "))
 	flags.StringVar(&first, "first", "", "kinds of faults that come before all others, likewise")
 	flags.StringVar(&o.Dir, "out", "chaos-report", "directory of the report; a former report there is replaced")
 	if err := flags.Parse(args); err != nil {
@@ -135,14 +136,14 @@ func check(o *machine.Options) error {
 		return errors.New("-peers and -each go with -nomination open, without -first, and not together")
 	}
 	for _, name := range o.With {
-		if all := machine.Settings(); !slices.Contains(all, name) || o.Each > 0 {
+		if all := machine.Settings(!o.Peers); !slices.Contains(all, name) || o.Each > 0 {
 			return fmt.Errorf("-with has %q, must be without -each, and of %q", name, all)
 		}
 	}
-	if o.Has(machine.Prepare) && o.Nomination != neli.NominationOpen {
-		return errors.New("-with prepare goes with -nomination open")
+	if (o.Has(machine.Logs) || o.Has(machine.Prepare)) && o.Nomination != neli.NominationOpen {
+		return errors.New("-with logs and -with prepare go with -nomination open")
 	}
-	kinds := plan.Kinds()
+	kinds := plan.Kinds(o.With...)
 	switch {
 	case o.Peers:
 		kinds = plan.PeerKinds()
@@ -174,6 +175,9 @@ func possible(o machine.Options) error {
 		missing = append(missing, err)
 	}
 	if err := kafkatest.Find(); err != nil && !o.Peers {
+		missing = append(missing, err)
+	}
+	if _, err := exec.LookPath("gcc"); err != nil && o.Has(plan.Clocks) {
 		missing = append(missing, err)
 	}
 	if _, err := os.Stat("/dev/fuse"); err != nil && o.Each > 0 {

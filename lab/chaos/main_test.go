@@ -88,7 +88,9 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"-for", "0s"}, "must be positive"},
 		{[]string{"-t", "1ms"}, "must be at least"},
 		{[]string{"-with", "storms"}, "-with has \"storms\""},
-		{[]string{"-with", "prepare", "-nomination", "assigned"}, "goes with -nomination open"},
+		{[]string{"-with", "far", "-peers"}, "-with has \"far\""},
+		{[]string{"-with", "prepare", "-nomination", "assigned"}, "go with -nomination open"},
+		{[]string{"-only", "broker's disk full"}, "no fault here is called"},
 		{[]string{"more"}, "unexpected argument"},
 	} {
 		out, err := program(t.Context(), c.args...).CombinedOutput()

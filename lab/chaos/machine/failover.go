@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/goneli/neli/lab/chaos/disk"
-	"github.com/goneli/neli/lab/chaos/history"
 	"github.com/goneli/neli/lab/chaos/member"
 	"github.com/goneli/neli/lab/chaos/plan"
 	"github.com/goneli/neli/lab/kafkatest"
@@ -44,7 +43,7 @@ func (m *machine) ofLog(ctx context.Context, p plan.Part) (plan.Part, error) {
 		return p, err
 	}
 	// The topic has as many partitions as there are roles.
-	leader := int(topics[member.Group(history.Exclusive)+".neli"].Partitions[int32(p.Role)].Leader)
+	leader := int(topics[member.Topic(0)].Partitions[int32(p.Role)].Leader)
 	if leader < 1 || leader > Brokers {
 		return p, fmt.Errorf("no broker leads the log of role %d", p.Role)
 	}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli/lab/chaos/history"
+	"github.com/goneli/neli/lab/chaos/member"
 	"github.com/goneli/neli/lab/chaos/plan"
 	"github.com/goneli/neli/lab/chaos/wire"
 	"github.com/goneli/neli/lab/pause"
@@ -123,7 +125,13 @@ func (m *machine) inflict(ctx context.Context, p plan.Part, a aim) error {
 		return held
 	case plan.RestartMembers:
 		return m.restartMembers(ctx, inTurn(host, p.Count))
-	case plan.KillBroker, plan.StopBroker, plan.StallDisk, plan.RestartBrokers:
+	case plan.NewTopic:
+		m.dismiss()
+		m.topic++
+		return m.enlistAll()
+	case plan.SetClock:
+		return m.setClock(ctx, p)
+	case plan.KillBroker, plan.StopBroker, plan.StallDisk, plan.FillDisk, plan.RestartBrokers:
 		return m.inflictBroker(ctx, p)
 	default:
 		return m.inflictLinks(ctx, p, a)
@@ -185,6 +193,9 @@ func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
 			return err
 		}
 		return held
+	case plan.FillDisk:
+		held := m.fill(ctx, p)
+		return errors.Join(held, b.Restart(limited)) // Kafka halts when its disk is full
 	default:
 		for i := range brokers {
 			if err := brokers[(p.Broker+i)%Brokers].Restart(limited); err != nil {
@@ -234,8 +245,8 @@ func (m *machine) inflictLinks(ctx context.Context, p plan.Part, a aim) error {
 	}
 	held := pause.For(ctx, p.Hold)
 	for _, pair := range disturbed {
-		m.net.Set(pair[0], pair[1], wire.Policy{})
-		m.net.Set(pair[1], pair[0], wire.Policy{})
+		m.net.Set(pair[0], pair[1], m.standing(pair[0], pair[1]))
+		m.net.Set(pair[1], pair[0], m.standing(pair[0], pair[1]))
 	}
 	if held == nil && p.Action == plan.KillMachine {
 		return m.enlist(a.host)
@@ -259,11 +270,14 @@ func pairs(p plan.Part, host string) [][2]string {
 		pairs = append(pairs, [2]string{host, broker})
 	case plan.CutBrokers:
 		pairs = append(pairs, [2]string{broker, brokerHost(p.Other)})
-	case plan.CutBroker, plan.Lossy:
+	case plan.CutBroker, plan.Lossy, plan.SlowBroker:
 		for i := range Brokers {
-			if p.Action == plan.CutBroker && i != p.Broker {
+			if p.Action != plan.Lossy && i != p.Broker {
 				pairs = append(pairs, [2]string{broker, brokerHost(i)})
 			}
+		}
+		if p.Action == plan.SlowBroker {
+			return pairs
 		}
 		for _, member := range MemberHosts() {
 			pairs = append(pairs, [2]string{broker, member})
@@ -318,6 +332,14 @@ func (m *machine) describe(p plan.Part, a aim) (label string, targets []string) 
 		return fmt.Sprintf("%s late by %v", host, p.Delay.Round(time.Millisecond)), []string{host}
 	case plan.Lossy:
 		return fmt.Sprintf("%s loses %.0f %%", broker, 100*p.Loss), []string{broker}
+	case plan.SlowBroker:
+		return fmt.Sprintf("%s late by %v to brokers", broker, p.Delay.Round(time.Millisecond)), []string{broker}
+	case plan.FillDisk:
+		return "fill the disk of " + broker, []string{broker}
+	case plan.SetClock:
+		return fmt.Sprintf("clock of %s off by %v, %+.0f %%", broker, p.Delay.Round(time.Millisecond), 100*p.Rate), []string{broker}
+	case plan.NewTopic:
+		return "all closed, and started with " + member.Topic(m.topic+1), MemberHosts()
 	case plan.SlowStore:
 		return fmt.Sprintf("store late by %v", p.Delay.Round(time.Millisecond)), []string{hostStore}
 	}

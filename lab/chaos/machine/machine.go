@@ -80,7 +80,7 @@ const (
 // dead one, if their terms are older than T. A leader that gives up in order costs no T′. With Assigned nomination the group
 // must also end the session and rebalance before a process may claim. With Each the bounds are what the documents promise.
 func LimitsOf(o Options) oracle.Limits {
-	takeover, handover := 2*o.Timeout+busy, o.Timeout+busy
+	takeover, handover := 2*o.Timeout+busy+o.answer(), o.Timeout+busy+o.answer()
 	if o.Nomination == neli.NominationAssigned {
 		takeover, handover = max(takeover, session+rebalance+o.Timeout+busy), rebalance+o.Timeout+busy
 	}
@@ -91,6 +91,9 @@ func LimitsOf(o Options) oracle.Limits {
 		Parted:     lag + clients + takeover,
 		Repaired:   plan.BrokerSession + takeover,
 	}
+	if o.Has(Logs) { // the crash of a broker ends no term, so whoever gives up gives up in order
+		recovery.BrokerLost, recovery.Parted = handover, handover
+	}
 	if o.Has(Sentinels) && o.Nomination == neli.NominationOpen {
 		recovery.Died, recovery.Elder = handover, o.Timeout
 	}
@@ -98,7 +101,7 @@ func LimitsOf(o Options) oracle.Limits {
 		recovery = oracle.Promised(o.Timeout)
 	}
 	recovery.Presuming, recovery.PresumingRepaired = crash, plan.BrokerSession+crash
-	return oracle.Limits{Recovery: recovery, Pace: Pace, Peers: o.Peers, Crash: crash, Register: time.Minute}
+	return oracle.Limits{Recovery: recovery, Pace: Pace, Peers: o.Peers, Logs: o.Has(Logs), Crash: crash, Register: time.Minute}
 }
 
 // Outcome is the result of a run.
@@ -120,6 +123,7 @@ type machine struct {
 	groups  *groups
 	disks   []*nursery.Process // of the brokers, with Each
 	steps   int
+	topic   int // number of exclusive mode's topic
 
 	mu      sync.Mutex
 	guests  []*guest          // present and former
@@ -213,11 +217,16 @@ func (m *machine) build(ctx context.Context) (err error) {
 	if err := both.Wait(); err != nil {
 		return err
 	}
+	m.distances()
 	if m.Has(Sentinels) {
 		if err := m.startSentinels(); err != nil {
 			return err
 		}
 	}
+	return m.enlistAll()
+}
+
+func (m *machine) enlistAll() error {
 	for _, host := range MemberHosts() {
 		if err := m.enlist(host); err != nil {
 			return err
@@ -229,9 +238,12 @@ func (m *machine) build(ctx context.Context) (err error) {
 func (m *machine) startBrokers(ctx context.Context) (err error) {
 	runner, hosts := m.net.Host(hostRunner), m.net.Brokers(brokerHosts()...)
 	if m.Each > 0 {
-		if err := m.startDisks(ctx, hosts); err != nil {
-			return err
-		}
+		err = m.startDisks(ctx, hosts)
+	} else {
+		err = m.furnish(hosts)
+	}
+	if err != nil {
+		return err
 	}
 	m.cluster, err = kafkatest.Start(ctx, kafkatest.Options{Brokers: Brokers, Hosts: hosts, Dial: runner.Dial,
 		Dir: filepath.Join(m.Scratch, "kafka"), Log: m.Log,
@@ -267,6 +279,7 @@ func (m *machine) enlist(host string) error {
 		Nomination: m.Nomination,
 		Timeout:    m.Timeout,
 		Prepare:    m.Has(Prepare),
+		Topic:      m.topic,
 		Writers:    3,
 		WriteEvery: 300 * time.Millisecond,
 		ReadEvery:  200 * time.Millisecond,
@@ -282,6 +295,9 @@ func (m *machine) enlist(host string) error {
 	}
 	for role := range Roles {
 		params.Stores = append(params.Stores, m.storeOf(role))
+	}
+	if m.Has(Logs) {
+		params.Logs = Brokers
 	}
 	if m.Has(Sentinels) {
 		params.Sentinel = m.socket(host)
@@ -318,7 +334,7 @@ func (m *machine) leader(mode, role int) (string, bool) {
 // disturb carries out the plan until the time is over. When it returns, every fault has been repaired.
 func (m *machine) disturb(ctx context.Context) error {
 	size := plan.Size{Members: Members, Brokers: Brokers, Roles: Roles}
-	steps := plan.First(plan.Steps(m.Seed, size), m.First)
+	steps := plan.First(plan.Steps(m.Seed, size, m.With...), m.First, len(plan.Kinds(m.With...)))
 	switch {
 	case m.Peers:
 		steps = plan.PeerSteps(m.Seed, size, m.Timeout)
@@ -395,7 +411,7 @@ func (m *machine) collect(ctx context.Context, record history.Record) (*Outcome,
 		return nil, err
 	}
 	if !m.Peers {
-		if record.Log, err = m.readLog(ctx); err != nil {
+		if record.Log, err = m.readLogs(ctx); err != nil {
 			return nil, err
 		}
 		committed, err := m.committed(ctx)

@@ -107,6 +107,12 @@ func (p *process) open() error {
 // exclusive sets what only the Neli of exclusive mode has.
 func (p *process) exclusive(cfg *neli.Config) {
 	cfg.Nomination, cfg.HeartbeatTimeout, cfg.Sentinel = p.Nomination, p.Timeout, p.Sentinel
+	if p.Peers == nil {
+		cfg.LeaderTopic, cfg.TokenBase = Topic(p.Topic), TokenBase(p.Topic)
+	}
+	if p.Logs > 0 {
+		cfg.Logs, cfg.Partitions = p.Logs, 0
+	}
 	if p.Prepare {
 		cfg.Prepare, cfg.Standby = prepare, true
 	}

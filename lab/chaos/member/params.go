@@ -4,6 +4,7 @@
 package member
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/goneli/neli"
@@ -18,6 +19,12 @@ const (
 
 // Group is the name of the group of all members in a mode.
 func Group(mode int) string { return "chaos-" + history.ModeName(mode) }
+
+// Topic is the name of a topic of exclusive mode.
+func Topic(number int) string { return fmt.Sprintf("%s-%d.neli", Group(history.Exclusive), number) }
+
+// TokenBase keeps the tokens of a topic above those of former topics.
+func TokenBase(topic int) int64 { return int64(topic) << 40 }
 
 // Params is what a member reads first.
 type Params struct {
@@ -34,6 +41,8 @@ type Params struct {
 	Timeout     time.Duration // T of exclusive mode
 	Sentinel    string        // the path of its socket; empty for none
 	Prepare     bool          // prepare roles, and stand by
+	Logs        int           // of exclusive mode
+	Topic       int           // number of exclusive mode's topic, from 0
 	Writers     int           // of each role that is led
 	WriteEvery  time.Duration // each of them
 	ReadEvery   time.Duration

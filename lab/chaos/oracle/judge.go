@@ -20,6 +20,7 @@ type Limits struct {
 	Pace     Pace          // of non-exclusive mode
 	Crash    time.Duration // longest time without a leader after a crash, non-exclusive
 	Register time.Duration // for which the check of one register may run
+	Logs     bool          // exclusive mode has a majority of logs, which has no history
 	Peers    bool          // there is no topic, and there is no non-exclusive mode
 }
 
@@ -52,7 +53,9 @@ func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
 		all = append(all, terms...)
 		v.Violations = append(v.Violations, witness.TermFaults(terms)...)
 		if !l.Peers {
-			v.Violations = append(v.Violations, ClaimFaults(r.Log, terms)...)
+			if !l.Logs {
+				v.Violations = append(v.Violations, ClaimFaults(r.Log, terms)...)
+			}
 			v.Violations = append(v.Violations, CoverFaults(r, role, l.Pace, l.Crash)...)
 			v.Uncovered = max(v.Uncovered, witness.Longest(uncovered(r, role)))
 		}

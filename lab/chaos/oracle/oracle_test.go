@@ -310,6 +310,7 @@ func TestRecovered(t *testing.T) {
 		{"broker cut off", ex, history.Fault{Cluster: true, Sort: "cut off"}, ms(2_500), ms(1_500)},
 		{"brokers parted", ex, history.Fault{Cluster: true, Pair: true, Sort: "cut off"}, ms(4_000), ms(1_500)},
 		{"brokers restarted", ex, history.Fault{Cluster: true, Sort: "restarted"}, 0, ms(1_500)},
+		{"group begun anew", ex, history.Fault{Cluster: true, Sort: "begun anew"}, 0, ms(600)},
 		{"presuming, member gone", non, history.Fault{Gone: true, Crash: true, Sort: "killed"}, 0, ms(1_300)},
 		{"presuming, broker gone", non, history.Fault{Cluster: true, Sort: "killed"}, 0, ms(2_200)},
 	} {

@@ -65,7 +65,7 @@ func (b Recovery) bounds(mode int, f history.Fault) (whole, after time.Duration)
 	case f.Sort == "restarted":
 		whole = b.Handover
 	}
-	if f.Cluster {
+	if f.Cluster && f.Sort != "begun anew" {
 		return whole, b.Repaired
 	}
 	return whole, b.Takeover

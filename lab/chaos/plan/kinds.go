@@ -1,11 +1,22 @@
 package plan
 
+import "time"
+
 // kind makes the parts of one kind of step. At any time at most one broker is disturbed, or one pair of brokers separated: with
 // three replicas, of which two must be in sync, the cluster is built to survive that.
 type kind struct {
 	name  string
+	with  string // the setting without which it does not occur
 	parts func(d *dice) []Part
 }
+
+// Settings without which a kind does not occur.
+const (
+	SlowFollowers = "slow followers"
+	FullDisks     = "full disks"
+	Clocks        = "clocks"
+	NewTopics     = "new topics"
+)
 
 var kinds = []kind{
 	{name: "member killed", parts: func(d *dice) []Part { return []Part{d.member(KillMember, 1, 4)} }},
@@ -42,4 +53,23 @@ var kinds = []kind{
 		b.Mode, b.Role = a.Mode, (a.Role+1)%d.Roles
 		return d.together(a, b)
 	}},
+	// Up to half a second each way: acks=all waits for such a follower, which stays in sync.
+	{name: "broker slow to follow", with: SlowFollowers, parts: func(d *dice) []Part {
+		p := d.broker(SlowBroker, 8, 20)
+		p.Way, p.Delay = Both, d.between(50*time.Millisecond, 500*time.Millisecond)
+		p.Jitter = p.Delay / 2
+		return []Part{p}
+	}},
+	{name: "broker's disk full", with: FullDisks, parts: func(d *dice) []Part { return []Part{d.broker(FillDisk, 10, 20)} }},
+	{name: "broker's clock stepped", with: Clocks, parts: func(d *dice) []Part {
+		p := d.broker(SetClock, 5, 15)
+		p.Delay = d.between(-2*time.Minute, 2*time.Minute)
+		return []Part{p}
+	}},
+	{name: "broker's clock slewed", with: Clocks, parts: func(d *dice) []Part {
+		p := d.broker(SetClock, 10, 20)
+		p.Rate = 0.1 - 0.2*float64(d.rng.IntN(2)) // chrony slews by up to 8 %, adjtimex by up to 10 %
+		return []Part{p}
+	}},
+	{name: "group begun anew", with: NewTopics, parts: func(*dice) []Part { return []Part{{Action: NewTopic}} }},
 }

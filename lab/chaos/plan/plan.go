@@ -30,6 +30,10 @@ const (
 	Lossy                        // Loss between all members and a broker
 	SlowStore                    // Delay between all members and the store
 	Split                        // cut off a member and another one from the other three
+	SlowBroker                   // Delay and Jitter between a broker and the other brokers
+	FillDisk                     // a broker's disk is full for Hold, and then the broker starts again
+	SetClock                     // a broker's wall clock is off by Delay, and by Rate for each second of Hold
+	NewTopic                     // all members closed, and started again with a new topic
 )
 
 // String returns the sort of an action.
@@ -45,8 +49,14 @@ func (a Action) String() string {
 		return "cut off"
 	case Lossy:
 		return "packets lost"
-	case Slow, SlowStore:
+	case Slow, SlowStore, SlowBroker:
 		return "slow"
+	case FillDisk:
+		return "full"
+	case SetClock:
+		return "clock set"
+	case NewTopic:
+		return "begun anew"
 	case RestartMembers, RestartBrokers:
 		return "restarted"
 	}
@@ -63,10 +73,10 @@ func (a Action) Silences() bool {
 	}
 }
 
-// DisturbsBrokers reports whether the action disturbs brokers while it lasts.
+// DisturbsBrokers reports whether the action disturbs brokers, or stops all members, while it lasts.
 func (a Action) DisturbsBrokers() bool {
 	switch a {
-	case KillBroker, StopBroker, StallDisk, RestartBrokers, CutBrokers, CutBroker, Lossy:
+	case KillBroker, StopBroker, StallDisk, RestartBrokers, CutBrokers, CutBroker, Lossy, SlowBroker, FillDisk, SetClock, NewTopic:
 		return true
 	default:
 		return false
@@ -102,7 +112,7 @@ type Part struct {
 	After         time.Duration // since the step began
 	Hold          time.Duration
 	Delay, Jitter time.Duration
-	Loss          float64
+	Loss, Rate    float64
 }
 
 // Step is a set of parts that happen at once, and the quiet time after their repair.
@@ -117,17 +127,23 @@ type Step struct {
 // Size has the numbers of members, brokers and roles.
 type Size struct{ Members, Brokers, Roles int }
 
-// Kinds returns the names of all kinds.
-func Kinds() []string {
-	var names []string
-	for _, k := range kinds {
+// Kinds returns the names of all kinds that need no setting, or one of these.
+func Kinds(with ...string) (names []string) {
+	for _, k := range chosen(with) {
 		names = append(names, k.name)
 	}
 	return names
 }
 
-// Steps yields steps without end, the same ones for the same seed. All kinds occur, in random order, before any occurs again.
-func Steps(seed uint64, size Size) iter.Seq[Step] { return steps(seed, size, kinds) }
+func chosen(with []string) []kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return k.with != "" && !slices.Contains(with, k.with) })
+}
+
+// Steps yields steps without end, the same ones for the same seed. All kinds that Kinds names occur, in random order, before any
+// occurs again.
+func Steps(seed uint64, size Size, with ...string) iter.Seq[Step] {
+	return steps(seed, size, chosen(with))
+}
 
 func steps(seed uint64, size Size, kinds []kind) iter.Seq[Step] {
 	d := &dice{rng: rand.New(rand.NewPCG(seed, 0x636861_6f73)), Size: size}
@@ -143,14 +159,14 @@ func steps(seed uint64, size Size, kinds []kind) iter.Seq[Step] {
 	}
 }
 
-// First yields the steps of some kinds, named as in Kinds, before all others of the first round, since a short run has no time for
-// all kinds.
-func First(steps iter.Seq[Step], names []string) iter.Seq[Step] {
+// First yields the steps of some kinds, named as in Kinds, before all others of the first round of so many, since a short run has no
+// time for all kinds.
+func First(steps iter.Seq[Step], names []string, size int) iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		var round []Step
 		for s := range steps {
-			if len(round) < len(kinds) {
-				if round = append(round, s); len(round) < len(kinds) {
+			if len(round) < size {
+				if round = append(round, s); len(round) < size {
 					continue
 				}
 				rank := func(s Step) int {
