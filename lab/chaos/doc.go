@@ -63,9 +63,11 @@
 //     if its term was older than T;
 //   - prepare: Prepare takes up to 1.5 s and sometimes fails, and every member is a Standby;
 //   - far: two members are so far from all brokers that T is 40 and 20 round trips;
+//   - logs: exclusive mode has Logs: 3. The loss of a broker ends no term there, so roles move only as by a Close. The topic is not
+//     checked, since a majority of logs has no history;
 //   - slow followers: packets between one broker and the others take up to half a second, each way, and half as much again;
 //   - full disks: a broker's disk fills up. Kafka halts, and is started again once there is room;
-//   - clocks: a broker's wall clock is stepped by up to two minutes, or slewed by 10 %, and later set right. Brokers read it by a
+//   - clocks: a broker's wall clock is stepped by up to 20 s, or slewed by 10 %, and later set right. Brokers read it by a
 //     library that gcc builds. Timestamps then prove nothing, and are left out of the proof. The members' own clocks cannot
 //     be set without the machine's;
 //   - new topics: all members close, and start again with a new topic and a higher TokenBase. The group begins at the origin of its

@@ -89,7 +89,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"-t", "1ms"}, "must be at least"},
 		{[]string{"-with", "storms"}, "-with has \"storms\""},
 		{[]string{"-with", "far", "-peers"}, "-with has \"far\""},
-		{[]string{"-with", "prepare", "-nomination", "assigned"}, "go with -nomination open"},
+		{[]string{"-with", "logs", "-nomination", "assigned"}, "go with -nomination open"},
 		{[]string{"-only", "broker's disk full"}, "no fault here is called"},
 		{[]string{"more"}, "unexpected argument"},
 	} {

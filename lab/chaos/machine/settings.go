@@ -34,7 +34,7 @@ const (
 // Settings returns the names of all settings, with brokers or without.
 func Settings(brokers bool) []string {
 	if brokers {
-		return []string{Sentinels, Prepare, Far, plan.SlowFollowers, plan.FullDisks, plan.Clocks, plan.NewTopics}
+		return []string{Sentinels, Prepare, Logs, Far, plan.SlowFollowers, plan.FullDisks, plan.Clocks, plan.NewTopics}
 	}
 	return []string{Sentinels, Prepare}
 }
@@ -171,7 +171,8 @@ func (m *machine) setClock(ctx context.Context, p plan.Part) error {
 	for past := time.Duration(0); past < p.Hold && err == nil; past += every {
 		err = errors.Join(m.clock(p.Broker, p.Delay+time.Duration(p.Rate*float64(past))), pause.For(ctx, every))
 	}
-	return errors.Join(err, m.clock(p.Broker, 0))
+	// Kafka's timers stand still for as long as a clock was set back.
+	return errors.Join(err, m.clock(p.Broker, 0), pause.For(ctx, p.Delay+time.Duration(p.Rate*float64(p.Hold))))
 }
 
 // fill fills a broker's disk for a while.

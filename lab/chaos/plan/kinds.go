@@ -63,7 +63,7 @@ var kinds = []kind{
 	{name: "broker's disk full", with: FullDisks, parts: func(d *dice) []Part { return []Part{d.broker(FillDisk, 10, 20)} }},
 	{name: "broker's clock stepped", with: Clocks, parts: func(d *dice) []Part {
 		p := d.broker(SetClock, 5, 15)
-		p.Delay = d.between(-2*time.Minute, 2*time.Minute)
+		p.Delay = d.between(-20*time.Second, 20*time.Second)
 		return []Part{p}
 	}},
 	{name: "broker's clock slewed", with: Clocks, parts: func(d *dice) []Part {
