@@ -15,6 +15,7 @@ SOAK ?= 10m
 FOR ?= 3m
 SEED ?= 1
 CHAOS ?=
+HARDER := far; slow followers; full disks; clocks; new topics
 MUTANTS_LIMIT ?= 30m
 NIGHT := $(shell date +%Y%m%d)
 VERSIONS ?=
@@ -177,11 +178,12 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	cd cmd/neli-outbox && NELI_OUTBOX_FOR=15m CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '^TestNothingIsLostOnThreeBrokers$$' -v .
 	$(MAKE) versions VERSIONS=all
 	$(MAKE) integration-franz FRANZ=.
-	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination open'
+	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination open -t 5s -with "sentinels; prepare; $(HARDER)"'
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination assigned'
-	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS=-peers
+	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-t 5s -with "sentinels; prepare; logs; $(HARDER)"'
+	$(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-peers -t 5s -with "sentinels; prepare"'
 	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination open'
-	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination assigned'
+	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) CHAOS='-nomination assigned -t 5s -with "sentinels; $(HARDER)"'
 	$(MAKE) chaos CHAOS='-each 20 -t 5s'
 	$(MAKE) chaos CHAOS='-each 20 -t 1s'
 
