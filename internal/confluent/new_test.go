@@ -90,7 +90,7 @@ func TestConfluentPropertyFaultsAreReportedTogether(t *testing.T) {
 			`KafkaConfig: Configuration property "socket.timeout.ms" value 5 is outside allowed range 10..300000`,
 		}},
 		{neli.Config{LeaderGroupID: "g", Roles: -1, HeartbeatTimeout: 1 << 62, Nomination: neli.NominationAssigned, KafkaConfig: props}, []string{
-			`HeartbeatTimeout: "1281023h53m38.427387904s" must be at most 24h`,
+			`HeartbeatTimeout: "1281023h53m38.427387904s" must be at most 1m0s in exclusive mode: a process that knows nothing of the log waits that long for a leader that it has not heard`,
 			`KafkaConfig: Configuration property "socket.timeout.ms" value 5 is outside allowed range 10..300000`,
 			`KafkaConfig: Invalid value "[redacted]" for configuration property "security.protocol"`,
 			`KafkaConfig: No such configuration property: "bootstrap.server"`,
