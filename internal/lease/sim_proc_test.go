@@ -120,18 +120,18 @@ func (p *simProc) position() int64 {
 }
 
 // begin begins again, at boot or at a jump. Half the time it first forgets what it holds, and
-// releases it.
+// releases it afterwards.
 func (p *simProc) begin() {
 	w := p.w
 	w.oracle.look(p)
 	off := p.position()
 	now := p.now()
+	var out []Record
 	if p.reading {
 		w.count.jumps++
-		if held := p.held(); w.R.IntN(2) == 0 && len(held) > 0 {
-			w.count.partings++
-			p.forget(held)
-			p.sendAll(p.l.Release(held, now))
+		if w.R.IntN(2) == 0 {
+			p.forget(p.held())
+			out = p.l.Release(p.held(), now)
 		}
 	}
 	empty := off == 0 && len(w.log) == 0
@@ -146,6 +146,7 @@ func (p *simProc) begin() {
 	p.hesitate()
 	w.Trace("%s begins at %d of %d: T %v", p, off, len(w.log), p.t)
 	w.oracle.look(p)
+	p.sendAll(out)
 	p.wake()
 }
 

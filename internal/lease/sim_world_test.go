@@ -61,7 +61,7 @@ type simCount struct {
 	records, terms, takeovers, mixed                           int
 	claims, fresh, bySnapshot, byFresh, byParts, byOrigin      int
 	newer, ledOver, bounded, jumps, lapses, skips, gaps, boots int
-	deaths, buried, late, partings                             int
+	deaths, buried, late                                       int
 }
 
 func (c *simCount) add(d simCount) {
@@ -70,15 +70,15 @@ func (c *simCount) add(d simCount) {
 	c.bySnapshot, c.byFresh, c.byParts = c.bySnapshot+d.bySnapshot, c.byFresh+d.byFresh, c.byParts+d.byParts
 	c.newer, c.ledOver, c.bounded = c.newer+d.newer, c.ledOver+d.ledOver, c.bounded+d.bounded
 	c.jumps, c.lapses, c.skips, c.gaps, c.boots = c.jumps+d.jumps, c.lapses+d.lapses, c.skips+d.skips, c.gaps+d.gaps, c.boots+d.boots
-	c.byOrigin, c.partings = c.byOrigin+d.byOrigin, c.partings+d.partings
+	c.byOrigin += d.byOrigin
 	c.deaths, c.buried, c.late = c.deaths+d.deaths, c.buried+d.buried, c.late+d.late
 }
 
 func (c simCount) String() string {
 	return fmt.Sprintf("%d records, %d terms, %d takeovers (%d of another T), %d claims valid, %d of them fresh; known by Snapshot %d (in parts %d), "+
-		"by a fresh Claim %d, by the log's origin %d; bounds taken from longest %d; newer records read %d, led on over them %d; jumps %d, with a Release %d, lapses %d, skipped %d, gaps %d, boots %d",
+		"by a fresh Claim %d, by the log's origin %d; bounds taken from longest %d; newer records read %d, led on over them %d; jumps %d, lapses %d, skipped %d, gaps %d, boots %d",
 		c.records, c.terms, c.takeovers, c.mixed, c.claims, c.fresh, c.bySnapshot, c.byParts, c.byFresh, c.byOrigin, c.bounded, c.newer, c.ledOver,
-		c.jumps, c.partings, c.lapses, c.skips, c.gaps, c.boots)
+		c.jumps, c.lapses, c.skips, c.gaps, c.boots)
 }
 
 func newSimWorld(seed uint64, profile func(*rand.Rand) simProfile) *simWorld {
