@@ -344,7 +344,7 @@ func TestSlowLinkGetsSmallerBatches(t *testing.T) {
 				rows, err := of.next(t.Context(), s, nil, nil)
 				require.NoError(t, err)
 				require.Len(t, rows, 6, "100, 50, 25, 12, 6")
-				s.most = 2
+				s.most = 0
 				_, _, err = of.publishAndRead(t.Context(), s, rows, nil)
 				require.ErrorIs(t, err, why)
 				require.Equal(t, 3, of.rows)
@@ -353,14 +353,18 @@ func TestSlowLinkGetsSmallerBatches(t *testing.T) {
 	}
 }
 
-// slow is a writer that takes only some rows in time.
+// slow is a writer that takes only some rows in time. If it takes none, reading lasts until publish has said so.
 type slow struct {
 	writer
 	why  error
 	most int
 }
 
-func (s *slow) next(_ context.Context, _, _ []ref, most limits) (look, error) {
+func (s *slow) next(ctx context.Context, _, _ []ref, most limits) (look, error) {
+	if s.most == 0 {
+		<-ctx.Done()
+		return look{}, ctx.Err()
+	}
 	if most.rows > s.most {
 		return look{}, s.why
 	}
