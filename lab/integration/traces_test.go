@@ -33,8 +33,7 @@ var noting = []struct{ file, old, by string }{
 func TestTracesOfProcesses(t *testing.T) {
 	judge.Jar(t)
 	const timeout = 2 * time.Second
-	group, lines := notedElection(t, newEnv(t, 1, 0, nil), timeout)
-	trace, leases := sim.Replay(group, lines)
+	trace, leases := sim.Replay(notedElection(t, newEnv(t, 1, 0, nil), timeout))
 	require.Len(t, leases, 4)
 	t.Logf("%d events", strings.Count(trace, "what |->"))
 	decide := func(margin time.Duration) error {
@@ -97,8 +96,7 @@ func noted(t *testing.T) string {
 	for _, x := range noting {
 		path, err := filepath.Abs(x.file)
 		require.NoError(t, err)
-		from := either(replace[path], path)
-		text, err := os.ReadFile(from)
+		text, err := os.ReadFile(either(replace[path], path))
 		require.NoError(t, err)
 		require.Equal(t, 1, strings.Count(string(text), x.old), "%s: %s", x.file, x.old)
 		replace[path] = filepath.Join(dir, filepath.Base(path))
