@@ -1,7 +1,6 @@
 package prepare
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -18,22 +17,6 @@ const (
 	sayEvery = 50 * time.Millisecond
 	// maxHolders limits what a topic full of rubbish can make a process remember.
 	maxHolders = 10_000
-)
-
-// Why is why a preparation is over.
-type Why string
-
-// The reasons. A process that leads the role goes on with what it has prepared.
-const (
-	Led         Why = "led"         // this process leads the role
-	Failed      Why = "failed"      // Prepare returned an error
-	Late        Why = "late"        // Prepare did not return in time
-	CalledOff   Why = "called off"  // the holder keeps the role, or gives it to another process
-	Elsewhere   Why = "elsewhere"   // another process leads it
-	Unconfirmed Why = "unconfirmed" // no offer has named it for 2T
-	Unwilling   Why = "unwilling"   // this process closes, has stepped down or is unhealthy
-	Unwanted    Why = "unwanted"    // the role is R or greater, or its log has begun anew
-	Relieved    Why = "relieved"    // another member stands by for it
 )
 
 // Preparer is what this process prepares of the roles that others mean to hand to it.
@@ -61,74 +44,6 @@ type Counts struct {
 	Longest time.Duration // how long the first of the running ones has lasted
 
 	Standbys, StandbysReady int // roles for which this process stands by
-}
-
-type stage int8
-
-const (
-	queued stage = iota
-	running
-	ready
-	failed
-)
-
-type preparation struct {
-	offer.Place
-	from    string // the holder whose newest offer names it
-	urgent  bool
-	stage   stage
-	call    uint64     // of Prepare; 0: not yet, or its context has ended
-	late    clock.Mono // when a running one fails
-	expires clock.Mono // unless an offer names it before
-	standby bool       // this process stands by for it, whether it is offered or not
-	again   clock.Mono // when a standby that failed is tried again
-	listed  bool       // it is in queue or resting
-}
-
-// rank says which comes first.
-func (w *preparation) rank() int {
-	if w.urgent {
-		return 0
-	}
-	return 1
-}
-
-// holder is what is known of the offers of a process.
-type holder struct {
-	newest uint64     // the highest number read
-	log    int        // in this log; −1: that has begun anew
-	offset int64      // at this offset
-	heard  clock.Mono // when it was read
-	owes   bool       // there is a state to be said
-	said   clock.Mono // when one was last said
-}
-
-// Begin is a call of Prepare to begin.
-type Begin struct {
-	offer.Place
-	Call uint64
-	Role int // in Do, as the application numbers it
-}
-
-// End is a call of Prepare whose context is to end, whether it has returned or not.
-type End struct {
-	Begin
-	Why Why
-}
-
-// Say is a state to be said, in the Pong to the Ping at an offset of a log.
-type Say struct {
-	To     offer.From
-	Log    int
-	Offset int64
-	State  lease.Prepared
-}
-
-// Do is what is to be done: first what ends.
-type Do struct {
-	End   []End
-	Begin []Begin
-	Say   []Say
 }
 
 // NewPreparer returns a Preparer that prepares nothing. t is the lease.
@@ -359,51 +274,6 @@ func (p *Preparer) Step(willing bool, mine func(offer.Place) bool, now clock.Ins
 	return do
 }
 
-// next returns the roles to begin with: those of processes that cannot keep them first, standbys last.
-func (p *Preparer) next() []*preparation {
-	free := p.set.Most - len(p.calls)
-	if free <= 0 {
-		return nil
-	}
-	queue := sorted(p.hot, func(w *preparation) bool { return w.stage == queued })
-	slices.SortStableFunc(queue, func(a, b *preparation) int { return cmp.Compare(a.rank(), b.rank()) })
-	for len(queue) < free && len(p.queue) > 0 {
-		if w := p.pop(&p.queue, queued); w != nil {
-			queue = append(queue, w)
-		}
-	}
-	return queue[:min(free, len(queue))]
-}
-
-// file puts a preparation that has changed where steps find it. A standby that is ready needs no step.
-func (p *Preparer) file(w *preparation) {
-	delete(p.hot, w.Place)
-	switch {
-	case w.from != "" || w.stage == running:
-		p.hot[w.Place] = w
-	case w.listed:
-	case w.stage == queued:
-		w.listed, p.queue = true, append(p.queue, w)
-	case w.stage == failed:
-		i, _ := slices.BinarySearchFunc(p.resting, w.again+1, func(w *preparation, at clock.Mono) int { return cmp.Compare(w.again, at) })
-		w.listed, p.resting = true, slices.Insert(p.resting, i, w)
-	}
-}
-
-// pop takes the first of queue or resting. It returns nil if that has changed since, and files it anew.
-func (p *Preparer) pop(list *[]*preparation, is stage) *preparation {
-	w := (*list)[0]
-	*list, w.listed = (*list)[1:], false
-	switch {
-	case p.by[w.Place] != w:
-		return nil
-	case w.from == "" && w.stage == is:
-		return w
-	}
-	p.file(w)
-	return nil
-}
-
 // say returns the states that are due.
 func (p *Preparer) say(now clock.Instant) (out []Say) {
 	for from, h := range p.holders {
@@ -490,19 +360,4 @@ func (p *Preparer) end(why Why, which []*preparation) (ended []End) {
 		p.queue, p.resting = nil, nil
 	}
 	return ended
-}
-
-func every(*preparation) bool { return true }
-
-// sorted returns some preparations, by their places.
-func sorted(of map[offer.Place]*preparation, which func(*preparation) bool) (out []*preparation) {
-	for _, w := range of {
-		if which(w) {
-			out = append(out, w)
-		}
-	}
-	slices.SortFunc(out, func(a, b *preparation) int {
-		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Local, b.Local))
-	})
-	return out
 }
