@@ -6,6 +6,7 @@ files open, its state restored, its cache warm.
 	n, err := neli.New(neli.Config{LeaderGroupID: "carts", Roles: 64, Prepare: s.Prepare})
 	context.AfterFunc(ctx, func() { n.Close() }) // each shard's successor prepares before Serve ends
 	err = s.Run(context.Background(), n)         // neli.ErrClosed after that
+	err = errors.Join(err, n.Close())            // returns when all has ended
 
 A shard is a role of package neli, from 0 on; neli.Slot maps keys to shards. Each process has a state machine for each
 shard:
