@@ -80,7 +80,7 @@ func Judge(t *testing.T, module string, rho float64, margin time.Duration, lease
 		if refused == "" {
 			refused = string(out[max(0, len(out)-2000):])
 		}
-		return fmt.Errorf("the specification does not allow this (%s):\n%s", fmt.Sprint(err), refused)
+		return fmt.Errorf("the specification does not allow this (%v):\n%s", err, refused)
 	}
 	return nil
 }
