@@ -66,7 +66,8 @@ type Preparation struct {
 	// GivenWarm counts the roles that this process gave up after their successors had prepared them. The next
 	// four count those given up unprepared: GivenLate because half of DrainTimeout was over, GivenFailed because
 	// no member prepared them, GivenYoung in a new group, and GivenUnable to members without Prepare, if this
-	// process has it; those given up because Lead or Background has ended are in none. CalledOff counts the roles that it kept, mostly because a member was not ready in time.
+	// process has it. What is given up because Lead or Background has ended counts in none of them. CalledOff
+	// counts the roles that it kept, mostly because a member was not ready in time.
 	GivenWarm   uint64 `json:"given_warm"`
 	GivenLate   uint64 `json:"given_late"`
 	GivenFailed uint64 `json:"given_failed"`

@@ -131,7 +131,7 @@ func TestCutOneWay(t *testing.T) {
 	assert.True(t, ok)
 }
 
-// What is sent over a slow link arrives in order, and a link that is made fast again does not let later packets overtake.
+// Packets of a slow link arrive in the order in which they were sent, even if the link becomes fast meanwhile.
 func TestTCPSurvivesDelayLossAndChange(t *testing.T) {
 	n := newNet(t, "a", "b")
 	l, err := n.Host("b").Listen("tcp", fmt.Sprintf("%s:%d", n.Host("b").IP, port))
