@@ -183,9 +183,11 @@ func (m *machine) fill(ctx context.Context, p plan.Part) error {
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
-	var room unix.Statfs_t
-	if err := unix.Fstatfs(int(file.Fd()), &room); err != nil {
-		return err
+	for err = unix.ENOSPC; errors.Is(err, unix.ENOSPC); { // the broker may take room between the two calls
+		var room unix.Statfs_t
+		if err = unix.Fstatfs(int(file.Fd()), &room); err == nil && room.Bavail > 0 {
+			err = unix.Fallocate(int(file.Fd()), 0, 0, int64(room.Bavail)*room.Bsize)
+		}
 	}
-	return errors.Join(unix.Fallocate(int(file.Fd()), 0, 0, int64(room.Bavail)*room.Bsize), pause.For(ctx, p.Hold))
+	return errors.Join(err, pause.For(ctx, p.Hold))
 }
