@@ -226,6 +226,8 @@ func TestConfigFaults(t *testing.T) {
 		{Config{KafkaConfig: KafkaConfigMap{"bootstrap.servers": " , "}}, "KafkaConfig[bootstrap.servers]", " , ", "must be host:port,…"},
 		{Config{KafkaConfig: KafkaConfigMap{"bootstrap.servers": "a:1, b:99999"}}, "KafkaConfig[bootstrap.servers]", "b:99999", "must have a port from 1 to 65535"},
 		{Config{KafkaConfig: KafkaConfigMap{"metadata.broker.list": "[::1]:0"}}, "KafkaConfig[metadata.broker.list]", "[::1]:0", "must have a port from 1 to 65535"},
+		{Config{KafkaConfig: KafkaConfigMap{"bootstrap.servers": "a:1 b:1"}}, "KafkaConfig[bootstrap.servers]", "a:1 b:1", "must be host:port, and commas"},
+		{Config{KafkaConfig: KafkaConfigMap{"metadata.broker.list": "a; b:1"}}, "KafkaConfig[metadata.broker.list]", "a; b:1", "must be host:port, and commas"},
 		{Config{KafkaConfig: KafkaConfigMap{"bootstrap.servers": "http://a:1"}}, "KafkaConfig[bootstrap.servers]", "http://a:1", "does not match security.protocol=plaintext"},
 		{Config{KafkaConfig: KafkaConfigMap{"sasl.username": "svc"}}, "KafkaConfig[sasl.username]", "svc", "has no effect with security.protocol=plaintext"},
 		{Config{KafkaConfig: KafkaConfigMap{"sasl.password": "svc", "security.protocol": "ssl"}}, "KafkaConfig[sasl.password]", "[redacted]", "has no effect with security.protocol=ssl"},
