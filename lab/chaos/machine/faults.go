@@ -15,12 +15,18 @@ import (
 	"github.com/goneli/neli/lab/chaos/member"
 	"github.com/goneli/neli/lab/chaos/plan"
 	"github.com/goneli/neli/lab/chaos/wire"
+	"github.com/goneli/neli/lab/kafkatest"
 	"github.com/goneli/neli/lab/pause"
 	"github.com/goneli/neli/lab/witness"
 )
 
-// restarting bounds the start of a broker. Kafka refuses a killed broker until its former session has ended, after 9 s.
-const restarting = 90 * time.Second
+// restart restarts a broker. Kafka refuses a killed one until its former session has ended, after 9 s, and two cores on which
+// other things run take more than half a minute to start one.
+func restart(ctx context.Context, b *kafkatest.Broker) error {
+	limited, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	return b.Restart(limited)
+}
 
 // step carries out one step of the plan, from the first fault to the last repair. If ctx ends, the
 // step ends early and returns an error.
@@ -164,8 +170,6 @@ func (m *machine) restartMembers(ctx context.Context, hosts []string) error {
 }
 
 func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
-	limited, cancel := context.WithTimeout(ctx, restarting)
-	defer cancel()
 	brokers := m.cluster.Brokers()
 	b := brokers[p.Broker]
 	switch p.Action {
@@ -174,7 +178,7 @@ func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
 		if err := pause.For(ctx, p.Hold); err != nil {
 			return err
 		}
-		return b.Restart(limited)
+		return restart(ctx, b)
 	case plan.StopBroker:
 		if err := b.Suspend(); err != nil {
 			return err
@@ -195,10 +199,10 @@ func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
 		return held
 	case plan.FillDisk:
 		held := m.fill(ctx, p)
-		return errors.Join(held, b.Restart(limited)) // Kafka halts when its disk is full
+		return errors.Join(held, restart(ctx, b)) // Kafka halts when its disk is full
 	default:
 		for i := range brokers {
-			if err := brokers[(p.Broker+i)%Brokers].Restart(limited); err != nil {
+			if err := restart(ctx, brokers[(p.Broker+i)%Brokers]); err != nil {
 				return err
 			}
 		}
