@@ -73,6 +73,9 @@
 //   - new topics: all members close, and start again with a new topic and a higher TokenBase. The group begins at the origin of its
 //     log, so roles must be led again without the wait for an unknown past: 2 T + 2 s after the processes have started.
 //
+// With -former PROGRAM, every second member that starts is that program: package member, built with a former version of the
+// library. So members of two versions lead and follow each other, and hosts go forth and back between them.
+//
 // Nothing is promised while a broker is slow, full or has a wrong clock, only afterwards.
 //
 // # Without a broker

@@ -85,6 +85,7 @@ func parse(args []string) (machine.Options, error) {
 	flags.StringVar(&stores, "stores", "", "what leaders write to, role by role in turn, separated by semicolons: "+strings.Join(store.Kinds(true), "; ")+" (with brokers); all if nothing is said")
 	flags.BoolVar(&o.Unfenced, "unfenced", false, "leave out the fences of hold and transactions: the checks must notice it")
 	flags.StringVar(&with, "with", "", "settings, separated by semicolons: "+strings.Join(machine.Settings(true), "; ")+"; with -peers: "+strings.Join(machine.Settings(false), "; "))
+	flags.StringVar(&o.Former, "former", "", "a program that every second member that starts is: chaos, built with a former version of the library")
 	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(machine.Settings(true)...), "; ")+"; with -peers: "+strings.Join(plan.PeerKinds(), "; ")+"; with -each: "+strings.Join(plan.FailOverKinds(), "; "))
 	flags.StringVar(&first, "first", "", "kinds of faults that come before all others, likewise")
 	flags.StringVar(&o.Dir, "out", "chaos-report", "directory of the report; a former report there is replaced")
@@ -177,6 +178,9 @@ func possible(o machine.Options) error {
 	if err := kafkatest.Find(); err != nil && !o.Peers {
 		missing = append(missing, err)
 	}
+	if _, err := exec.LookPath(o.Former); err != nil && o.Former != "" {
+		missing = append(missing, fmt.Errorf("-former: %w", err))
+	}
 	if _, err := exec.LookPath("gcc"); err != nil && o.Has(plan.Clocks) {
 		missing = append(missing, err)
 	}
@@ -252,6 +256,7 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 			{"nomination", o.Nomination.String()},
 			{"T", o.Timeout.String()},
 			{"with", strings.Join(o.With, ", ")},
+			{"former", o.Former},
 			{"time", (outcome.Record.End - outcome.Record.Start).Round(100 * time.Millisecond).String()},
 			{"on", where(o)},
 			{"members", fmt.Sprint(machine.Members)},

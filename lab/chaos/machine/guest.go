@@ -28,14 +28,15 @@ type guest struct {
 	ended  []string     // Leads that returned before Close
 }
 
-// newGuest starts a member on a host. Its output and its log are also written to dir.
-func newGuest(n *nursery.Nursery, host *wire.Host, dir string, params member.Params) (*guest, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
+// newGuest starts a program, or this one if none is named, as a member on a host. Its output and its log are also written to dir.
+func newGuest(n *nursery.Nursery, host *wire.Host, dir, program string, params member.Params) (_ *guest, err error) {
+	if program == "" {
+		if program, err = os.Executable(); err != nil {
+			return nil, err
+		}
 	}
 	g := &guest{host: host.Name, ops: map[int64]*history.Op{}}
-	cmd := exec.Command(exe)
+	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), member.Env+"=1")
 	g.Process, err = child.New(cmd, params, child.Options{Nursery: n, Dir: dir, Name: params.Name, Keep: true, By: host.Start, Hear: g.hear})
 	if g.Process == nil {

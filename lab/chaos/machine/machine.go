@@ -39,6 +39,7 @@ type Options struct {
 	Only       []string      // kinds of faults; nil for all
 	First      []string      // kinds that come before all others
 	With       []string      // Settings
+	Former     string        // a program that is every second member, built of this package and a former library; empty for none
 	Each       int           // measure fail-over instead: how often each kind of plan.FailOvers occurs; 0 for not
 	Dir        string        // for the logs of members and brokers
 	Scratch    string        // for the data of brokers and store
@@ -307,7 +308,11 @@ func (m *machine) enlist(host string) error {
 	} else {
 		params.Bootstrap = m.cluster.Bootstrap()
 	}
-	g, err := newGuest(m.nursery, m.net.Host(host), filepath.Join(m.Dir, MembersDir), params)
+	var program string
+	if params.Number%2 == 0 {
+		program = m.Former
+	}
+	g, err := newGuest(m.nursery, m.net.Host(host), filepath.Join(m.Dir, MembersDir), program, params)
 	if g != nil {
 		m.guests = append(m.guests, g)
 		m.present[host] = g
