@@ -99,7 +99,7 @@ func TestLeaseThatEndsAtOnceIsLogged(t *testing.T) {
 func TestStoppedCommandIsContinuedToFinish(t *testing.T) {
 	b := nelitest.NewBroker(nelitest.Options{})
 	t.Cleanup(b.Close)
-	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: 2 * time.Second, Provider: b.Provider("alice")})
+	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: 20 * time.Second, Provider: b.Provider("alice")})
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "pid")
 	signals, code := make(chan os.Signal, 1), make(chan int, 1)
