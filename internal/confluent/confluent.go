@@ -32,14 +32,12 @@ const confluentCloseBound = 5500 * time.Millisecond
 
 var errClientClosed = errors.New("client is closed")
 
-// confluentConfig turns properties into the client's own form. SetKey also accepts topic
-// defaults, with the prefix "{topic}.", as the client documents.
-func confluentConfig(props map[string]string, logs *confluentLogs) (ck.ConfigMap, error) {
+// confluentConfig turns properties into the client's own form. ConfigMap.SetKey would also accept
+// the prefix "{topic}.": such a property makes the client drop acks and auto.offset.reset.
+func confluentConfig(props map[string]string, logs *confluentLogs) ck.ConfigMap {
 	config := ck.ConfigMap{}
 	for name, value := range props {
-		if err := config.SetKey(name, value); err != nil {
-			return nil, logs.refused(err)
-		}
+		config[name] = value
 	}
 	// By default the librdkafka that comes with the client trusts only the file that CentOS has.
 	if logs.login.endpoint != "" && props["https.ca.location"] == "" && props["https.ca.pem"] == "" {
@@ -47,7 +45,7 @@ func confluentConfig(props map[string]string, logs *confluentLogs) (ck.ConfigMap
 	}
 	config["go.logs.channel.enable"] = true
 	config["go.logs.channel"] = logs.events
-	return config, nil
+	return config
 }
 
 // confluentLogs passes one client's log lines to a slog.Logger.

@@ -28,10 +28,7 @@ type confluentConsumer struct {
 
 func (c confluent) consumer(props map[string]string, log *slog.Logger) (confluentConsumer, error) {
 	logs := c.logs(log, props)
-	config, err := confluentConfig(props, logs)
-	if err != nil {
-		return confluentConsumer{}, err
-	}
+	config := confluentConfig(props, logs)
 	client, err := ck.NewConsumer(&config)
 	if err != nil {
 		return confluentConsumer{}, logs.refused(confluentFaults(err, config, func(config *ck.ConfigMap) error {

@@ -108,6 +108,12 @@ func TestConfluentPropertyFaultsAreReportedTogether(t *testing.T) {
 	}
 }
 
+// The client's prefix for the defaults of topics leads around no reserved property.
+func TestConfluentRefusesDefaultsOfTopics(t *testing.T) {
+	_, err := neli.New(neli.Config{LeaderGroupID: "g", KafkaConfig: neli.KafkaConfigMap{"{topic}.acks": 1}})
+	require.EqualError(t, err, "neli: invalid configuration:\nKafkaConfig: No such configuration property: \"{topic}.acks\"")
+}
+
 // The client quotes values that it refuses, and such a value may be a secret.
 func TestConfluentShowsNoSecret(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })

@@ -52,10 +52,7 @@ const confluentSparse = "enable.sparse.connections"
 
 func (c confluent) Producer(props map[string]string, log *slog.Logger) (kafka.Producer, error) {
 	logs := c.logs(log, props)
-	config, err := confluentConfig(props, logs)
-	if err != nil {
-		return nil, err
-	}
+	config := confluentConfig(props, logs)
 	if _, chosen := config[confluentSparse]; !chosen {
 		config[confluentSparse] = false
 	}
