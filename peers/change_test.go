@@ -53,10 +53,11 @@ func startAll(t *testing.T, c Config, hosts ...Host) {
 // that it does not know. It is served when their leases are over, and knows their largest ballot.
 func TestTheNewListAloneEndsTheOldListAlone(t *testing.T) {
 	t.Parallel()
+	const long = 15 * time.Second // a busy machine takes seconds for what comes before the wait
 	old, next := moving(t)
-	startAll(t, Config{Hosts: old, Next: next, HeartbeatTimeout: testTimeout}, append(old, next...)...)
-	before := join(t, Config{Hosts: old, HeartbeatTimeout: testTimeout})
-	between := join(t, Config{Hosts: old, Next: next, HeartbeatTimeout: testTimeout})
+	startAll(t, Config{Hosts: old, Next: next, HeartbeatTimeout: long}, append(old, next...)...)
+	before := join(t, Config{Hosts: old, HeartbeatTimeout: long})
+	between := join(t, Config{Hosts: old, Next: next, HeartbeatTimeout: long})
 	before.begun(t)
 	between.begun(t)
 	require.Len(t, between.set.(kafka.Joint).Lists(), 2)
@@ -64,7 +65,7 @@ func TestTheNewListAloneEndsTheOldListAlone(t *testing.T) {
 		require.NoError(t, before.sure(log, "x", 77))
 	}
 	began := time.Now()
-	after := join(t, Config{Hosts: next, HeartbeatTimeout: testTimeout})
+	after := join(t, Config{Hosts: next, HeartbeatTimeout: long})
 	before.journal.await(t, "restart this one with that list")
 	before.await(t, "no log takes records", func([]view) bool {
 		before.mu.Unlock()
@@ -77,7 +78,7 @@ func TestTheNewListAloneEndsTheOldListAlone(t *testing.T) {
 		return true
 	})
 	after.begun(t)
-	assert.GreaterOrEqual(t, time.Since(began), clock.Wait(testTimeout, defaultDrift), "served while leases of the old list may run")
+	assert.GreaterOrEqual(t, time.Since(began), clock.Wait(long, defaultDrift), "served while leases of the old list may run")
 	for log := range next {
 		assert.EqualValues(t, 77, after.view(log).top, "the largest ballot of the old list")
 	}
