@@ -181,6 +181,7 @@ func (m *Mover) Resolve(of func(Move) Fate, limit time.Duration, now clock.Insta
 		case v.ID != 0:
 			ended = append(ended, request.Outcome{ID: v.ID, Err: err})
 		case err != nil && f.Spared && f.Kept: // it was at work on other roles, or has failed this one only
+		case err != nil && v.Began < m.cool[v.To].until.Add(-m.cool[v.To].long): // it fails with others of the same time
 		case err != nil:
 			if m.cool == nil {
 				m.cool = cooldowns{}

@@ -63,6 +63,16 @@ func TestMovesAreResolved(t *testing.T) {
 	require.Equal(t, at(2*time.Second+movePause).Mono, m.lookAt, "there may be more to hand over")
 }
 
+func TestHandoversThatFailTogetherCountOnce(t *testing.T) {
+	m := &Mover{}
+	for k, long := range []time.Duration{cooldown, 2 * cooldown} {
+		began := at(time.Duration(k) * time.Minute)
+		m.inFlight = []Move{{Role: 1, To: "b", Began: began.Mono}, {Role: 2, To: "b", Began: began.Mono}, {Role: 3, To: "b", Began: began.Mono}}
+		_, failed := m.Resolve(func(Move) Fate { return Fate{} }, time.Second, began.Add(time.Second))
+		require.Equal(t, []untaken{{Move{Role: 1, To: "b", Began: began.Mono}, long}}, failed)
+	}
+}
+
 func TestLooksForMovesOnceInAWhile(t *testing.T) {
 	m := &Mover{}
 	require.True(t, m.Looks(true, at(0)))
