@@ -357,6 +357,20 @@ func TestPreparationAndDrainShareTheTime(t *testing.T) {
 	require.Len(t, w.actor("b").leads(4), 4, "DrainTimeout is for both")
 }
 
+func TestPreparationBeforeCloseDoesNotCount(t *testing.T) {
+	for _, before := range []time.Duration{100 * time.Millisecond, 6 * time.Second} {
+		w, a, shops := warmWorld(t, 4, func(s *Settings) { s.Prepares.For = time.Minute }, "b")
+		shops["b"].takes, a.work = time.Hour, time.Hour
+		a.transfers(t, 1, "b")
+		w.pass(before)
+		a.want(Desired{Roles: 4, Closing: true, Contend: true})
+		w.pass(4900 * time.Millisecond)
+		require.False(t, a.shards[0].handovers.Of(1).IsAsked(), "half of DrainTimeout is for preparation")
+		w.pass(5200 * time.Millisecond)
+		require.Len(t, w.actor("b").leads(4), 4, "DrainTimeout is for both")
+	}
+}
+
 func TestAnotherMemberTakesWhatOneFails(t *testing.T) {
 	w, a, shops := warmWorld(t, 8, nil, "b", "c")
 	shops["b"].fails = func(int) bool { return true }

@@ -111,6 +111,7 @@ func (hs *Handovers) Split(local int32, to string) (begun *Handover) {
 		}
 	}
 	begun = NewHandover(from.why, from.since, to, true)
+	begun.forced = from.forced
 	hs.Begin(begun)
 	hs.move(local, begun)
 	return begun
@@ -203,6 +204,7 @@ type Handover struct {
 	to     string           // the successor; empty: none
 	named  bool             // whether the successor was decided
 	pinned bool             // the successor is to keep them
+	forced bool             // this process could keep them when it began, and cannot any more
 
 	cold      bool          // the successor is to take the roles unprepared
 	warm      bool          // it is prepared for by its successor, or was by a former one
@@ -278,7 +280,7 @@ func (h *Handover) Chosen() clock.Instant { return h.chosen }
 // kept waited for preparation, both share the time, of which the application has half, however late its successors
 // were named.
 func (h *Handover) Deadline(drain time.Duration, now clock.Instant) clock.Instant {
-	if !h.warm || h.Deliberate() {
+	if !h.warm || h.Deliberate() && !h.forced {
 		return now.Add(drain)
 	}
 	shared, half := h.since.Add(drain), now.Add(drain/2)
@@ -286,6 +288,13 @@ func (h *Handover) Deadline(drain time.Duration, now clock.Instant) clock.Instan
 		return half
 	}
 	return shared
+}
+
+// Keeps notes whether this process could keep the roles. If not any more, it had no reason to hurry before.
+func (h *Handover) Keeps(could bool, now clock.Instant) {
+	if h.Deliberate() && h.forced == could {
+		h.forced, h.since = !could, now
+	}
 }
 
 // Successor is the process to which the roles go; empty: none.

@@ -101,8 +101,9 @@ func (s Shard) Parts(h *handover.Handover, now clock.Instant) (parts []Part) {
 			s.Offers.Name(to, is, s.place(local))
 		}
 	}
-	looks := now.Mono.Add(s.set.T / 4)
-	if !h.Deliberate() {
+	looks, wanted := now.Mono.Add(s.set.T/4), h.Top() < s.Keeps
+	h.Keeps(wanted, now)
+	if !wanted {
 		looks = min(looks, max(h.Since().Mono.Add(s.set.DrainTimeout/2), now.Mono))
 	}
 	var order []offer.Standing
