@@ -371,6 +371,14 @@ func TestPreparationBeforeCloseDoesNotCount(t *testing.T) {
 	}
 }
 
+func TestRolesThatWaitForPlacesArriveInTime(t *testing.T) {
+	w, a, shops := warmWorld(t, 3, func(s *Settings) { s.Prepares = &lease.Prepares{Most: 1, For: time.Minute} }, "b")
+	shops["b"].takes = 55 * time.Second
+	first, second := a.transfers(t, 1, "b"), a.transfers(t, 2, "b")
+	w.pass(2 * time.Minute)
+	require.Equal(t, []request.Outcome{{ID: first}, {ID: second}}, a.ends)
+}
+
 func TestAnotherMemberTakesWhatOneFails(t *testing.T) {
 	w, a, shops := warmWorld(t, 8, nil, "b", "c")
 	shops["b"].fails = func(int) bool { return true }

@@ -256,9 +256,12 @@ func (x *Exchange) Rests(shard int, local int32, now clock.Instant) bool {
 	return x.Offers.RestsAnywhere(offer.Place{Shard: shard, Local: local}, now)
 }
 
-// Spares returns how much longer than to others a handover to a member may take, since it prepares the role, and
+// Spares returns how much longer than to others a handover to a member may take, since the role waits and is prepared, and
 // whether it is not at fault if one is called off: it is there, and was at work on other roles or failed this one.
 func (x *Exchange) Spares(to string, shard int, members told.Roll, now clock.Instant) (longer time.Duration, spared bool) {
 	is, prepares := members.Prepares(to)
-	return is.For, prepares && members.Takes(to) && !x.Offers.Silent(to, shard, now)
+	if prepares {
+		longer = 2*is.For + x.set.SuccessorWait
+	}
+	return longer, prepares && members.Takes(to) && !x.Offers.Silent(to, shard, now)
 }
