@@ -127,7 +127,7 @@ func TestSourcesNameDocumentsThatExist(t *testing.T) {
 
 // A warning or an error, and what a guard of neli run reports to be logged as one.
 var (
-	warning = regexp.MustCompile(`(?:(?:[lL]og|[lL]ogger)\.(?:Warn|Error)|\blog)\("([^"]+)"|slog\.Level(?:Warn|Error), "([^"]+)"`)
+	warning = regexp.MustCompile(`(?:(?:(?:[lL]og|[lL]ogger)\.(?:Warn|Error)|\blog)\(|inside\.Warn\(r\.n, )"([^"]+)"|slog\.Level(?:Warn|Error), "([^"]+)"`)
 	trouble = regexp.MustCompile(`\btell\((?:fmt\.Sprintf\()?"([^"]+)"`)
 	verb    = regexp.MustCompile(`%[a-z]`)
 )

@@ -10,6 +10,7 @@ import (
 
 func init() {
 	inside.CallMembers = func(ctx context.Context, n any) error { return n.(*Neli).callMembers(ctx) }
+	inside.Warn = func(n any, text string, args ...any) { n.(*Neli).set.logger.Warn(text, args...) }
 	inside.Partitions = func(n any) int { return n.(*Neli).core.terms.Partitions() }
 	inside.Roles = func(n any) int { return int(n.(*Neli).roles.Load()) }
 }

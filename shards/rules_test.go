@@ -48,7 +48,7 @@ var rules = []mutation.Mutant{
 		Old: "	r.calls.Wait()\n", New: "",
 		Guard: "TestAbandon/closing", Want: `actual  : 4`},
 	{Rule: "few Prepares run at once", File: "run.go",
-		Old: "max(cfg.MaxPrepares, 1)", New: "max(cfg.MaxPrepares, 100)",
+		Old: "max(n.Config().MaxPrepares, 1)", New: "max(n.Config().MaxPrepares, 100)",
 		Guard: "TestFewPreparesAtOnce", Want: "is not greater than or equal to"},
 	{Rule: "Err of Serve's context asks the clock", File: "stay.go",
 		Old: "	c.look()\n	return c.Context.Err()\n", New: "	return c.Context.Err()\n",

@@ -1,11 +1,9 @@
 package shards
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/inside"
 )
 
 // After a Prepare that failed for a shard that this process leads.
@@ -25,7 +24,6 @@ type run struct {
 	s      *Set
 	n      *neli.Neli
 	ctx    context.Context
-	logger *slog.Logger
 	places chan struct{}  // taken by Prepares of shards that this process leads
 	failed atomic.Bool    // a Serve has returned an error
 	calls  sync.WaitGroup // of Prepare and Abandon
@@ -33,8 +31,7 @@ type run struct {
 }
 
 func newRun(ctx context.Context, s *Set, n *neli.Neli) *run {
-	cfg := n.Config()
-	return &run{s: s, n: n, ctx: ctx, logger: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), places: make(chan struct{}, max(cfg.MaxPrepares, 1))}
+	return &run{s: s, n: n, ctx: ctx, places: make(chan struct{}, max(n.Config().MaxPrepares, 1))}
 }
 
 // end gives up what is prepared, and waits for the functions.
@@ -92,7 +89,7 @@ func (r *run) lead(ctx context.Context, l neli.Leadership) error {
 		case <-ctx.Done():
 		}
 		if err := st.failure(); err != nil && st == mine && ctx.Err() == nil {
-			r.logger.Warn("nobody serves a shard: its Prepare failed, trying again", "role", l.Role, "error", err, "after", pause)
+			inside.Warn(r.n, "nobody serves a shard: its Prepare failed, trying again", "role", l.Role, "error", err, "after", pause)
 			select {
 			case <-time.After(pause):
 			case <-ctx.Done():

@@ -269,7 +269,7 @@ func TestPrepareThatFails(t *testing.T) {
 				}
 				_, told = a.of(1)
 				require.Equal(s, "prepare serve", told)
-				require.Equal(s, 3, lines.count("nobody serves a shard"))
+				require.Equal(s, 3, lines.count(`msg="nobody serves a shard: its Prepare failed, trying again" group=carts name=a role=2 error=`))
 			})
 		})
 	}

@@ -1,4 +1,4 @@
-// Package inside has what package nelihttp and the command neli ask of a *neli.Neli, and what other
+// Package inside has what packages nelihttp and shards and the command neli ask of a *neli.Neli, and what other
 // programs do not need: so it is no method of a Neli. Package neli sets these functions when it is
 // initialised.
 package inside
@@ -22,6 +22,9 @@ var CallMembers func(ctx context.Context, n any) error
 // Partitions returns M, the number of partitions of the leader topic of n, a *neli.Neli, or 0 until n has
 // learnt it from a broker.
 var Partitions func(n any) int
+
+// Warn logs a warning of n, a *neli.Neli, as all its lines: Config.Logger promises that nothing waits for its handler.
+var Warn func(n any, text string, args ...any)
 
 // Roles returns R, the number of roles of n, a *neli.Neli, at present.
 var Roles func(n any) int
