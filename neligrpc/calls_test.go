@@ -216,7 +216,7 @@ func TestCallsGoToAllowedAddressesOnly(t *testing.T) {
 	var dialled []string
 	conn := c.connect(func(u *url.URL) string {
 		switch {
-		case u.Hostname() != "10.0.0.2":
+		case u.Hostname() != "10.0.0.2" && !strings.HasSuffix(u.Hostname(), ".svc"):
 			return ""
 		case u.Path == "/odd":
 			return "10.0.0.2"
@@ -238,6 +238,7 @@ func TestCallsGoToAllowedAddressesOnly(t *testing.T) {
 		{"http://10.0.0.2.evil.example/", "", "not allowed"},
 		{"http://10.0.0.2@evil.example/", "", "neither"},
 		{"dns://10.0.0.2:80", "", "neither"},
+		{"http://[::ffff:169.254.169.254%25.svc]", "", "neither"}, // is dialled as 169.254.169.254
 	} {
 		c.hears("b", s.advertise)
 		_, err := ask(WithRole(t.Context(), 1), conn, say, "hello")

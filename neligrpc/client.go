@@ -221,7 +221,7 @@ func (c *client) find(role int) (h neli.Holder, at string, err error) {
 	case h.Advertise == "":
 		why = "the address of its holder is not known"
 	case u == nil:
-		why = "the address of its holder is neither host:port nor an http or https URL"
+		why = "the address of its holder is neither host:port nor an http or https URL, or has an IPv6 zone"
 	default:
 		if at = c.targets(u); at == "" {
 			why = "the address of its holder is not allowed"

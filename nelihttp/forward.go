@@ -236,7 +236,7 @@ func (f *forwarder) find(role int) (target, *refusal) {
 	case h.Advertise == "":
 		why = "the address of its holder is not known"
 	case at == nil:
-		why = "the address of its holder is neither host:port nor an http or https URL"
+		why = "the address of its holder is neither host:port nor an http or https URL, or has an IPv6 zone"
 	case f.self != nil && strings.EqualFold(at.Host, f.self.Host) && at.Path == f.self.Path:
 		why, wait = "this process is known as its holder, and does not lead it any more", 0
 	case !f.allow(at):

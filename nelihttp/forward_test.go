@@ -176,7 +176,9 @@ func lone(advertise string, allow func(*url.URL) bool) (*peer, *sends) {
 // Requests go to addresses that the holder has advertised, with http or https, and that are allowed. Since the holder
 // serves the same routes, the path is the client's, also under a prefix.
 func TestForwardSendsToAllowedAddressesOnly(t *testing.T) {
-	allow := func(u *url.URL) bool { return u.Hostname() == "10.0.0.2" && u.Path != "/no" }
+	allow := func(u *url.URL) bool {
+		return u.Hostname() == "10.0.0.2" && u.Path != "/no" || strings.HasSuffix(u.Hostname(), ".svc")
+	}
 	for _, s := range []struct{ advertise, to, why string }{
 		{"10.0.0.2:8080", "http://10.0.0.2:8080/x/roles/1?q", ""},
 		{"https://10.0.0.2", "https://10.0.0.2/x/roles/1?q", ""},
@@ -195,6 +197,7 @@ func TestForwardSendsToAllowedAddressesOnly(t *testing.T) {
 		{"http://:80", "", "neither"},
 		{"http://10.0.0.2:x", "", "neither"},
 		{"10.0.0.2:80 ", "", "neither"},
+		{"http://[::ffff:169.254.169.254%25.svc]", "", "neither"}, // is dialled as 169.254.169.254
 	} {
 		p, out := lone(s.advertise, allow)
 		w, body := ask(t, http.StripPrefix("/x", p.forwarder), "GET", "/x/roles/1?q")
