@@ -277,6 +277,24 @@ func TestForwardDoesNotRepeatWhatMayBeDone(t *testing.T) {
 	require.Equal(t, "a1 b1 c0", c.asked())
 }
 
+// http.Transport repeats some requests if an idle connection breaks. If it cannot connect then, the holder may still
+// have done what was asked.
+func TestForwardDoesNotTakeWhatWasSentForUndone(t *testing.T) {
+	c := newCrew(t, "a", "b")
+	c.knows("a", "b")
+	c.peers["b"].token = 17
+	keyed := func(r *http.Request) { r.Header.Set("Idempotency-Key", "k") }
+	resp, _ := c.ask("a", "POST", "/roles/1", strings.NewReader("hello"), keyed)
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	c.peers["b"].do = func(http.ResponseWriter, *http.Request, Term) {
+		_ = c.peers["b"].server.Listener.Close()
+		panic(http.ErrAbortHandler)
+	}
+	resp, body := c.ask("a", "POST", "/roles/1", strings.NewReader("hello"), keyed)
+	require.Equal(t, "a2 b2", c.asked())
+	require.Equal(t, http.StatusBadGateway, resp.StatusCode, body)
+}
+
 // A 421 of the application is an answer like others.
 func TestForwardPassesOnTheApplications421(t *testing.T) {
 	c := newCrew(t, "a", "b", "c")

@@ -7,10 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 const (
@@ -102,6 +104,9 @@ var errNotLeading = errors.New("the target does not lead")
 
 // send sends a request to a holder and copies the answer. If there is none, it returns why, and has written nothing.
 func (f *forwarder) send(w http.ResponseWriter, r *http.Request, p *passage, to target) (no *refusal) {
+	// If an idle connection breaks, http.Transport connects again for a request that may be repeated.
+	var sent atomic.Bool
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
 	proxy := httputil.ReverseProxy{
 		Transport: f.transport,
 		ErrorLog:  f.log,
@@ -112,19 +117,19 @@ func (f *forwarder) send(w http.ResponseWriter, r *http.Request, p *passage, to 
 			}
 			return nil
 		},
-		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { no = f.refusalOf(err, to) },
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { no = f.refusalOf(err, to, sent.Load()) },
 	}
-	proxy.ServeHTTP(w, r)
+	proxy.ServeHTTP(w, r.WithContext(ctx))
 	return no
 }
 
-// refusalOf says what an error of the proxy means.
-func (f *forwarder) refusalOf(err error, to target) *refusal {
+// refusalOf says what an error of the proxy means. sent: the holder may have got the request.
+func (f *forwarder) refusalOf(err error, to target, sent bool) *refusal {
 	var op *net.OpError
 	switch {
 	case errors.Is(err, errNotLeading):
 		return notLeading
-	case errors.As(err, &op) && op.Op == "dial":
+	case errors.As(err, &op) && op.Op == "dial" && !sent:
 		return &refusal{http.StatusServiceUnavailable, f.timeout - to.holder.Age, "the process that leads the role cannot be reached"}
 	}
 	return &refusal{http.StatusBadGateway, 0, "the process that leads the role did not answer"}
