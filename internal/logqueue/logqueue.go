@@ -166,7 +166,7 @@ func (q *Queue) next() bool {
 	if q.ask {
 		q.ask = false
 		q.mu.Unlock()
-		q.call(func() error { q.levels.Store(levelsOf(q.root)); return nil }) // if it fails, the levels stay as they are
+		q.call(func() error { q.levels.Store(levelsOf(q.root.resolve())); return nil }) // if it fails, the levels stay as they are
 		return true
 	}
 	if len(q.lines) == 0 {
@@ -231,9 +231,6 @@ func bit(level slog.Level) uint32 {
 }
 
 func levelsOf(h slog.Handler) (set uint32) {
-	if q, ours := h.(*handler); ours {
-		h = q.resolve()
-	}
 	for _, l := range levels {
 		if h.Enabled(context.Background(), l) {
 			set |= bit(l)
