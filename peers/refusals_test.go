@@ -385,3 +385,12 @@ func askOnce(t *testing.T, s *settings, h Host) error {
 	_, err := s.ask(t.Context(), h, s.agreed.message(h.ID))
 	return err
 }
+
+func TestAddressMayHaveAZone(t *testing.T) {
+	dial := func(_ context.Context, _, address string) (net.Conn, error) {
+		return nil, errors.New("dialled " + address)
+	}
+	s := &settings{config: Config{Dial: dial}}
+	_, err := s.ask(t.Context(), Host{"a", "[fe80::1%eth0]:7400"}, &wire.Agreement{})
+	require.ErrorContains(t, err, "dialled [fe80::1%eth0]:7400")
+}

@@ -168,7 +168,7 @@ func (s *settings) connect(h Host) (*grpc.ClientConn, error) {
 		}
 		creds = s.keys.credentials(name)
 	}
-	return grpc.NewClient("passthrough:///"+h.Address,
+	return grpc.NewClient("passthrough:///"+strings.ReplaceAll(h.Address, "%", "%25"), // the zone of an IPv6 address, in a URL
 		grpc.WithTransportCredentials(creds),
 		grpc.WithContextDialer(s.config.dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
