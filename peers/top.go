@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -21,8 +22,8 @@ type top struct {
 	file   string // "": memory only, so that it is lost with the log
 	group  string
 	host   string
-	mu     sync.Mutex
-	ballot int64
+	mu     sync.Mutex // held while writing
+	ballot atomic.Int64
 }
 
 // topFile is the contents of the file.
@@ -56,8 +57,8 @@ func openTop(file, group, host string) (*top, error) {
 	if had.Group != group || had.Host != host {
 		return nil, fmt.Errorf("peers: TopFile: %s is of host %q of group %q, and this is host %q of group %q", file, had.Host, had.Group, host, group)
 	}
-	t.ballot = *had.Top
-	return t, t.write(t.ballot) // fail now if it cannot be written later
+	t.ballot.Store(*had.Top)
+	return t, t.write(*had.Top) // fail now if it cannot be written later
 }
 
 // behindLinks returns the file that a path leads to. write replaces that file and not a link to it: the
@@ -79,27 +80,23 @@ func behindLinks(file string) (string, error) {
 	return real, nil
 }
 
-func (t *top) known() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.ballot
-}
+func (t *top) known() int64 { return t.ballot.Load() }
 
 // raise writes a ballot to the file if it is the largest so far. The record with that ballot may
-// be appended only after raise has returned.
+// be appended only after raise has returned. Other records do not wait for the disk.
 func (t *top) raise(ballot int64) error {
-	if t.file == "" {
+	if t.file == "" || ballot <= t.known() {
 		return nil
 	}
-	t.mu.Lock() // held while writing, since it guards only the file
+	t.mu.Lock()
 	defer t.mu.Unlock()
-	if ballot <= t.ballot {
+	if ballot <= t.known() {
 		return nil
 	}
 	if err := t.write(ballot); err != nil {
 		return err
 	}
-	t.ballot = ballot
+	t.ballot.Store(ballot)
 	return nil
 }
 

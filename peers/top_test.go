@@ -146,3 +146,12 @@ func TestRecordIsRefusedIfItsBallotCannotBeStored(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(host.journal.String(), line), "each refused record is logged")
 	m.mustAppend(t, 0, "records that raise no ballot are appended")
 }
+
+func TestRecordThatRaisesNoBallotDoesNotWaitForTheDisk(t *testing.T) {
+	at := &top{file: "top"}
+	at.mu.Lock() // as while a ballot is being written
+	defer at.mu.Unlock()
+	done := make(chan error, 1)
+	go func() { done <- at.raise(0) }()
+	require.NoError(t, reported(t, done))
+}
