@@ -45,6 +45,7 @@ type Recorder struct {
 // NewRecorder writes the first line.
 func NewRecorder(w io.Writer, log Log) (*Recorder, error) {
 	r := &Recorder{json.NewEncoder(w), lease.Codec{Group: log.Group, Log: log.TopicID}, map[int]Entry{}}
+	r.to.SetEscapeHTML(false) // escaped, a record could be longer than records may be
 	return r, r.to.Encode(fileHeader{fileVersion, log})
 }
 
@@ -53,6 +54,9 @@ func (r *Recorder) Add(e Entry) error {
 	if _, err := r.codec.Decode(e.Value); err != nil && !errors.Is(err, lease.ErrNewer) {
 		r.others[e.Partition] = e
 		return nil
+	}
+	if len(e.Value) > lease.MaxRecord { // only its beginning was decoded: it may be no JSON
+		e.Value = r.codec.Encode(&lease.Record{Kind: "large"}) // an unknown kind is of a newer version, too
 	}
 	delete(r.others, e.Partition)
 	return r.to.Encode(fileRecord{e.Partition, e.Offset, e.Time, e.Value})
