@@ -148,7 +148,7 @@ func Fetch(ctx context.Context, admin kafka.Admin, reader kafka.LogReader, topic
 	}
 	whole := make([]bool, len(ends))
 	var trouble error
-	for last := time.Now(); left > 0; {
+	for last, polls := time.Now(), 0; left > 0; polls++ {
 		r, ok, err := reader.Poll(100 * time.Millisecond)
 		switch {
 		case ctx.Err() != nil:
@@ -161,18 +161,18 @@ func Fetch(ctx context.Context, admin kafka.Admin, reader kafka.LogReader, topic
 			if whole[r.Partition] {
 				break // others go on writing
 			}
-			last, trouble = time.Now(), nil
 			if r.Offset < ends[r.Partition].End {
 				if err := add(Entry{r.Partition, r.Offset, r.Time, r.Value}); err != nil {
 					return err
 				}
 			}
+			last, polls, trouble = time.Now(), 0, nil // after add, which may wait for the reader of a pipe
 			if r.Offset >= ends[r.Partition].End-1 {
 				whole[r.Partition] = true
 				left--
 			}
 		}
-		if time.Since(last) > quiet {
+		if polls > 20 && time.Since(last) > quiet { // one poll takes longer if this process is stopped meanwhile
 			return trouble
 		}
 	}
