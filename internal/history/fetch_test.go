@@ -79,7 +79,7 @@ func (half) Offsets(context.Context, string, int) ([]kafka.OffsetRange, error) {
 }
 
 // busy reads partition 0, to which others write all the time, and the first four records of partition 1. It is stopped
-// for a minute before each of these.
+// for a minute before each of these. Producers may write any time.
 type busy struct {
 	kafka.LogReader
 	polls int64
@@ -89,7 +89,7 @@ func (*busy) Assign(string, []int64) error { return nil }
 
 func (b *busy) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	b.polls++
-	r := kafka.Record{Offset: b.polls - 1, Value: []byte("noise")}
+	r := kafka.Record{Offset: b.polls - 1, Value: []byte("noise"), Time: time.UnixMilli((b.polls - 2) << 50)}
 	switch {
 	case b.polls > 1000:
 		return kafka.Record{}, false, kafka.ErrUnreadable
@@ -107,12 +107,15 @@ func (b *busy) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 func TestFetchEndsWhileOthersWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h *history.History
+		var times []time.Time
 		require.NoError(t, history.Fetch(t.Context(), half{}, &busy{}, "jobs.neli", "jobs",
 			func(log history.Log) (err error) { h, err = history.New(log); return err },
 			func(e history.Entry) error {
 				time.Sleep(time.Minute)
+				times = append(times, e.Time)
 				return h.Add(e)
 			}))
+		require.Equal(t, []time.Time{{}, time.UnixMilli(0), {}, {}, {}}, times)
 		require.Equal(t, []string{"partition 1: the log ends at offset 5, and no record from 4 on was read: what was there is not provable"}, h.Result().Unproven)
 	})
 }

@@ -161,6 +161,9 @@ func Fetch(ctx context.Context, admin kafka.Admin, reader kafka.LogReader, topic
 			if whole[r.Partition] {
 				break // others go on writing
 			}
+			if r.Time.UnixMilli() < 0 || r.Time.Year() > 9998 { // −1 is no time, and JSON has no year 10000, of any time zone
+				r.Time = time.Time{}
+			}
 			if r.Offset < ends[r.Partition].End {
 				if err := add(Entry{r.Partition, r.Offset, r.Time, r.Value}); err != nil {
 					return err
