@@ -37,14 +37,15 @@ type fileRecord struct {
 
 // Recorder writes a file of records.
 type Recorder struct {
-	to     *json.Encoder
-	codec  lease.Codec
-	others map[int]Entry // by partition: its newest record, if that is not the group's
+	to      *json.Encoder
+	codec   lease.Codec
+	others  map[int]Entry // by partition: its newest record, if that is not the group's
+	Records int           // how many it has written
 }
 
 // NewRecorder writes the first line.
 func NewRecorder(w io.Writer, log Log) (*Recorder, error) {
-	r := &Recorder{json.NewEncoder(w), lease.Codec{Group: log.Group, Log: log.TopicID}, map[int]Entry{}}
+	r := &Recorder{to: json.NewEncoder(w), codec: lease.Codec{Group: log.Group, Log: log.TopicID}, others: map[int]Entry{}}
 	r.to.SetEscapeHTML(false) // escaped, a record could be longer than records may be
 	return r, r.to.Encode(fileHeader{fileVersion, log})
 }
@@ -59,6 +60,7 @@ func (r *Recorder) Add(e Entry) error {
 		e.Value = r.codec.Encode(&lease.Record{Kind: "large"}) // an unknown kind is of a newer version, too
 	}
 	delete(r.others, e.Partition)
+	r.Records++
 	return r.to.Encode(fileRecord{e.Partition, e.Offset, e.Time, e.Value})
 }
 

@@ -251,6 +251,7 @@ func written(t *testing.T, log Log, entries []Entry) *bytes.Buffer {
 		require.NoError(t, file.Add(e))
 	}
 	require.NoError(t, file.End())
+	require.Equal(t, len(entries), file.Records+len(file.others))
 	return b
 }
 

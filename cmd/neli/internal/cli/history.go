@@ -139,7 +139,7 @@ func (c *common) history(cmd *cobra.Command, o tale) error {
 		return errors.New(withoutSecrets(err, cfg.KafkaConfig))
 	}
 	if o.records {
-		return file.End()
+		return some(file.Records, file.End())
 	}
 	return o.show(out, h)
 }
@@ -170,7 +170,11 @@ func (o tale) show(out io.Writer, h *history.History) error {
 	default:
 		err = table(out, terms, h.Names())
 	}
-	if err == nil && r.Records == 0 {
+	return some(r.Records, err)
+}
+
+func some(records int, err error) error {
+	if err == nil && records == 0 {
 		err = exit{code: codeUnknown, err: errors.New("no record of the group was read")}
 	}
 	return err
