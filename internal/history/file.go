@@ -121,10 +121,9 @@ func headerOf(line []byte) (*History, error) {
 // gaps, which compaction and transactions leave.
 const quiet = 5 * time.Second
 
-// Fetch reads a topic from its beginning up to the end that it has now. It calls begin once, then add for
-// every record, whatever group it is of. If none comes for five seconds, it returns nil without the rest, which Result
-// names as unproven. It returns the first error of a broker that will not pass, of
-// begin or of add.
+// Fetch reads a topic from its beginning up to the end that it has now. It calls begin once, then add for every record,
+// whatever group it is of. If none comes for five seconds, it returns nil without the rest, which Result names as unproven.
+// It returns the first error of a broker that will not pass, of begin or of add.
 func Fetch(ctx context.Context, admin kafka.Admin, reader kafka.LogReader, topic, group string, begin func(Log) error, add func(Entry) error) error {
 	info, err := admin.Topic(ctx, topic)
 	if err != nil {

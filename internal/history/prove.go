@@ -113,8 +113,7 @@ func (p *part) checkEnd(r *lease.Record, ref Ref, t *Term) {
 	p.h.fault(Overlap, ref, t.claim, fmt.Sprintf("the term of role %d with token %d ended without a Claim or Release that ends it", t.Role, t.Token))
 }
 
-// checkRelease checks that the sender of a Release had the same fold: it releases only what the session
-// held by its fold.
+// checkRelease checks that the sender of a Release had the same fold: it releases only what the session held there.
 func (p *part) checkRelease(r *lease.Record, ref Ref) {
 	if r.Read < p.knownAt || p.mixed { // a member of a newer version knows terms that this one does not
 		return

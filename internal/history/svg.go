@@ -16,9 +16,8 @@ const (
 	svgRows, svgBars          = 500, 2000 // rows at most, and bars in a row
 )
 
-// SVG draws terms, which are sorted by role, as a row of bars for each role: a picture without scripts. A
-// member has one colour. until is the time at the right edge. Terms without a time of their Claim begin at
-// the left edge. It draws 500 rows of 2,000 bars at most, and counts the other terms.
+// SVG draws terms, which are sorted by role, as a row of bars for each role, without scripts. A member has one colour. until
+// is the right edge. Terms without a time of their Claim begin at the left one. It counts terms beyond 500 rows of 2,000 bars.
 func SVG(w io.Writer, terms []Term, until time.Time) error {
 	var b strings.Builder
 	from := until
