@@ -629,3 +629,18 @@ func TestConfluentGroupReaches(t *testing.T) {
 	require.Error(t, ask())
 	require.NoError(t, b.cluster.SetBrokerUp(1))
 }
+
+// taken is a client that takes a token.
+type taken chan ck.OAuthBearerToken
+
+func (c taken) SetOAuthBearerToken(t ck.OAuthBearerToken) error { c <- t; return nil }
+func (taken) SetOAuthBearerTokenFailure(string) error           { return nil }
+
+func TestConfluentTakesATokenForAges(t *testing.T) {
+	token := kafka.Token{Value: "t", Expires: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
+	l := confluentLogin{Login: kafka.Login{Token: func(context.Context) (kafka.Token, error) { return token, nil }}}
+	c := make(taken, 1)
+	l.keep(c)
+	defer l.stop()
+	require.Greater(t, (<-c).Expiration.UnixNano(), time.Now().UnixNano())
+}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/goneli/neli/internal/login"
@@ -54,6 +55,9 @@ func (l *confluentLogin) keep(client confluentTokens) {
 		_ = client.SetOAuthBearerTokenFailure(text) // it fails if the client does not log in with tokens
 	}
 	set := func(t kafka.Token) {
+		if last := time.Unix(1<<33, 0); t.Expires.After(last) { // the client has nanoseconds in 64 bits
+			t.Expires = last
+		}
 		err := client.SetOAuthBearerToken(ck.OAuthBearerToken{TokenValue: t.Value, Expiration: t.Expires, Principal: t.Principal, Extensions: t.Extensions})
 		if err != nil {
 			failed(login.Refused(errors.New("Config.LoginToken: " + err.Error())))

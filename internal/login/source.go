@@ -157,7 +157,7 @@ func (s *Source) named(err error) error {
 
 // Soon returns how long to wait before asking for the next token.
 func Soon(token kafka.Token, now time.Time) time.Duration {
-	return token.Expires.Sub(now) * 4 / 5
+	return token.Expires.Sub(now) / 5 * 4 // in this order, since a token may be valid for ages
 }
 
 // Check returns what is wrong with a token, or nil.

@@ -316,3 +316,10 @@ func TestKeepRetriesARenewalSoon(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// Whoever has a token without an end states one in the far future.
+func TestTokenIsNotRenewedForAges(t *testing.T) {
+	for _, years := range []int{80, 5000} {
+		require.Greater(t, Soon(kafka.Token{Expires: time.Now().AddDate(years, 0, 0)}, time.Now()), time.Hour, "%d years", years)
+	}
+}
