@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,7 +14,8 @@ import (
 //
 // The sequence has given out the id last. A transaction that got an id up to last and is not yet over holds a lock of
 // the table. When all those are over, each row that will ever have such an id is visible, and the lowest row that is
-// left is above the floor. That row may be set aside: then the floor stays below it.
+// left is above the floor. That row may be set aside: then the floor stays below it. If the server crashes, a prepared
+// transaction keeps its lock, and gets another name, which begins with -1.
 type floor struct {
 	id      int64
 	worth   int           // the number of deleted rows that makes it worth while to look for a higher floor
@@ -65,7 +67,7 @@ func (f *floor) queue(batch *pgx.Batch, slot int, seen *look, now time.Time) {
 	var lowest *int64
 	batch.Queue("SELECT (SELECT id FROM outbox WHERE slot = $1 AND id > $2 ORDER BY id LIMIT 1)", slot, f.id).QueryRow(func(r pgx.Row) error {
 		err := r.Scan(&lowest)
-		if err == nil && !slices.ContainsFunc(f.holders, func(h string) bool { return slices.Contains(holders, h) }) {
+		if err == nil && !slices.ContainsFunc(holders, func(h string) bool { return slices.Contains(f.holders, h) || strings.HasPrefix(h, "-1/") }) {
 			found := f.last
 			if lowest != nil {
 				found = min(found, *lowest-1)

@@ -72,14 +72,15 @@ func (s server) testDeletedRowsAreNotPassedAgain(t *testing.T) {
 // A row that gets its id early and becomes visible late is above the floor, in whatever way its transaction was begun.
 func TestLateRowIsAboveTheFloor(t *testing.T) {
 	t.Parallel()
-	s := server(dbtest.StartPostgres(t, "max_prepared_transactions=2").DSN)
-	for name, begin := range map[string]string{"a transaction": "BEGIN", "a subtransaction": "BEGIN; SAVEPOINT s", "a prepared transaction": ""} {
+	p := dbtest.StartPostgres(t, "max_prepared_transactions=2")
+	s := server(p.DSN)
+	for name, begin := range map[string]string{"a transaction": "BEGIN", "a subtransaction": "BEGIN; SAVEPOINT s", "a prepared transaction": "", "a prepared transaction, and a crash": ""} {
 		t.Run(name, func(t *testing.T) {
 			table := s.store(t, 1)
 			above := eager()
 			conn, err := table.pool.Acquire(t.Context())
 			require.NoError(t, err)
-			defer conn.Release()
+			defer func() { conn.Release() }()
 			insert := "INSERT INTO outbox (topic, key) VALUES ('t', 'late')"
 			commit := "COMMIT"
 			if begin == "" {
@@ -90,7 +91,15 @@ func TestLateRowIsAboveTheFloor(t *testing.T) {
 				_, err = conn.Exec(t.Context(), statement)
 				require.NoError(t, err)
 			}
-			for range 5 {
+			for i := range 5 {
+				if i == 1 && strings.HasSuffix(name, "crash") {
+					p.Kill()
+					p.Start()
+					table.pool.Reset()
+					conn.Release()
+					conn, err = table.pool.Acquire(t.Context())
+					require.NoError(t, err)
+				}
 				table.exec(t, insertRow, "t", "early", "v")
 				require.Len(t, table.publishAll(t, t.Context(), above), 1)
 			}
@@ -99,7 +108,7 @@ func TestLateRowIsAboveTheFloor(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, table.publishAll(t, t.Context(), above), 1)
 			table.publishAll(t, t.Context(), above)
-			require.EqualValues(t, 6, above.id)
+			require.GreaterOrEqual(t, above.id, int64(6))
 		})
 	}
 }
