@@ -170,7 +170,7 @@ type unreadable struct {
 func (u *unreadable) next(_ context.Context, _, _ []ref, most limits) (seen look, err error) {
 	for id := u.read + 1; id <= u.rows && len(seen.rows) < most.rows; id++ {
 		if id == u.bad && len(u.aside) == 0 {
-			return look{}, &pgconn.PgError{Code: "54000", Message: "string buffer exceeds 1GB"}
+			return look{}, readError{&pgconn.PgError{Code: "54000", Message: "string buffer exceeds 1GB"}}
 		}
 		if id != u.bad {
 			seen.rows = append(seen.rows, row{ref: ref{id: id}, topic: "t"})
@@ -187,6 +187,18 @@ func (u *unreadable) first(context.Context, []ref, []ref) (ref, error) {
 func (u *unreadable) setAside(_ context.Context, _ term, bad ref, why string) error {
 	u.aside = append(u.aside, fmt.Sprint(bad.id, " ", why))
 	return nil
+}
+
+// A trigger of the users' own fails when published rows are deleted. That is no fault of the rows that are read next.
+func (s server) testAFailedDeletionSetsNoRowAside(t *testing.T) {
+	table := s.store(t, 1)
+	table.exec(t, "INSERT INTO outbox (topic, key) SELECT 't', 'k' FROM generate_series(1, 2)")
+	table.exec(t, `CREATE FUNCTION archive() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM 1 / 0; RETURN OLD; END $$;
+		CREATE TRIGGER archive BEFORE DELETE ON outbox FOR EACH ROW EXECUTE FUNCTION archive()`)
+	turn, w := table.turn(slog.New(slog.DiscardHandler))
+	turn.publisher = &broken{until: time.Now().Add(time.Hour), why: fence.ErrStale} // sets nothing aside
+	_, err := turn.next(t.Context(), w, refsOf(table.reads(t, nil, nil, limits{1, 1 << 20})), nil)
+	require.ErrorContains(t, err, "division by zero")
 }
 
 // The ids of rows that a relay has published belong to other rows now. These must be

@@ -193,7 +193,9 @@ func (s *store) next(ctx context.Context, slot int, published, underway []ref, m
 	ids, marks := columns(slices.Concat(published, underway))
 	record := cmp.Or(s.record, math.MaxInt)
 	batch.Queue(nextRows, slot, ids, marks, above.start(time.Now()), most.rows, most.bytes, record).Query(func(found pgx.Rows) (err error) {
-		seen.rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (row, error) { return s.read(r, record) })
+		if seen.rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (row, error) { return s.read(r, record) }); err != nil {
+			err = readError{err}
+		}
 		return err
 	})
 	batch.Queue("SELECT last_value - (NOT is_called)::int, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM " + cmp.Or(s.sequence, "outbox_id")).
@@ -301,9 +303,17 @@ func passing(err error) bool {
 	return refusal.Code == "25006" // read-only: a standby that is not yet a primary, or a primary that no longer is one
 }
 
+// readError is an error of reading rows, and not of the deletion of others in the same look.
+type readError struct{ error }
+
+func (e readError) Unwrap() error { return e.error }
+
 // ofARow reports whether an error comes from what is in a row: a value that the server or this program cannot convert, that is
 // too large for it, or whose page is damaged.
 func ofARow(err error) bool {
+	if _, reading := errors.AsType[readError](err); !reading {
+		return false
+	}
 	if _, unreadable := errors.AsType[pgx.ScanArgError](err); unreadable {
 		return true
 	}

@@ -55,6 +55,7 @@ func TestStore(t *testing.T) {
 		"a batch is bounded":                                  s.testABatchIsBounded,
 		"headers count for the size of a batch":               s.testHeadersCountForTheSizeOfABatch,
 		"published rows are deleted":                          s.testPublishedRowsAreDeleted,
+		"a failed deletion sets no row aside":                 s.testAFailedDeletionSetsNoRowAside,
 		"rows under way are not read":                         s.testRowsUnderWayAreNotRead,
 		"a suspended relay keeps no locks":                    s.testASuspendedRelayKeepsNoLocks,
 		"a key waits for its row that was set aside":          s.testAKeyWaitsForItsRowThatWasSetAside,
