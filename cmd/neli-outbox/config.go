@@ -89,7 +89,7 @@ func (c *config) check(flags *pflag.FlagSet) error {
 	must(c.fence == "transactions" || c.fence == "header", "--fence: %q must be transactions or header", c.fence)
 	must(c.group != "", "--group: must not be empty")
 	must(c.most.rows > 0, "--batch: %d must be at least 1", c.most.rows)
-	must(c.most.bytes > 0, "--batch-bytes: %d must be at least 1", c.most.bytes)
+	must(c.most.bytes > 0 && c.most.bytes <= 1<<30, "--batch-bytes: %d must be 1 to %d", c.most.bytes, 1<<30)
 	must(c.record >= 1024, "--max-record-bytes: %d must be at least 1024", c.record)
 	must(c.poll >= 10*time.Millisecond, "--poll: %v must be at least 10ms", c.poll)
 	must((c.user == "") == (c.mechanism == ""), "--sasl-user and --sasl-mechanism belong together")
@@ -102,8 +102,8 @@ func (c *config) check(flags *pflag.FlagSet) error {
 
 // passwords match a text with a password that is not empty: a URL, or else a list of name=value.
 var (
-	passwordInURL  = regexp.MustCompile(`^postgres(ql)?://([^:/@]*:[^/@]+@|[^?]*\?(.*&)?password=[^&])`)
-	passwordInList = regexp.MustCompile(`(^|\s)password\s*=\s*('[^']|[^'\s])`)
+	passwordInURL  = regexp.MustCompile(`^postgres(ql)?://([^:/@]*:[^/@]+@|[^?]*\?(.*&)?(ssl)?password=[^&])`)
+	passwordInList = regexp.MustCompile(`(^|\s)(ssl)?password\s*=\s*('[^']|[^'\s])`)
 )
 
 // hasPassword reports whether the text itself has a password. The configuration that pgx makes of

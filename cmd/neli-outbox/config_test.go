@@ -2,12 +2,22 @@ package main
 
 import (
 	"context"
+	"math"
 	"net"
 	"testing"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
+
+// given returns the configuration of these arguments.
+func given(t *testing.T, args ...string) (*config, *pflag.FlagSet) {
+	var c config
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.register(flags)
+	require.NoError(t, flags.Parse(args))
+	return &c, flags
+}
 
 // An argument that has a password is refused. PGPASSWORD does not matter, even if its text occurs in the argument.
 func TestPasswordsInArgumentsAreRefused(t *testing.T) {
@@ -24,11 +34,10 @@ func TestPasswordsInArgumentsAreRefused(t *testing.T) {
 		"password='open sesame' user=shop dbname=shop":                  true,
 		`user=shop dbname=shop password='it\'s sesame'`:                 true,
 		`user=shop dbname=shop password=open\ sesame port=5`:            true,
+		"user=shop sslpassword=sesame":                                  true,
+		"postgres://shop@localhost/shop?sslpassword=sesame":             true,
 	} {
-		var c config
-		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		c.register(flags)
-		require.NoError(t, flags.Parse([]string{"--database", database}))
+		c, flags := given(t, "--database", database)
 		err := c.check(flags)
 		if public {
 			require.ErrorContains(t, err, "arguments are public", database)
@@ -38,24 +47,22 @@ func TestPasswordsInArgumentsAreRefused(t *testing.T) {
 	}
 }
 
-// Without a group, relays of unrelated tables would share a topic and transactional ids.
-func TestAnEmptyGroupIsRefused(t *testing.T) {
+// Without a group, relays of unrelated tables would share a topic and transactional ids. The room for batches is a multiple of
+// their size.
+func TestAnEmptyGroupAndHugeBatchesAreRefused(t *testing.T) {
 	t.Setenv("OUTBOX_GROUP", "")
-	var c config
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	c.register(flags)
+	c, flags := given(t)
 	require.NoError(t, fromEnvironment(flags))
 	require.ErrorContains(t, c.check(flags), "--group: must not be empty")
+	c.most.bytes = math.MaxInt
+	require.ErrorContains(t, c.check(flags), "--batch-bytes: 9223372036854775807 must be")
 }
 
 // If the Kafka client refuses an option, the relay ends with an error. It must not act as if Kafka
 // did not answer.
 func TestOptionsThatNoClientTakesAreRefused(t *testing.T) {
 	for _, flag := range []string{"--bootstrap=kafka:port", "--max-record-bytes=200000000"} {
-		var c config
-		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-		c.register(flags)
-		require.NoError(t, flags.Parse([]string{flag}))
+		c, _ := given(t, flag)
 		_, err := c.kafka()
 		require.ErrorContains(t, err, "--bootstrap, --max-record-bytes", flag)
 	}
@@ -76,8 +83,7 @@ func TestInterruptedWaitIsNoFailure(t *testing.T) {
 	}()
 	host, port, err := net.SplitHostPort(listener.Addr().String())
 	require.NoError(t, err)
-	var c config
-	c.register(pflag.NewFlagSet("", pflag.ContinueOnError))
+	c, _ := given(t)
 	c.database = "host=" + host + " port=" + port + " sslmode=disable"
-	require.NoError(t, run(ctx, &c))
+	require.NoError(t, run(ctx, c))
 }
