@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/goneli/neli/fence"
+	unknown "github.com/goneli/neli/internal/absent"
 )
 
 // headers publishes rows with the leader's token in a header, by which readers recognise a former leader's late
@@ -118,7 +119,7 @@ func (s *stamped) publish(ctx context.Context, rows []row, _ []ref, at position)
 		}
 	}
 	last := s.progress.record(int32(s.now.slot), note{position: at})
-	last.Timestamp = rows[len(rows)-1].created
+	last.Timestamp = timeOf(rows, at)
 	records = append(records, last)
 	for _, result := range s.client.ProduceSync(ctx, records...) {
 		if result.Err == nil {
@@ -155,20 +156,11 @@ func (s *stamped) refused(err error, topic string, rows []row) error {
 type topicLimits struct {
 	mu      sync.Mutex
 	most    map[string]int
-	unknown map[string]span
+	unknown unknown.Topics
 }
-
-type span struct{ first, last time.Time }
 
 // overhead is an upper bound of the bytes that a record and its batch add to a row.
 const overhead = 512
-
-// A broker that was just started may not know a topic yet. A topic is missing if it is unknown for
-// patience. An answer older than forgotten does not count.
-const (
-	patience  = 10 * time.Second
-	forgotten = time.Minute
-)
 
 // check returns why a row's topic does not accept it, or fence.ErrRefused if that is not known.
 func (t *topicLimits) check(ctx context.Context, client *kgo.Client, r row) error {
@@ -178,7 +170,7 @@ func (t *topicLimits) check(ctx context.Context, client *kgo.Client, r row) erro
 	size := r.size() + overhead
 	if !known || size > most { // somebody may have raised the limit since it was read
 		var err error
-		if most, err = mostBytes(ctx, client, r.topic); errors.Is(err, kerr.UnknownTopicOrPartition) && !t.missing(r.topic, time.Now()) {
+		if most, err = mostBytes(ctx, client, r.topic); errors.Is(err, kerr.UnknownTopicOrPartition) && !t.unknown.Missing(r.topic, time.Now(), time.Now()) {
 			return fmt.Errorf("%w: topic %s is not known, or not yet", fence.ErrRefused, r.topic)
 		}
 		if err != nil {
@@ -192,22 +184,6 @@ func (t *topicLimits) check(ctx context.Context, client *kgo.Client, r row) erro
 	return nil
 }
 
-// missing notes that a topic is unknown now, and reports whether it has been for patience.
-func (t *topicLimits) missing(topic string, now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s, noted := t.unknown[topic]
-	if !noted || now.Sub(s.last) > forgotten {
-		s.first = now
-	}
-	s.last = now
-	if t.unknown == nil {
-		t.unknown = map[string]span{}
-	}
-	t.unknown[topic] = s
-	return now.Sub(s.first) >= patience
-}
-
 func (t *topicLimits) learn(topic string, most int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -215,7 +191,7 @@ func (t *topicLimits) learn(topic string, most int) {
 		t.most = map[string]int{}
 	}
 	t.most[topic] = most
-	delete(t.unknown, topic)
+	t.unknown.Known(slices.Values([]string{topic}))
 }
 
 // forget makes the topics of rows be asked about again.

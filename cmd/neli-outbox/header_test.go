@@ -24,16 +24,7 @@ func TestUnavailableTopicSettingsAreAskedForAgain(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
 	require.NoError(t, err)
 	defer broker.Close()
-	broker.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		broker.KeepControl()
-		resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
-		for _, of := range req.(*kmsg.DescribeConfigsRequest).Resources {
-			r := kmsg.NewDescribeConfigsResponseResource()
-			r.ResourceType, r.ResourceName, r.ErrorCode = of.ResourceType, of.ResourceName, answer.Code
-			resp.Resources = append(resp.Resources, r)
-		}
-		return resp, nil, true
-	})
+	answerForSettings(broker, func(r *kmsg.DescribeConfigsResponseResource) { r.ErrorCode = answer.Code })
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...))
 	require.NoError(t, err)
 	defer client.Close()
@@ -55,16 +46,8 @@ func TestRaisedRecordLimitIsUsed(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
 	require.NoError(t, err)
 	defer broker.Close()
-	broker.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		broker.KeepControl()
-		setting := kmsg.NewDescribeConfigsResponseResourceConfig()
-		setting.Name, setting.Value = "max.message.bytes", kmsg.StringPtr(takes)
-		r := kmsg.NewDescribeConfigsResponseResource()
-		of := req.(*kmsg.DescribeConfigsRequest).Resources[0]
-		r.ResourceType, r.ResourceName, r.Configs = of.ResourceType, of.ResourceName, append(r.Configs, setting)
-		resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
-		resp.Resources = append(resp.Resources, r)
-		return resp, nil, true
+	answerForSettings(broker, func(r *kmsg.DescribeConfigsResponseResource) {
+		r.Configs = []kmsg.DescribeConfigsResponseResourceConfig{{Name: "max.message.bytes", Value: &takes}}
 	})
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...))
 	require.NoError(t, err)

@@ -111,6 +111,17 @@ func (p *progress) record(slot int32, n note) *kgo.Record {
 	return &kgo.Record{Topic: p.topic, Partition: slot, Key: noteKey, Value: value}
 }
 
+// timeOf returns the time for the note of a batch: that of a row, but not one that the database has yet to see, since only the
+// row's topic may accept that. If the client stamped the note, and this process's clock were wrong, brokers could refuse the
+// note, and rows would be set aside.
+func timeOf(rows []row, at position) time.Time {
+	created, now := rows[len(rows)-1].created, time.UnixMicro(at.seen)
+	if at.seen > 0 && created.After(now) {
+		return now
+	}
+	return created
+}
+
 // readNote reads the value of a note. A note of an earlier version says nothing, so its rows are
 // published again.
 func readNote(value []byte) (n note, err error) {

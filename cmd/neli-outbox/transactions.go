@@ -111,11 +111,10 @@ func (t *transactional) publish(ctx context.Context, rows []row, published []ref
 		records = append(records, recordOf(r))
 	}
 	last := t.progress.record(int32(t.slot), note{slices.Concat(published, refsOf(rows)), at})
-	// If the client stamped the note, and this process's clock were wrong, brokers could refuse the note, and rows would be set aside.
-	last.Timestamp = rows[len(rows)-1].created
+	last.Timestamp = timeOf(rows, at)
 	err := t.producer.Commit(ctx, append(records, last)...)
-	ofNote := errors.Is(err, kerr.TopicAuthorizationFailed) && strings.Contains(err.Error(), t.progress.topic+"[") // no row's fault
-	if isUnfit(err) && errors.Is(err, fence.ErrPermanent) && !ofNote {                                             // a topic may be unknown for a moment
+	ofNote := errors.Is(err, kerr.TopicAuthorizationFailed) && strings.Contains(err.Error(), " "+t.progress.topic+"[") // no row's fault
+	if isUnfit(err) && errors.Is(err, fence.ErrPermanent) && !ofNote {                                                 // a topic may be unknown for a moment
 		return &refusal{rows, len(published) > 0, err}
 	}
 	return err

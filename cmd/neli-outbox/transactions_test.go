@@ -114,14 +114,9 @@ func TestRelayNeedsNoRightToReadTopicSettings(t *testing.T) {
 	require.NoError(t, err)
 	defer broker.Close()
 	asked := 0
-	broker.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
-		broker.KeepControl()
+	answerForSettings(broker, func(r *kmsg.DescribeConfigsResponseResource) {
 		asked++
-		r := kmsg.NewDescribeConfigsResponseResource()
-		r.ResourceType, r.ResourceName, r.ErrorCode = kmsg.ConfigResourceTypeTopic, progressTopic("g"), kerr.TopicAuthorizationFailed.Code
-		resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
-		resp.Resources = append(resp.Resources, r)
-		return resp, nil, true
+		r.ErrorCode = kerr.TopicAuthorizationFailed.Code
 	})
 	p := &progress{opts: []kgo.Opt{kgo.SeedBrokers(broker.ListenAddrs()...)}, topic: progressTopic("g"), slots: 2}
 	var said strings.Builder
