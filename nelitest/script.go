@@ -99,17 +99,18 @@ func (s *Script) revoke(reason neli.Reason, within time.Duration, roles []int) {
 }
 
 // Fence ends the leadership of roles at once: IsLeaderOf is false when Fence returns, as after a suspension, and the
-// barrier gets LeaderFenced later. Without roles, it means all that the Script leads now.
+// barrier gets LeaderFenced later, but not for roles for which it got LeaderRevoked. Without roles, it means all that the
+// Script leads now.
 func (s *Script) Fence(roles ...int) { s.fence(neli.ReasonLapsed, roles) }
 
 func (s *Script) fence(reason neli.Reason, roles []int) {
 	s.mu.Lock()
 	terms := s.terms(roles)
+	maps.DeleteFunc(s.led, func(role int, _ held) bool { return len(roles) == 0 || slices.Contains(roles, role) })
 	s.mu.Unlock()
 	if len(terms) == 0 {
-		return
+		return // the barrier knows already that they are lost
 	}
-	s.drop(terms)
 	s.command(func() { s.barrier(neli.LeaderFenced{Change: neli.Change{Terms: terms, Reason: reason}}) })
 }
 
@@ -121,19 +122,24 @@ func (s *Script) Fail(err error) {
 }
 
 // Pulse delivers what the commands have caused, and returns whether the Script leads. If it leads nothing, Pulse
-// waits for commands until the timeout.
+// waits for commands until the timeout. While another goroutine is in Pulse, it waits for its turn, no longer than that.
 func (s *Script) Pulse(timeout time.Duration) (isLeader bool, err error) {
 	over := time.NewTimer(timeout)
 	defer over.Stop()
-	s.turn <- struct{}{}
+	select {
+	case s.turn <- struct{}{}: // even if the time is up
+	default:
+		select {
+		case s.turn <- struct{}{}:
+		case <-over.C:
+			return s.state()
+		}
+	}
 	defer func() { <-s.turn }()
 	for {
 		s.deliver()
-		s.mu.Lock()
-		err := s.end
-		s.mu.Unlock()
-		if err != nil || s.IsLeader() {
-			return err == nil, err
+		if isLeader, err := s.state(); isLeader || err != nil {
+			return isLeader, err
 		}
 		select {
 		case <-s.news:
@@ -141,6 +147,14 @@ func (s *Script) Pulse(timeout time.Duration) (isLeader bool, err error) {
 			return false, nil
 		}
 	}
+}
+
+// state returns what Pulse would return now.
+func (s *Script) state() (isLeader bool, err error) {
+	s.mu.Lock()
+	err = s.end
+	s.mu.Unlock()
+	return err == nil && s.IsLeader(), err
 }
 
 // IsLeader reports whether the Script leads a role.

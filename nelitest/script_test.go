@@ -70,6 +70,10 @@ func TestScriptDoesWhatItIsTold(t *testing.T) {
 			require.True(t, s.IsLeaderOf(2))
 			time.Sleep(time.Nanosecond)
 			require.False(t, s.IsLeaderOf(2), "at its deadline")
+			began := time.Now()
+			_, err := s.Pulse(time.Second)
+			require.NoError(t, err)
+			require.Equal(t, time.Second, time.Since(began), "it waits for its turn no longer than that")
 		}
 		s.pulse(t, true, "leader revoked (rebalanced): partition 0 token 1")
 		s.during = func(neli.Event) {}
@@ -80,6 +84,10 @@ func TestScriptDoesWhatItIsTold(t *testing.T) {
 		require.True(t, ok)
 		require.EqualValues(t, 1, token)
 		s.pulse(t, true, "leader fenced (lapsed): partition 0 token 2")
+		s.during = func(neli.Event) {
+			s.Fence()
+			require.False(t, s.IsLeaderOf(0), "it is being revoked")
+		}
 		require.NoError(t, s.Close())
 		s.got(t, "leader fenced (lapsed): partition 0 token 2", "leader revoked (closing): partition 0 token 1")
 		_, err := s.Pulse(time.Minute)
