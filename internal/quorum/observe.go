@@ -20,7 +20,7 @@ func together(process string) lease.Session { return lease.Session{Process: proc
 func (q *Lease) Known() bool {
 	known := logs(0)
 	for log, v := range q.logs {
-		if v.lease.Known() {
+		if v.begun && v.lease.Known() {
 			known = known.with(log)
 		}
 	}
@@ -233,6 +233,8 @@ func (q *Lease) FreeAt(role int32) clock.Raw {
 		for log, v := range q.logs {
 			switch {
 			case !l.logs.has(log):
+			case !v.begun: // it was never read, so it may hold anything
+				at = append(at, clock.Never)
 			case v.lease.Known():
 				at = append(at, v.lease.FreeAt(role))
 			default:

@@ -398,3 +398,12 @@ func TestTickDoesWhatIsDue(t *testing.T) {
 		})
 	}
 }
+
+func TestLogThatWasNeverReadShowsNoVacancy(t *testing.T) {
+	s := newScript(t, 3)
+	q := New(Rules{Logs: 3, Process: "q", T: simT})
+	require.False(t, q.Known())
+	q.Begin(0, 0, 0, 0, s.at())
+	require.False(t, q.Known(), "no log is known, and two were never read")
+	require.EqualValues(t, clock.Never, q.FreeAt(0))
+}
