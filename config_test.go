@@ -210,6 +210,8 @@ func TestConfigFaults(t *testing.T) {
 		{Config{KafkaConfig: KafkaConfigMap{"linger.ms": 1250}}, "KafkaConfig[linger.ms]", "1250",
 			"must be below 1250, a quarter of HeartbeatTimeout (5s): a process whose own records take that long to come back claims nothing"},
 		{Config{KafkaConfig: KafkaConfigMap{"queue.buffering.max.ms": "2000.5"}}, "KafkaConfig[queue.buffering.max.ms]", "2000.5", "must be below 1250"},
+		{Config{KafkaConfig: KafkaConfigMap{"linger.ms": " 2000ms"}}, "KafkaConfig[linger.ms]", " 2000ms", "must be below 1250"},
+		{Config{KafkaConfig: KafkaConfigMap{"fetch.min.bytes": "100 ", "fetch.wait.max.ms": "2000 "}}, "KafkaConfig[fetch.min.bytes]", "100", "must be 61 or less"},
 		{Config{HeartbeatTimeout: time.Second, KafkaConfig: KafkaConfigMap{"linger.ms": 250}}, "KafkaConfig[linger.ms]", "250", "must be below 250"},
 		{Config{KafkaConfig: KafkaConfigMap{"fetch.min.bytes": 100, "fetch.wait.max.ms": 2000}}, "KafkaConfig[fetch.min.bytes]", "100",
 			"must be 61 or less, the size of a record, or fetch.wait.max.ms must be below 1250"},

@@ -216,13 +216,16 @@ func (s *settings) checkDelays(f *faults) {
 	}
 	rule := fmt.Sprintf("must be below %d, a quarter of HeartbeatTimeout (%v): %s", max(1, limit.Milliseconds()), s.HeartbeatTimeout, why)
 	late := func(name, otherwise string) bool {
-		ms, err := strconv.ParseFloat(or(s.kafka[name], otherwise), 64)
-		return err == nil && ms >= float64(limit)/float64(time.Millisecond)
+		value, ms := or(s.kafka[name], otherwise), 0.0
+		_, err := fmt.Sscan(value, &ms) // librdkafka ignores blanks before a number, and anything behind it
+		below := err == nil && ms < float64(limit)/float64(time.Millisecond)
+		return value != "" && !below
 	}
 	for _, name := range []string{"linger.ms", "queue.buffering.max.ms"} {
 		f.check(!late(name, ""), "KafkaConfig["+name+"]", s.kafka[name], rule)
 	}
-	if bytes, err := strconv.Atoi(s.kafka["fetch.min.bytes"]); err == nil && bytes > leastBatch {
+	bytes := 0
+	if _, err := fmt.Sscan(s.kafka["fetch.min.bytes"], &bytes); err == nil && bytes > leastBatch {
 		f.check(!late("fetch.wait.max.ms", s.fetchWait()), "KafkaConfig[fetch.min.bytes]", bytes,
 			fmt.Sprintf("must be %d or less, the size of a record, or fetch.wait.max.ms %s", leastBatch, rule))
 	}
