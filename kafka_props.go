@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/kafkalog"
@@ -258,7 +257,7 @@ func checkServers(field, servers, security string, f *faults) {
 		}
 		f.check(strings.EqualFold(protocol, security), field, server, "does not match security.protocol="+security)
 		address, _, _ = strings.Cut(address, "/")
-		f.check(!strings.ContainsFunc(address, noName), field, server, "must be host:port, and commas between several")
+		f.check(!strings.ContainsAny(address, " \t\r\n;\"'"), field, server, "must be host:port, and commas between several")
 		colon := strings.LastIndexByte(address, ':')
 		if colon < 0 || colon != strings.IndexByte(address, ':') && !strings.HasSuffix(address[:colon], "]") {
 			continue // a name or an IPv6 address without a port
@@ -266,11 +265,6 @@ func checkServers(field, servers, security string, f *faults) {
 		port, err := strconv.ParseUint(address[colon+1:], 10, 16)
 		f.check(err == nil && port > 0, field, server, "must have a port from 1 to 65535")
 	}
-}
-
-// noName reports whether a character is in no address. It is there if a list is separated otherwise, or quoted.
-func noName(r rune) bool {
-	return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune(";\"'", r)
 }
 
 func propertyValue(v any) (string, bool) {
