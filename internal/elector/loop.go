@@ -124,7 +124,7 @@ func (e *Elector) read(ctx context.Context) error {
 		var r *lease.Record
 		var bad error
 		if !entry.Reset && !entry.Alive {
-			r, bad = e.decode(entry)
+			r, bad = entry.Decode(e.node.Codec(entry.ID))
 		}
 		e.do(func(n *Node, now clock.Instant) { n.Read(entry, r, bad, now) })
 		if err := e.over(); err != nil {
@@ -137,17 +137,6 @@ func (e *Elector) read(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// decode decodes a record. Of a record that cannot be read it returns the parts that matter
-// nevertheless.
-func (e *Elector) decode(entry Entry) (*lease.Record, error) {
-	codec := e.node.Codec(entry.ID)
-	r, err := codec.Decode(entry.Value)
-	if errors.Is(err, lease.ErrNewer) && entry.ID != "" {
-		r = &lease.Record{Ballot: codec.Ballot(entry.Value)}
-	}
-	return r, err
 }
 
 // tick calls Tick whenever it is due.

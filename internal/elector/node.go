@@ -82,11 +82,7 @@ func (n *Node) Open(partitions int, id string, now clock.Instant) {
 // Codec returns the codec for this group's records in an incarnation of a small log or, with an
 // empty id, in the logs that were opened. Call it only after Open.
 func (n *Node) Codec(id string) lease.Codec {
-	c := n.codec
-	if id != "" {
-		c.Log = id
-	}
-	return c
+	return n.codec.Of(id)
 }
 
 // Set changes what the application wants.

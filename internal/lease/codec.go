@@ -168,6 +168,14 @@ func packGrants(grants []Grant) []wireGrant {
 	return out
 }
 
+// Of returns the codec for an incarnation of a small log. With an empty id it returns this one.
+func (c Codec) Of(log string) Codec {
+	if log != "" {
+		c.Log = log
+	}
+	return c
+}
+
 // Ballot reads the ballot of a record of this group, whatever its version. It is 0 if the record
 // has none or cannot be read. A leader on a majority of logs must know all ballots, even those of
 // records that it cannot decode.

@@ -112,21 +112,11 @@ func (r *runner) read(ctx context.Context) error {
 		var record *lease.Record
 		var bad error
 		if !entry.Reset && !entry.Alive {
-			record, bad = r.decode(entry)
+			record, bad = entry.Decode(r.watch.Codec(entry.ID))
 		}
 		r.do(func(w *Watch, now clock.Instant) { w.Read(entry, record, bad, now) })
 	}
 	return nil
-}
-
-// decode decodes a record. Of a record of a newer version it decodes only the ballot.
-func (r *runner) decode(e elector.Entry) (*lease.Record, error) {
-	codec := r.watch.Codec(e.ID)
-	record, err := codec.Decode(e.Value)
-	if errors.Is(err, lease.ErrNewer) && e.ID != "" {
-		record = &lease.Record{Ballot: codec.Ballot(e.Value)}
-	}
-	return record, err
 }
 
 func (r *runner) tick(ctx context.Context) error {

@@ -105,11 +105,7 @@ func (w *Watch) Open(logs int, id string, now clock.Instant) {
 // Codec returns the codec for records of the group in the incarnation id of a small log. An empty id
 // stands for the logs that Open was told of.
 func (w *Watch) Codec(id string) lease.Codec {
-	c := w.codec
-	if id != "" {
-		c.Log = id
-	}
-	return c
+	return w.codec.Of(id)
 }
 
 // Died notes a death. The caller has proof of it. Noting the same death twice has no effect.

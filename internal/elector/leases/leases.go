@@ -4,6 +4,7 @@
 package leases
 
 import (
+	"errors"
 	"iter"
 	"time"
 
@@ -156,4 +157,13 @@ type Entry struct {
 	ID    string // of the incarnation
 	Alive bool   // no record: the log only shows that it can be reached
 	Top   int64  // of a Reset: the largest ballot that the log was given, 0 if it does not report it
+}
+
+// Decode decodes the record. Of one of a newer version in a small log it returns the ballot, beside the error.
+func (e Entry) Decode(c lease.Codec) (*lease.Record, error) {
+	r, err := c.Decode(e.Value)
+	if errors.Is(err, lease.ErrNewer) && e.ID != "" {
+		r = &lease.Record{Ballot: c.Ballot(e.Value)}
+	}
+	return r, err
 }
