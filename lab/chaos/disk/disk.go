@@ -18,6 +18,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"github.com/goneli/neli/lab/chaos/jail"
 	"github.com/goneli/neli/lab/nursery"
 	"github.com/goneli/neli/lab/pause"
 )
@@ -56,11 +57,7 @@ func Start(ctx context.Context, n *nursery.Nursery, from, at string) (*nursery.P
 			return nil, err
 		}
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(exe)
+	cmd := exec.Command(jail.Self())
 	cmd.Env = append(os.Environ(), Env+"="+from+":"+at)
 	cmd.Stderr = os.Stderr
 	p, err := n.Start(cmd)

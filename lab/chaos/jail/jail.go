@@ -26,14 +26,16 @@ const (
 // Inside reports whether this process is the first one of a jail.
 func Inside() bool { return os.Getenv(env) != "" && os.Getpid() == 1 }
 
+// Self is this program's path. If it is not known, starting "" says so.
+func Self() string {
+	exe, _ := os.Executable()
+	return exe
+}
+
 // enter executes this program again, with the same arguments, in a jail, passes signals on to it, and returns its exit
 // code. If this process dies first, the one inside is killed.
 func enter() (code int, err error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
-	cmd := exec.Command(exe, os.Args[1:]...)
+	cmd := exec.Command(Self(), os.Args[1:]...)
 	cmd.Env = append(os.Environ(), env+"=1")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{

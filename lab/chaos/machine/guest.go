@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/lab/chaos/history"
+	"github.com/goneli/neli/lab/chaos/jail"
 	"github.com/goneli/neli/lab/chaos/member"
 	"github.com/goneli/neli/lab/chaos/wire"
 	"github.com/goneli/neli/lab/child"
@@ -30,13 +32,8 @@ type guest struct {
 
 // newGuest starts a program, or this one if none is named, as a member on a host. Its output and its log are also written to dir.
 func newGuest(n *nursery.Nursery, host *wire.Host, dir, program string, params member.Params) (_ *guest, err error) {
-	if program == "" {
-		if program, err = os.Executable(); err != nil {
-			return nil, err
-		}
-	}
 	g := &guest{host: host.Name, ops: map[int64]*history.Op{}}
-	cmd := exec.Command(program)
+	cmd := exec.Command(cmp.Or(program, jail.Self()))
 	cmd.Env = append(os.Environ(), member.Env+"=1")
 	g.Process, err = child.New(cmd, params, child.Options{Nursery: n, Dir: dir, Name: params.Name, Keep: true, By: host.Start, Hear: g.hear})
 	if g.Process == nil {

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/goneli/neli/lab/chaos/jail"
 	"github.com/goneli/neli/lab/chaos/member"
 	"github.com/goneli/neli/lab/chaos/plan"
 	"github.com/goneli/neli/lab/chaos/wire"
@@ -85,10 +86,6 @@ func (m *machine) socket(host string) string {
 
 // startSentinels starts one on each member's host. It lives until the run ends.
 func (m *machine) startSentinels() error {
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	for _, host := range MemberHosts() {
 		params := member.Params{Name: "sentinel of " + host, Sentinel: m.socket(host)}
 		if m.Peers {
@@ -104,7 +101,7 @@ func (m *machine) startSentinels() error {
 		if err != nil {
 			return err
 		}
-		cmd := exec.Command(exe)
+		cmd := exec.Command(jail.Self())
 		cmd.Env, cmd.Stderr = append(os.Environ(), member.SentinelEnv+"="+string(text)), log
 		_, err = m.nursery.StartBy(cmd, m.net.Host(host).Start)
 		if err = errors.Join(err, log.Close()); err != nil {
