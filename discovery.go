@@ -138,12 +138,12 @@ func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 // The sequence ends with ctx (if that is not nil), with Close, and when this Neli fails (Await
 // returns why). It uses no goroutine, so leaving the loop early leaks nothing.
 func (n *Neli) Watch(ctx context.Context) iter.Seq[Standing] {
+	if ctx == nil {
+		ctx = context.Background() // a sequence has no error to return
+	}
 	return func(yield func(Standing) bool) {
 		if n.core.elector == nil {
 			return
-		}
-		if ctx == nil {
-			ctx = context.Background() // a sequence has no error to return
 		}
 		news, stop := n.core.elector.Notify()
 		defer stop()
