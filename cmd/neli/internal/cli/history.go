@@ -173,6 +173,7 @@ func (o tale) show(out io.Writer, h *history.History) error {
 	return some(r.Records, err)
 }
 
+// some returns err, or an error if no record was read.
 func some(records int, err error) error {
 	if err == nil && records == 0 {
 		err = exit{code: codeUnknown, err: errors.New("no record of the group was read")}
