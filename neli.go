@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -78,7 +79,7 @@ const (
 // barrier is optional; more than one is refused. The error lists everything that is wrong with
 // cfg.
 func New(cfg Config, barrier ...Barrier) (*Neli, error) {
-	set, f := cfg.check()
+	set, f := cfg.check(os.Getenv(sentinelVariable))
 	if len(f.list) > 0 {
 		set.endTokensSoon()
 		f.properties(set)

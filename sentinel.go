@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -97,7 +96,7 @@ func (p *post) options() sentinel.Options {
 // the clients that it would use.
 func (p *post) check() error {
 	probe := Config{KafkaConfig: p.KafkaConfig, Name: p.Name, LoginToken: p.LoginToken, Provider: p.Provider, Logger: p.Logger, LeaderGroupID: "sentinel"}
-	set, f := probe.check()
+	set, f := probe.check("")
 	set.endTokensSoon()
 	checkSocket(f, "Sentinel", p.Sentinel)
 	for _, pattern := range p.allow {
@@ -136,8 +135,8 @@ func (p *post) open(at sentinel.Place, logger *slog.Logger) (elector.Log, error)
 	case at.Logs > 1: // members register the complete name, and resolve completes it
 		cfg.LeaderTopic = strings.TrimSuffix(at.Topic, kafkalog.SmallTopicName("", at.Logs, at.T, at.Rho))
 	}
-	set, err := cfg.resolve()
-	if err != nil {
+	set, f := cfg.check("")
+	if err := f.err(); err != nil {
 		return nil, err
 	}
 	if !small {
@@ -187,10 +186,10 @@ type watched struct {
 	secret string
 }
 
-// resolveSentinel decides whether a sentinel is to watch this process.
-func (s *settings) resolveSentinel(f *faults) {
+// resolveSentinel decides whether a sentinel is to watch this process, by default the one on the given socket.
+func (s *settings) resolveSentinel(socket string, f *faults) {
 	f.check(s.Sentinel == "" || s.Mode == Exclusive, "Sentinel", s.Sentinel, "needs Mode Exclusive: in the other one nothing can be released")
-	socket := or(s.Sentinel, os.Getenv(sentinelVariable))
+	socket = or(s.Sentinel, socket)
 	if socket == "" || s.Mode != Exclusive || s.Observer {
 		return
 	}

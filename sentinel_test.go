@@ -277,6 +277,7 @@ func TestSentinelIsThePathOfASocket(t *testing.T) {
 			cfg.Sentinel = ""
 			_, err = neli.New(cfg)
 			require.ErrorContains(t, err, "$NELI_SENTINEL: ")
+			require.NotContains(t, neli.RunSentinel(t.Context(), neli.Config{Sentinel: path, Provider: cfg.Provider}).Error(), "$NELI_SENTINEL")
 		}
 	}
 }

@@ -74,12 +74,12 @@ const (
 
 // resolve fills in defaults and checks all fields. The error lists all faults.
 func (c Config) resolve() (*settings, error) {
-	s, f := c.check()
+	s, f := c.check(os.Getenv(sentinelVariable))
 	return s, f.err()
 }
 
-// check is resolve that returns the faults, so that more can be added.
-func (c Config) check() (*settings, *faults) {
+// check is resolve that returns the faults, so that more can be added. socket is the default of Sentinel.
+func (c Config) check(socket string) (*settings, *faults) {
 	s, f := &settings{Config: c, process: newID(), random: randomBelow, spread: backoff.DefaultRandomizationFactor, health: new(health)}, &faults{}
 	s.Roles, s.Partitions, s.GroupsOnTopic = or(s.Roles, 1), or(s.Partitions, 1), or(s.GroupsOnTopic, 1)
 	s.MaxPulseInterval, s.DrainTimeout = or(s.MaxPulseInterval, defaultMaxPulse), or(s.DrainTimeout, defaultDrain)
@@ -100,7 +100,7 @@ func (c Config) check() (*settings, *faults) {
 	}
 	s.resolveTimes(f)
 	s.completeTopic(topicField, f)
-	s.resolveSentinel(f)
+	s.resolveSentinel(socket, f)
 	return s, f
 }
 
