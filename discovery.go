@@ -30,11 +30,11 @@ const (
 	// or with the first claim.
 	StatusUnknown Status = iota
 	// StatusVacant: the role has no leader. The holder has released it, or this process has read nothing
-	// of the holder for T′, after which the holder's lease is over by any clock. (T′ is the
+	// of the holder for W(T), after which the holder's lease is over by any clock. (W(T) is the
 	// holder's HeartbeatTimeout, corrected for MaxClockDrift.) A process that is cut off reads
-	// nothing, and so reports every role as StatusVacant after T′.
+	// nothing, and so reports every role as StatusVacant after W(T).
 	StatusVacant
-	// StatusHeld: this process has read evidence of the holder within the last T′.
+	// StatusHeld: this process has read evidence of the holder within the last W(T).
 	StatusHeld
 )
 
@@ -226,11 +226,10 @@ type Member struct {
 // Members returns the processes of the group, by name, including this one unless it is an
 // observer. Observers do not announce themselves, so nobody knows them.
 //
-// Each process announces itself every five seconds; more than 25 processes together make five
-// announcements a second. A process that closes is removed at once. One that crashes or is cut off
-// is removed when three of its announcements are overdue (15 s). A process that has just started
-// knows all others after one announcement of each (5 s). As with Holder, the answer is about the
-// past and has its age. After Close it is nil.
+// Each process announces itself every 5 s. With n > 25 processes the interval is n/5 s, a minute at
+// most. A process that closes is removed at once. One that crashes or is cut off is removed after
+// three intervals without an announcement. A new process knows all others after one interval. As with
+// Holder, the answer is about the past and has its age. After Close it is nil.
 func (n *Neli) Members() []Member {
 	if n.core.elector == nil || n.ended() != nil {
 		return nil

@@ -115,7 +115,7 @@ func TestEverybodyKnowsTheHolder(t *testing.T) {
 	}
 }
 
-// A holder that falls silent is reported as such once T′ has passed since its last record, and not
+// A holder that falls silent is reported as such once W(T) has passed since its last record, and not
 // before.
 func TestHolderThatFallsSilent(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {

@@ -56,7 +56,7 @@ func nameOf(i int, names ...string) string {
 	return names[i]
 }
 
-// textOf is nameOf for an encoder, which takes no number.
+// textOf is nameOf for encoders: unknown values are errors.
 func textOf(what string, i int, names ...string) ([]byte, error) {
 	if i < 0 || i >= len(names) {
 		return nil, fmt.Errorf("neli: %s: %d is none", what, i)

@@ -185,8 +185,8 @@ func (n *Neli) Token(role int) (token int64, ok bool) {
 	return token, true
 }
 
-// term returns the term in which this process leads role at this instant. ok is false for a role
-// at or beyond R.
+// term returns the term in which this process leads role at this instant. ok is false if it leads none,
+// as at or beyond R.
 func (n *Neli) term(role int) (id, token int64, ok bool) {
 	if role < 0 || role >= int(n.roles.Load()) {
 		return 0, 0, false

@@ -20,7 +20,7 @@ import (
 
 const (
 	defaultT = 5 * time.Second
-	silence  = 5006 * time.Millisecond // T′ with 500 ppm
+	silence  = 5006 * time.Millisecond // W(T) with 500 ppm
 )
 
 func TestOneOfThreeLeads(t *testing.T) {

@@ -57,7 +57,7 @@ func TestRolesOn(t *testing.T) {
 	}
 }
 
-// Every role lives on exactly one partition, and PartitionOf and RolesOn agree.
+// Every role lives on exactly one partition, and partitionOf and rolesOn agree.
 func TestRolesAndPartitionsAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		partitions, roles := rapid.IntRange(1, 40).Draw(t, "M"), rapid.IntRange(0, 200).Draw(t, "R")

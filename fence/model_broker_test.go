@@ -1,6 +1,6 @@
 package fence
 
-// coordinate calls give with what the coordinator may do by itself.
+// coordinate gives each step that the coordinator may take by itself.
 func (w *modelWorld) coordinate(give modelStep) {
 	ids := int8(1)
 	if w.k.idPerTerm {

@@ -283,8 +283,8 @@ func TestEndpointGetsTheSecretUnencoded(t *testing.T) {
 	require.Equal(t, "Basic "+base64.StdEncoding.EncodeToString([]byte(id+":"+secret)), got)
 }
 
-// A redirect to another server is not followed: it would get the secret, or the assertion. The status says
-// what to change. One to another path of the same server is followed.
+// Redirects to another server are not followed: that server would get the secret or the assertion.
+// The error names the property to change. Redirects within the same server are followed.
 func TestRedirectsToOtherServersAreNotFollowed(t *testing.T) {
 	assertion := filepath.Join(t.TempDir(), "assertion")
 	require.NoError(t, os.WriteFile(assertion, []byte("a.b.c"), 0o600))

@@ -36,7 +36,7 @@ type stream struct {
 	call   *call                             // the first attempt
 	again  func() (grpc.ClientStream, error) // begins the second; nil when the server has answered
 	now    atomic.Pointer[grpc.ClientStream] // of the last attempt
-	sent   atomic.Pointer[any]               // SendMsg and RecvMsg may be called at once
+	sent   atomic.Pointer[any]               // atomic: SendMsg and RecvMsg may be called concurrently
 }
 
 func (s *stream) current() grpc.ClientStream { return *s.now.Load() }

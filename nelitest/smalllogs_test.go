@@ -166,7 +166,7 @@ func TestSmallLogsCarryRequests(t *testing.T) {
 const (
 	smallT    = time.Second
 	smallTrip = 10 * time.Millisecond
-	// silence is T′ at the default ρ.
+	// silence is W(T) at the default ρ.
 	silence = smallT + smallT/1000 + 2*time.Millisecond
 )
 
@@ -311,7 +311,7 @@ func TestSmallLogsWithVeryManyRoles(t *testing.T) {
 		roles = 10_000
 	}
 	const lease = 10 * time.Second
-	wait := lease + lease/999 + time.Millisecond // T′
+	wait := lease + lease/999 + time.Millisecond // W(T)
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		logs := nelitest.NewSmallLogs(3, smallTrip)

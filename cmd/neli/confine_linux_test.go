@@ -184,7 +184,7 @@ func (c *confinement) filter() error {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
 	end := func(with uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: with} }
-	unless := func(op uint16, k uint32, skip uint8) unix.SockFilter { // skips so many where it does not hold
+	unless := func(op uint16, k uint32, skip uint8) unix.SockFilter { // skips that many instructions unless the condition holds
 		return unix.SockFilter{Code: unix.BPF_JMP | op | unix.BPF_K, K: k, Jf: skip}
 	}
 	eperm, enosys := end(deny|uint32(unix.EPERM)), end(deny|uint32(unix.ENOSYS))

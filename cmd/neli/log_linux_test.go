@@ -87,7 +87,7 @@ func TestExitCodeOutlastsTheLog(t *testing.T) {
 	}
 }
 
-// A sentinel that cannot log goes on, and ends orderly.
+// A sentinel that cannot log goes on, and ends in an orderly way.
 func TestSentinelOutlivesItsLog(t *testing.T) {
 	c := broker(t)
 	for name, log := range badLogs(t) {

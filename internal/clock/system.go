@@ -80,5 +80,5 @@ func LongestStep(t time.Duration) time.Duration { return t / 50 }
 // SayWaiting is T/10. A process that may not claim yet logs that after this time.
 func SayWaiting(t time.Duration) time.Duration { return t / 10 }
 
-// LongTrip is T/100, the longest round trip that waits for others allow for.
+// LongTrip is T/100: waits allow for round trips up to it or link.MaxRoundTrip.
 func LongTrip(t time.Duration) time.Duration { return t / 100 }

@@ -205,7 +205,7 @@ func TestWhoHasDiedIsNoSuccessor(t *testing.T) {
 }
 
 // Candidates of equal rank without any jitter, who do not know each other and so claim at
-// the same instant, still elect one, in T′ and two round trips: the log decides.
+// the same instant, still elect one, in W(T) and two round trips: the log decides.
 func TestEqualRanksElectInTime(t *testing.T) {
 	for _, others := range []int{2, 5, 12} {
 		w := newWorld(1)

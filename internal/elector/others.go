@@ -163,7 +163,7 @@ func (n *Node) joins(now clock.Instant) bool {
 	return leads || !n.set.IsDeaf(now)
 }
 
-// verify asks, at most once in T′, whether the log is still the same, if own records are expected
+// verify asks, at most once in W(T), whether the log is still the same, if own records are expected
 // and none has come back for that long.
 func (n *Node) verify(now clock.Instant) {
 	busy := false

@@ -202,7 +202,7 @@ func TestBeatsGoOutInUnison(t *testing.T) {
 	}
 }
 
-// A Release that is lost is sent again within T/4 or so: until it is read, or T′ is over,
+// A Release that is lost is sent again within T/4 or so: until it is read, or W(T) is over,
 // nobody may claim the role.
 func TestALostReleaseIsSentAgain(t *testing.T) {
 	w := newWorld(1)

@@ -307,7 +307,7 @@ var mutants = []mutation.Mutant{
 		Guard: "TestTooSlowToClaimIsLogged", Package: "../scenario", Want: `Not equal`},
 
 	// Times, by bounds of the guards' own.
-	{Rule: "the wait is not longer than T′", File: "../lease/lease.go",
+	{Rule: "the wait is not longer than W(T)", File: "../lease/lease.go",
 		Old: "at = h.freeAt(l.rules.Rho)", New: "at = h.heard.Raw.Add(2 * clock.Wait(h.T, l.rules.Rho))",
 		Guard: "TestOneClaimForAllThatIsDue", Want: `should have 300 item`},
 	{Rule: "a holder beats in each interval", File: "channel/channel.go",

@@ -73,8 +73,8 @@ func (o *origins) read(r kafka.Record, position int64) {
 	}
 }
 
-// askEpochs asks once whether the brokers keep leader epochs. It is called before a log is read that
-// may be read from its origin. Without an answer they do not.
+// askEpochs asks once whether the brokers keep leader epochs. It runs before the reading of a log that
+// may count as read from its origin. No answer counts as no.
 func (k *kafkaLog) askEpochs(ctx context.Context) {
 	o := &k.origins
 	if o.asked || o.never != "" {

@@ -369,7 +369,7 @@ func unpackWait(raw json.RawMessage) time.Duration {
 	return min(max(d, 0), clock.Tmax)
 }
 
-// unpackGrants reads grants whose tokens are offsets up to read.
+// unpackGrants decodes grants. A token above read is malformed.
 func unpackGrants(grants []wireGrant, read int64, holders int) ([]Grant, error) {
 	var out []Grant
 	total := 0

@@ -9,10 +9,10 @@
 // is about, and reads like a list of what that package depends on:
 //
 //	var mutants = []mutation.Mutant{
-//		{Rule: "a claimant waits for T′ of silence", File: "claim.go",
+//		{Rule: "a claimant waits for W(T) of silence", File: "claim.go",
 //			Old: "at += l.wait", New: "",
 //			Guard: "TestSimulation", Want: "two leaders", Seeds: 3000},
-//		{Rule: "the wait is not longer than T′", File: "claim.go",
+//		{Rule: "the wait is not longer than W(T)", File: "claim.go",
 //			Old: "at += l.wait", New: "at += 2 * l.wait",
 //			Guard: "TestCrash", Want: `led after \d+ms, wanted within`},
 //		{Rule: "a Snapshot is no evidence", File: "fold.go",

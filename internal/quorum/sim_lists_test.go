@@ -30,7 +30,7 @@ const (
 	noUpset   upset = iota
 	straggles       // a process with the old list alone lives on
 	skips           // nothing ever has both lists
-	unites          // between the lists a term needs a majority of all logs, not of each list
+	unites          // while both lists count, a term needs one majority of all logs
 )
 
 // simMove is a change of the list.
@@ -91,7 +91,7 @@ func upsetProfile(u upset) func(*rand.Rand) simProfile {
 	}
 }
 
-// lists returns what a process or host with that knowledge uses, in the form of Rules.
+// lists returns the lists of logs that a process uses, as in Rules.Lists.
 func (m *simMove) lists(k known) [][]int {
 	switch {
 	case k == theOld:

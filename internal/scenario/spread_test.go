@@ -66,7 +66,7 @@ func TestColdStartSharesAtOnce(t *testing.T) {
 	}
 }
 
-// When a member has crashed, all others get their part of its roles in about T′. Only if all hear
+// When a member has crashed, all others get their part of its roles in about W(T). Only if all hear
 // everything at the same time does exactly one of them claim each role. If latencies vary by more
 // than the time reserved for a round trip, up to a fifth of the claims may be superfluous.
 func TestCrashSpreadsOverAllSurvivors(t *testing.T) {

@@ -196,7 +196,7 @@ func TestTransferToAMemberThatDies(t *testing.T) {
 				c.Pass(3*time.Second - 10*time.Millisecond)
 				c.Gap()
 				c.Eventually(200*time.Millisecond, "Transfer returns", func() bool { return len(result) == 1 })
-				require.LessOrEqual(c, c.Gap(), 120*time.Millisecond, "the dead addressee delays the others by T′")
+				require.LessOrEqual(c, c.Gap(), 120*time.Millisecond, "the dead addressee delays the others by W(T)")
 				require.ErrorIs(c, <-result, neli.ErrNotDone)
 				require.NotEqual(c, a.IsLeader(), d.IsLeader(), "not exactly one other member leads")
 			})
@@ -282,7 +282,7 @@ func TestTransferWithoutAnotherMember(t *testing.T) {
 		health.yes.Store(true)
 		require.ErrorIs(c, <-result, neli.ErrNotDone)
 		require.InDelta(c, time.Second+10*time.Second+2*silence, time.Since(began), float64(time.Second),
-			"longer than an answer, a drain, two T′ and a second between two looks")
+			"longer than an answer, a drain, two W(T) and a second between two looks")
 		require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
 	})
 }

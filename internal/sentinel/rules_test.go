@@ -6,8 +6,8 @@ import (
 	"github.com/goneli/neli/internal/mutation"
 )
 
-// rules are the rules of doc.go, by their numbers. The first five are the proof of death: without one
-// of them a living process loses its roles, and there are two leaders.
+// rules are the rules of doc.go, by number, and some unnumbered ones. Without rule 2, 3 or 4 a living
+// process could lose its roles, and there would be two leaders.
 var rules = []mutation.Mutant{
 	{Rule: "1: a registration covers all sessions of a process", File: "watch.go",
 		Old: "		d := w.dead[h.Session.Process]\n		if d == nil {", New: "		d := w.dead[h.Session.Process]\n		if d == nil || h.Session.N > 1 {",

@@ -28,7 +28,7 @@ const roundTrip = 25 * time.Millisecond
 // heartbeat that they must join.
 const rebalanceTime = 2 * time.Second
 
-// openBound is the longest time that a role may be without a leader when any process may claim: T′ after the last beat
+// openBound is the longest time that a role may be without a leader when any process may claim: W(T) after the last beat
 // and the time of the claim. The last beat may come up to one beat interval after the last proof of leading.
 func openBound(timeout time.Duration) time.Duration {
 	const drift = 0.0005
@@ -80,7 +80,7 @@ func (e *election) longEnough() time.Duration {
 	return d + d/4
 }
 
-// firstLeader is how long the first leader may take: the topic has to be created, the group formed, and T′ waited.
+// firstLeader is how long the first leader may take: the topic has to be created, the group formed, and W(T) waited.
 const firstLeader = time.Minute
 
 func TestExclusiveOpen(t *testing.T) {

@@ -182,7 +182,7 @@ func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 	m := hostileStart(t, cfg, log)
 	m.leads(t, time.Minute)
 	term, _ := m.Token(0)
-	// The first token is replaced when four fifths of its life are over. A start that takes longer has had more of them.
+	// A token is replaced after four fifths of its life, so a slow start may need more than one.
 	due := time.Since(time.Unix(0, first.Load()).Add(-issuerLife)) / (issuerLife * 4 / 5)
 	require.LessOrEqual(t, calls.Load(), 1+int64(due), "all clients share a token")
 	broken.Store(true)

@@ -66,7 +66,7 @@ func TestFillWaitsNoLongerThanItsContext(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// A process that was killed while it downloaded has left what it had.
+// A process that was killed during its download has left an unfinished directory.
 func TestFillRemovesAnUnfinishedDownload(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "1.2.3")
 	var left string

@@ -109,11 +109,11 @@ func Together(a, b Runs) (length time.Duration, met bool) {
 	return Total(Intersect(a.Proven(), b.Proven())), met
 }
 
-// Idle returns the times at which a member certainly did not lead. All runs must be of one role. These times are
-// between two consecutive samples that say so, before the member's birth, and after its death. Between two such
+// Idle returns the times at which a member certainly did not lead: between two consecutive samples that say so, before
+// a first sample that says so, before its birth, and after its death. All runs must be of one role. Between two such
 // samples it cannot have become leader and stopped again, since a term lasts at least T, and samples further apart than
-// that are in different runs. So nothing is certain about a time in which it was suspended. A member without samples
-// has ended before its sampler ran, and long before it could be elected.
+// that are in different runs. So nothing is certain while it was suspended. A member without samples has ended before
+// its sampler ran, and long before it could be elected.
 func (rs Runs) Idle(born, died time.Duration) []Span {
 	if len(rs) == 0 {
 		return []Span{{-Never, Never}}

@@ -114,7 +114,7 @@ func (c *Channel) RepeatAt() clock.Mono {
 }
 
 // Repeat appends them if that is due. If nothing is held any more, the intervals grow: all members have to read them,
-// which may make them late, and the roles are free by T′ anyway. A session that still holds a role beats, so its
+// which may make them late, and the roles are free by W(T) anyway. A session that still holds a role beats, so its
 // released roles would not become free by themselves.
 func (c *Channel) Repeat(holds bool, unreleased func(log int, now clock.Instant) []lease.Record, now clock.Instant) {
 	if now.Mono < c.RepeatAt() {

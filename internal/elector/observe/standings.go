@@ -13,7 +13,7 @@ type Status int
 
 // Unknown: not enough was read yet, or nothing of the holder since this process started. Vacant:
 // no process holds it, or its holder's lease is over by any clock. Held: evidence of the holder was
-// read less than T′ ago.
+// read less than W(T) ago.
 const (
 	Unknown Status = iota
 	Vacant

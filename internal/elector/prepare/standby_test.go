@@ -109,7 +109,7 @@ func newPreparing(most int) preparing { return preparing{NewPreparer(prepares(mo
 
 var fromA = offer.From{Process: "a"}
 
-// offered is told that a offers some roles.
+// offered passes on process a's offer of roles.
 func (p preparing) offered(n uint64, now clock.Instant, roles ...int32) []End {
 	return p.Offered(fromA, 0, int64(n), &lease.Offer{N: n, Roles: roles}, true, all, now)
 }

@@ -10,8 +10,8 @@ const (
 	maxHelloPeriod = time.Minute
 )
 
-// HelloPeriod is helloEvery in a group of n. All members read each Hello, so the cost grows with
-// the square of n: more than 25 members say five a second together.
+// HelloPeriod is HelloEvery in a group of n, and longer in a large one. All members read each Hello, so the cost grows with
+// the square of n: 26 to 300 members say five a second together.
 func HelloPeriod(n int) time.Duration {
 	return min(maxHelloPeriod, max(HelloEvery, time.Duration(n)*HelloEvery/25))
 }

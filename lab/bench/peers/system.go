@@ -176,7 +176,7 @@ func peersBed() Bed {
 	bed := inside("peers", "neli")
 	for _, t := range []time.Duration{time.Second, 100 * time.Millisecond} {
 		bed.Systems = append(bed.Systems, System{Family: bed.Family, Bed: bed.Name, Setting: fmt.Sprintf("T = %v", t), Lease: t, Beat: t / 5, Inside: true,
-			Settle: t + 300*time.Millisecond, // a restarted log counts again after T′
+			Settle: t + 300*time.Millisecond, // a restarted log counts again after W(T)
 			Idle:   true, Kinds: append(slices.Clone(common), Restart),
 			Members: func(_ Servers, group string) Group {
 				return &hosted{group: group, lease: t}

@@ -76,9 +76,9 @@ const (
 	busy      = 2 * time.Second  // slack for a machine of two cores that runs ten processes
 )
 
-// LimitsOf returns the bounds of a run. In exclusive mode, the others notice a silent leader after T′ and replace it within
+// LimitsOf returns the bounds of a run. In exclusive mode, the others notice a silent leader after W(T) and replace it within
 // another T: the candidates answer each other, and the one that should lead claims first. A sentinel releases the roles of a
-// dead one, if their terms are older than T. A leader that gives up in order costs no T′. With Assigned nomination the group
+// dead one, if their terms are older than T. A leader that gives up in order costs no W(T). With Assigned nomination the group
 // must also end the session and rebalance before a process may claim. With Each the bounds are what the documents promise.
 func LimitsOf(o Options) oracle.Limits {
 	takeover, handover := 2*o.Timeout+busy+o.answer(), o.Timeout+busy+o.answer()

@@ -29,8 +29,8 @@ const (
 	None
 )
 
-// PromiseUnder returns the promise that holds for a gap: the weakest of those for all faults of the
-// step behind it, and for the faults that began while it lasted.
+// PromiseUnder returns the promise for a gap: the weakest under any fault that began before the gap ended, in its
+// cause's step or a later one.
 func PromiseUnder(faults []history.Fault, cause history.Fault, until time.Duration) Promise {
 	p := Covered
 	for _, f := range faults {

@@ -86,7 +86,7 @@ func onAllScreens(t *testing.T, browser context.Context, name, url, expected str
 	}
 }
 
-// preferring returns a browser whose user prefers dark or light mode.
+// preferring returns an action that sets dark or light mode.
 func preferring(scheme string) func(context.Context, *chromedp.Target) error {
 	return func(ctx context.Context, _ *chromedp.Target) error {
 		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

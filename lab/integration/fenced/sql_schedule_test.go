@@ -102,8 +102,8 @@ func (s *schedule) settle(one *session) {
 			one.busy = false
 			s.finish(one, err)
 		case <-timer.C:
-			// A commit waits for no lock. It must have answered before anybody else continues, since the answers show the
-			// order of commits, and the server lets others in before it answers.
+			// A commit waits for no lock, and must answer before another session continues: the server releases locks
+			// before it answers, and the answers must show the order of commits.
 			if one.program[one.at].steps[one.in].name != commit.name && one.d.waits(s.t, s.db, one.id) {
 				select { // it may have answered while that was asked
 				case err := <-one.answer:
