@@ -115,7 +115,7 @@ func (a *admin) Topic(ctx context.Context, topic string) (info kafka.TopicInfo, 
 				info.Replicas = len(p.Replicas)
 			}
 			if p.Partition < 0 || int(p.Partition) >= len(t.Partitions) { // the partitions come in any order
-				return fmt.Errorf("partition %d of %d", p.Partition, len(t.Partitions))
+				return fmt.Errorf("a broker described partition %d of a topic with %d", p.Partition, len(t.Partitions))
 			}
 			for _, id := range p.Replicas {
 				info.Brokers[p.Partition] = append(info.Brokers[p.Partition], int(id))

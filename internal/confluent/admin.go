@@ -148,7 +148,7 @@ func (a *confluentAdmin) Topic(ctx context.Context, topic string) (kafka.TopicIn
 				info.Replicas = len(part.Replicas)
 			}
 			if part.Partition < 0 || part.Partition >= len(d.Partitions) { // the partitions come in any order
-				return kafka.TopicInfo{}, fmt.Errorf("partition %d of %d", part.Partition, len(d.Partitions))
+				return kafka.TopicInfo{}, fmt.Errorf("a broker described partition %d of a topic with %d", part.Partition, len(d.Partitions))
 			}
 			for _, node := range part.Replicas {
 				info.Brokers[part.Partition] = append(info.Brokers[part.Partition], node.ID)
