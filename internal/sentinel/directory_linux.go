@@ -14,7 +14,7 @@ import (
 // there, or another directory in the place of one above it.
 
 // errDirectory: somebody else may write to the directory of the socket.
-var errDirectory = errors.New("others may write to the socket's directory: it must be the sentinel's, with mode 0750 for example")
+var errDirectory = errors.New("others may write to the socket's directory: it must be the sentinel's or root's, with mode 0750 for example")
 
 // errAbove: somebody else may replace a directory above the socket.
 var errAbove = errors.New("others may write there, above the socket, and put a socket of their own in its place: take that permission away, or run sentinel and members as the same user")
