@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	sharedGap = `had no leader for|has no leader, and|not all is led in five minutes`
+	sharedGap = `had no leader for|has no leader, and|not everything is led after five minutes`
 	arbFile   = "arbiter.go"
 	castFile  = "broadcast.go"
 	setFile   = "../../settings.go"
