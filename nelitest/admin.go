@@ -13,7 +13,7 @@ import (
 // admin implements kafka.Admin.
 type admin struct {
 	client
-	blocked []*waiter // requests that wait until the link is restored
+	blocked []*waiter // requests that wait for the link or for a partition's leader
 }
 
 func newAdmin(c client) *admin { return &admin{client: c} }
@@ -86,12 +86,12 @@ func (a *admin) Brokers(ctx context.Context, _ bool) (brokers []kafka.BrokerInfo
 	return brokers, err
 }
 
-// Topic implements [kafka.Admin].
 // KeepsEpochs implements kafka.EpochKeeper: this Kafka never forgets an epoch.
 func (a *admin) KeepsEpochs(ctx context.Context) (bool, error) {
 	return true, a.call(ctx, func() error { return nil })
 }
 
+// Topic implements [kafka.Admin].
 func (a *admin) Topic(ctx context.Context, name string) (info kafka.TopicInfo, err error) {
 	err = a.ask(ctx, name, func(t *topic) error {
 		info = kafka.TopicInfo{ID: t.id, Partitions: len(t.logs), Replicas: t.replicas}

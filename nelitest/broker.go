@@ -152,7 +152,7 @@ type member struct {
 
 // endpoint is a client as faults see it. Its methods are called with the lock held.
 type endpoint interface {
-	recheck() // what was impossible may be possible now
+	recheck() // an obstacle may be gone
 	lose()    // the broker has gone down
 	kill()    // the process has died
 }

@@ -110,7 +110,7 @@ func (c *groupConsumer) Reach(ctx context.Context, _ string) error {
 		c.b.mu.Unlock()
 		select {
 		case <-w.done:
-		case <-ctx.Done(): // over a link that is cut comes no answer
+		case <-ctx.Done(): // a link that is cut carries no answer
 		}
 		c.b.mu.Lock()
 		c.b.cancel(&w.event)
@@ -208,7 +208,7 @@ func (c *groupConsumer) asked() {
 		return
 	}
 	if m := c.ms; m != nil && (m.gone || m.c != c) {
-		c.beat() // which reports it
+		c.beat() // reports that the membership is lost
 		return
 	}
 	c.heard = c.b.now()

@@ -32,7 +32,7 @@
 // # A process that wakes
 //
 // A process may be suspended at any line: by SIGSTOP, a debugger, a laptop's lid, a machine that swaps.
-// When it wakes, another process leads, and it continues with that line before anything tells it.
+// Another process leads when it wakes. The woken process continues with that line before anything tells it.
 // [Broker.Freeze] shows whether a program tolerates that:
 //
 //	time.Sleep(time.Minute)      // alice works
@@ -68,7 +68,7 @@
 //     even if the log has grown again.
 //   - An append that fails may be in the log nevertheless.
 //   - Readers and producers use the name of a topic. They do not notice that it was deleted and created
-//     again; [kafka.Admin] then shows another TopicID.
+//     again; [kafka.Admin] then shows another id.
 //   - A consumer group rebalances by the classic protocol. Members learn of a rebalance by heartbeat, and
 //     join again from within Poll. Cooperative members keep the partitions that do not move; those that
 //     move are revoked in a first round and assigned in a second. A member is removed if it does not poll

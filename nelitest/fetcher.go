@@ -110,12 +110,12 @@ func (f *fetcher) notice(i int) {
 	f.look(f.latency())
 }
 
-// look schedules the next fetch that far from now, or earlier.
+// look schedules the next fetch after in, plus jitter, unless it is due earlier.
 func (f *fetcher) look(in time.Duration) { f.c.b.sooner(&f.ev, f.c.b.now()+f.c.lag(in)) }
 
 func (f *fetcher) latency() time.Duration { return f.c.b.opts.ReadLatency + f.c.m.slow }
 
-// recheck is called when what was impossible may be possible.
+// recheck is called when an obstacle to fetching may be gone.
 func (f *fetcher) recheck() {
 	if !f.c.m.suspended {
 		f.polled = false

@@ -10,7 +10,7 @@ import (
 //
 // A rebalance is a round in which every member joins. Existing members learn of it by their heartbeats.
 // When all have joined, the assignment is made and sent. Under the cooperative protocol the first round
-// only takes a partition that moves from its owner, which then joins again and so begins a second round.
+// only takes moving partitions from their owners. The owners join again, and the second round assigns them.
 type group struct {
 	b       *Broker
 	id      string
@@ -19,7 +19,7 @@ type group struct {
 	joining bool          // a round is under way
 
 	notBefore time.Duration // when the round may end
-	notAfter  time.Duration // when it must
+	notAfter  time.Duration // when the round must end
 	ev        event         // the end of the round
 }
 
@@ -28,7 +28,7 @@ type membership struct {
 	g        *group
 	c        *groupConsumer
 	seen     time.Duration // the last heartbeat
-	joined   bool          // this round
+	joined   bool          // has joined in this round
 	owned    []int         // claimed by the member when it joined
 	assigned []int
 	version  int // of assigned
@@ -196,7 +196,7 @@ func (m *membership) give(partitions []int) {
 	m.g.b.schedule(&m.delivery, m.g.b.now()+m.c.lag(m.g.b.opts.RequestLatency))
 }
 
-// force is give on a test's command.
+// force gives a member partitions on a test's command.
 func (m *membership) force(partitions []int) {
 	there := slices.DeleteFunc(slices.Clone(partitions), func(p int) bool { return !m.g.topic.has(p) })
 	slices.Sort(there)

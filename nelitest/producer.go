@@ -45,11 +45,11 @@ type message struct {
 	copyAfter time.Duration
 	stray     bool // held up in the network, where cutting the member's links does not stop it
 	queued    bool // it has reached the broker, which is busy
-	boot      int  // Broker.boot when it did
+	boot      int  // Broker.boot when it reached the broker
 	written   bool // it is in the log; its acknowledgement travels
 	offset    int64
 	epoch     int  // of the leader that wrote it
-	done      bool // reported, or without a sender
+	done      bool // reported, or a copy, which has no report
 }
 
 func newProducer(c client, timeout time.Duration) *producer {
@@ -109,7 +109,7 @@ func (m *message) arrive() {
 		if m.boot == b.boot && !b.down {
 			m.write()
 		}
-		return // if not, it was lost with the broker
+		return // otherwise it was lost with the broker
 	}
 	if b.down || !m.stray && (!p.reaches(LinkAppends) || p.waits(m)) || !m.topic.has(m.partition) || b.offline(m.topic, m.partition) {
 		if !m.done {
@@ -179,7 +179,7 @@ func (m *message) resend() {
 	p := m.p
 	switch {
 	case m.done:
-	case p.b.down || p.m.suspended || !p.reaches(LinkAcks): // it does not hear of that now
+	case p.b.down || p.m.suspended || !p.reaches(LinkAcks): // the client does not learn of the new leader now
 		m.written, m.queued, m.stray, m.copies = false, false, false, false
 		p.parked = append(p.parked, m)
 	default:

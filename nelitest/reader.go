@@ -130,7 +130,7 @@ func (p *poller) wait(deadline time.Duration) {
 	}
 }
 
-// notify ends the wait if one of these reasons holds.
+// notify ends the wait if one of wait's reasons holds.
 func (p *poller) notify() {
 	switch l := &p.c.b.line; {
 	case !p.waiting:

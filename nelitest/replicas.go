@@ -22,11 +22,11 @@ func (b *Broker) Lag(d time.Duration) {
 }
 
 // ChangeLeader makes an in-sync follower the leader of a partition. Of the records that were not committed
-// (see [Broker.Lag]), the new leader has the first ones, as many as kept says. The others are lost, which
-// no reader notices, and their offsets are used again. Clients that wait for the acknowledgement of any of
-// these records send them again, as librdkafka does. Then the kept ones are in the log twice, and the
-// order relative to other records, of the same client too, may have changed. Committed records stay, so this does not
-// violate acks=all.
+// (see [Broker.Lag]), the new leader has only the first ones; kept is their number. The others are lost,
+// which no reader notices, and their offsets are used again. Clients that wait for the acknowledgement of
+// any of these records, kept or lost, send them again, as librdkafka does. Then the kept ones are in the log
+// twice, and even the records of one client may be in another order. Committed records stay, so this does
+// not violate acks=all.
 func (b *Broker) ChangeLeader(topic string, partition, kept int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

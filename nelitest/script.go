@@ -13,8 +13,8 @@ import (
 // elects nobody: use a Broker to test what happens between members.
 //
 // Acquire, Revoke, Fence and Fail are the commands. The next Pulse delivers what they have caused, in order, as
-// [neli.Neli.Pulse] does. Let your code take what it calls as an interface of its own, which *Script and *neli.Neli
-// both have:
+// [neli.Neli.Pulse] does. Let your code use an interface of its own, which *Script and *neli.Neli both
+// implement:
 //
 //	type leader interface {
 //		Pulse(timeout time.Duration) (bool, error)
@@ -54,7 +54,7 @@ func NewScript(barrier neli.Barrier) *Script {
 }
 
 // Acquire makes the Script the leader of roles that it does not lead, with a token higher than any before. The
-// barrier gets LeaderAcquired; from then on, not sooner, IsLeader is true.
+// barrier gets LeaderAcquired. IsLeader is true from that call on, not sooner.
 func (s *Script) Acquire(roles ...int) {
 	s.command(func() {
 		s.mu.Lock()
@@ -74,9 +74,9 @@ func (s *Script) Acquire(roles ...int) {
 	})
 }
 
-// Revoke takes roles away in good order: the barrier gets LeaderRevoked, with a Deadline that is so long after its
-// call. The Script leads these roles until the barrier returns or the Deadline has passed. Without roles, it means all
-// that the Script leads then.
+// Revoke takes roles away in good order: the barrier gets LeaderRevoked, with a Deadline that long (within) after its
+// call. The Script leads these roles until the barrier returns or the Deadline has passed. If roles is empty, Revoke
+// takes all that the Script leads by then.
 func (s *Script) Revoke(within time.Duration, roles ...int) {
 	s.command(func() { s.revoke(neli.ReasonRebalanced, within, roles) })
 }
@@ -99,8 +99,8 @@ func (s *Script) revoke(reason neli.Reason, within time.Duration, roles []int) {
 }
 
 // Fence ends the leadership of roles at once: IsLeaderOf is false when Fence returns, as after a suspension, and the
-// barrier gets LeaderFenced later, but not for roles for which it got LeaderRevoked. Without roles, it means all that the
-// Script leads now.
+// barrier gets LeaderFenced later, but not for roles for which it got LeaderRevoked. If roles is empty, Fence ends all
+// that the Script leads now.
 func (s *Script) Fence(roles ...int) { s.fence(neli.ReasonLapsed, roles) }
 
 func (s *Script) fence(reason neli.Reason, roles []int) {
@@ -122,7 +122,7 @@ func (s *Script) Fail(err error) {
 }
 
 // Pulse delivers what the commands have caused, and returns whether the Script leads. If it leads nothing, Pulse
-// waits for commands until the timeout. While another goroutine is in Pulse, it waits for its turn, no longer than that.
+// waits for commands until the timeout. It also waits, at most that long, while another goroutine is in Pulse.
 func (s *Script) Pulse(timeout time.Duration) (isLeader bool, err error) {
 	over := time.NewTimer(timeout)
 	defer over.Stop()
@@ -207,7 +207,7 @@ func (s *Script) command(do func()) {
 	s.queue = append(s.queue, do)
 	select {
 	case s.news <- struct{}{}:
-	default: // it is told already
+	default: // Pulse is about to look already
 	}
 }
 
@@ -232,8 +232,8 @@ func (s *Script) finish(err error) {
 	s.end = err
 }
 
-// terms returns those of the given roles, or of all, that are led and not being revoked, ascending by token. The
-// caller holds the lock.
+// terms returns the terms of the given roles, or of all if none is given, that are led and not being revoked,
+// ascending by token. The caller holds the lock.
 func (s *Script) terms(roles []int) (terms []neli.Term) {
 	byToken := map[int64][]int{}
 	for _, role := range slices.Sorted(maps.Keys(s.led)) {

@@ -345,7 +345,7 @@ func (s *smallSet) arrive(log int, id string, value []byte, ballot int64, number
 		s.later(s.net.trip, number, err)
 		return
 	}
-	s.later(s.every, number, errOut) // the sender cannot know
+	s.later(s.every, number, errOut) // the sender cannot know the outcome
 }
 
 // later makes a report after d, or when the set is closed.

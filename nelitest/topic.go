@@ -34,7 +34,7 @@ type partitionLog struct {
 	entries   []entry // of offsets start, start+1, …
 	committed int     // the number of entries that all in-sync replicas have
 	epoch     int     // the leader's epoch
-	catchUp   event   // when the followers have the next one
+	catchUp   event   // when the followers have the next entry
 }
 
 type entry struct {
@@ -141,7 +141,7 @@ func unknown(topic string, partition int) error {
 	return fmt.Errorf("%w: %s, partition %d", kafka.ErrUnknownTopic, topic, partition)
 }
 
-// CreateTopic creates a topic with default settings. Its TopicID is new, and its offsets start at 0.
+// CreateTopic creates a topic with default settings. Its id is new, and its offsets start at 0.
 // Clients that already use the name, because there was such a topic or there will be one, continue with
 // this one. The error is kafka.ErrTopicExists if the topic exists.
 func (b *Broker) CreateTopic(topic string, partitions int) error {

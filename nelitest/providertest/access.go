@@ -55,8 +55,8 @@ func memberMayNotRead(t *testing.T, b Bed) {
 		kafka.ErrTopicAuthorization, kafka.ErrGroupAuthorization, 2)
 }
 
-// refused joins that many times, each time until the member gets an error, which must be why and must not
-// be not.
+// refused joins several times. Each time the member must get the error why, and must never get the error
+// not.
 func refused(t *testing.T, b Bed, topic, group string, why, not error, times int) {
 	t.Helper()
 	g := b.member(t, group)

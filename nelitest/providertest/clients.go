@@ -57,8 +57,8 @@ func (b Bed) producer(t *testing.T, extra ...string) kafka.Producer {
 }
 
 // writer returns a producer whose records are in the log in the order of its appends, each once. Other producers promise
-// neither: a client sends a record again after later ones, or twice, if a broker refuses it, as it may while a topic is new,
-// or answers late.
+// neither: if a broker answers late, or refuses a record (as it may while a topic is new), the client sends the record
+// again, possibly after later ones, and the log may have it twice.
 func (b Bed) writer(t *testing.T) kafka.Producer {
 	t.Helper()
 	return b.producer(t, "enable.idempotence", "true")
@@ -104,7 +104,7 @@ func (b Bed) admin(t *testing.T, over kafka.Producer) kafka.Admin {
 	return a
 }
 
-// readError polls until an error of the kind comes, and no record.
+// readError polls until an error of the kind comes. No record may come before.
 func readError(t *testing.T, r kafka.LogReader, kind error) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {

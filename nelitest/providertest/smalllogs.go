@@ -62,7 +62,7 @@ func RunLogs(t *testing.T, h LogsHarness) {
 type follower struct {
 	kafka.LogSet
 	stop func()        // ends reading, then closes
-	turn chan struct{} // has an element while Next is called, or must not be called
+	turn chan struct{} // full while Next runs, or while a test keeps it from being called
 
 	mu      sync.Mutex
 	logs    []followed
@@ -368,8 +368,8 @@ func logsAlive(t *testing.T, b LogsBed) {
 	t.Logf("heard eight times within %v, T is %v", time.Since(began), lease)
 	for log := range f.Logs() {
 		heard := f.of(log).heard
-		// Delays of this process or a host lengthen some intervals, but not all, and not the first eight together
-		// to less than they were.
+		// Delays of this process or a host lengthen some intervals, but not all of them, and they do not shorten
+		// the first seven intervals together.
 		require.GreaterOrEqual(t, heard[7].Sub(began), 7*lease/8, "log %d sends them more often than each T/8", log)
 		least := lease
 		for i := range 7 {
