@@ -169,7 +169,7 @@ func (c *Cluster) sample() {
 	}
 }
 
-// look asks all members about all roles, each millisecond. The tests spend most of their time here.
+// look asks all members about all roles. The tests spend most of their time here.
 func (c *Cluster) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,8 +241,8 @@ func (c *Cluster) Eventually(within time.Duration, what string, ok func() bool) 
 	}
 }
 
-// Aged creates the leader topic and elects other leaders of its partitions. Then records have no proof
-// that none were lost before them, and the first leader of a group waits for T.
+// Aged creates the leader topic and changes the brokers that lead its partitions. Then nothing proves that
+// no record was lost, so the first leader of a group waits for T.
 func (c *Cluster) Aged(partitions int) {
 	require.NoError(c, c.Broker.CreateTopic("app.neli", partitions))
 	for p := range partitions {
