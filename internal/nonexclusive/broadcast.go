@@ -67,8 +67,8 @@ func (a *Arbiter) attend() bool {
 	return broadcasts
 }
 
-// deaf reports whether the application cannot be told of a new term for long. If this process leads
-// nothing either, it leaves the group, so that others get its partitions.
+// deaf reports whether the application will hear of a new term only much later. If this process also
+// leads nothing, it leaves the group, so that others get its partitions.
 func (a *Arbiter) deaf(now clock.Instant) bool { return a.set.Deaf != nil && a.set.Deaf(now) }
 
 // decide reports whether to broadcast. It also returns the partition that this process has just

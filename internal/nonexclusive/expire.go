@@ -79,8 +79,8 @@ func (a *Arbiter) lapse(p int, alive bool) {
 	a.end(p, why, graceful)
 }
 
-// endLapsed ends the terms that have lapsed at this instant, which it returns. Otherwise the
-// table would give a lapse as their reason.
+// endLapsed ends the terms that have lapsed by now, and returns now. If the table ended them, it
+// would always give a lapse as the reason.
 func (a *Arbiter) endLapsed() clock.Instant {
 	now := a.set.Now()
 	alive := a.set.Alive(now)

@@ -14,7 +14,7 @@ type silence struct {
 	inFlight int           // records of this process that were handed to the client, and neither received nor refused
 	others   clock.Instant // when a record of another process was last received, or when the partition was assigned
 	wrote    clock.Instant // when a record of this process was last acknowledged
-	resumed  clock.Instant // when one was acknowledged after a long time without
+	resumed  clock.Instant // when the first one after a long pause was acknowledged
 }
 
 // assigned notes that the group has given this process the partition. Other members may exist

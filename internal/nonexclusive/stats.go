@@ -66,7 +66,7 @@ type Settings struct {
 	GoneAfter       time.Duration // a member of which no record was received for this long is gone
 
 	Alive  func(now clock.Instant) bool // whether the application makes progress; must not block
-	Deaf   func(now clock.Instant) bool // whether it cannot be told of a new term for long; must not block. nil: it can
+	Deaf   func(now clock.Instant) bool // whether it hears of a new term only much later; must not block. nil: never
 	Now    func() clock.Instant
 	Logger *slog.Logger
 }
