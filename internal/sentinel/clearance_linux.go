@@ -63,7 +63,7 @@ type Clearance struct {
 	newest   int // the newest connection to a sentinel; -1: none yet
 }
 
-// NewClearance takes the file that Guard has returned. It returns nil, whose method does nothing, without a file.
+// NewClearance takes the file that Guard has returned. If file is nil, it returns nil, on which Say does nothing.
 func NewClearance(file *os.File) *Clearance {
 	if file == nil {
 		return nil
@@ -83,7 +83,7 @@ func NewClearance(file *os.File) *Clearance {
 	return r
 }
 
-// take takes connections, with waiting or only those that are there already.
+// take takes connections. It waits for them, or takes only those that are there already.
 func (r *Clearance) take(wait bool) {
 	for {
 		_, files, err := packet(r.c, wait)

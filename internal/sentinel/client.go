@@ -17,8 +17,8 @@ import (
 var answerWithin = 2 * time.Second
 
 const (
-	// retryFirst and retryAtMost bound the pause before a member connects again, but for a random
-	// half of it. While a member waits, its crash costs the whole lease.
+	// retryFirst and retryAtMost bound the pause before a member connects again, give or take a
+	// random half. While a member waits, its crash costs the whole lease.
 	retryFirst  = 100 * time.Millisecond
 	retryAtMost = 10 * time.Second
 )
@@ -65,7 +65,7 @@ type guardConnection interface {
 // command is a command that may outlive this process.
 type command struct {
 	line Line            // to its guard
-	conn guardConnection // of its guard, at the present sentinel; nil: that does not know the command
+	conn guardConnection // of its guard, at the present sentinel; nil: the sentinel does not know the command
 }
 
 // ask is a request to Run's goroutine, from Guard or from the end of a command.
@@ -215,10 +215,10 @@ func (c *Client) leave() {
 }
 
 // Guard tells the sentinel about a command that may outlive this process. If this process dies, the
-// sentinel releases nothing until the command's guard has said so by a Clearance on file. The caller gives
-// the guard file and closes its own. file is nil if there can be none; then a crash costs the whole lease
-// while the command runs. The caller must call over when nothing is left of the command. Guard waits at
-// most two seconds for the sentinel, and as long for a registration that is under way.
+// sentinel releases nothing until the command's guard says by a Clearance on file that nothing is left of
+// it. The caller passes file to the guard and closes its own copy. file is nil if it could not be made; then
+// a crash costs the whole lease while the command runs. The caller must call over when nothing is left of the
+// command. Guard waits at most two seconds for the sentinel, and as long for a registration under way.
 func (c *Client) Guard() (file *os.File, over func()) {
 	line, file, err := newLine()
 	if err != nil {

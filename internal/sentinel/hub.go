@@ -16,7 +16,7 @@ import (
 const (
 	// maxPlaces bounds the watched groups: each has its own clients.
 	maxPlaces = 256
-	// lingers is how long the hub goes on watching a group without members and remembered dead.
+	// lingers is how long the hub goes on watching a group that has neither members nor remembered dead.
 	lingers = time.Minute
 	// expireEvery is how often the hub looks for dead members and groups that it can forget.
 	expireEvery = 10 * time.Second
@@ -65,7 +65,7 @@ type place struct {
 	runner *runner // nil until its log was opened
 	cancel context.CancelFunc
 	state  Answer
-	unused time.Time // since when it has neither members nor dead; zero: it has
+	unused time.Time // since when it has neither members nor remembered dead; zero: it has some
 	deaths []Death   // deaths that were noted before there was a runner
 }
 
@@ -152,8 +152,8 @@ func (h *Hub) answer(m *member) Answer {
 	return p.state
 }
 
-// tell tells a member what the sentinel does for it, until that is what it was told last. Another
-// goroutine may tell it something older meanwhile, but then it does the same.
+// tell tells a member what the sentinel does for it, and repeats that until it has not changed meanwhile.
+// If another goroutine tells the member something older, that goroutine goes on to tell it the newest.
 func (h *Hub) tell(process string, t *Teller) {
 	for last := (Answer{}); ; {
 		h.mu.Lock()
@@ -274,7 +274,7 @@ func (h *Hub) ended(at Place, p *place, err error, done bool, logger *slog.Logge
 			if t := h.notify[m.Process]; t != nil {
 				refused = append(refused, t)
 			}
-			h.forget(m.Process) // before the member is told: a command that it starts from then on is not known here
+			h.forget(m.Process) // before the member is told: then it may start a command that is not known here
 			h.forgotten(m.Process)
 		}
 	}

@@ -59,7 +59,7 @@ func receiveNow(c *net.UnixConn) (q request, files []int, err error) {
 	return q, files, json.Unmarshal(b, &q)
 }
 
-// packet reads a packet. It may wait for it.
+// packet reads a packet. If wait is set, it waits for one.
 func packet(c *net.UnixConn, wait bool) (text []byte, files []int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -95,7 +95,7 @@ func packet(c *net.UnixConn, wait bool) (text []byte, files []int, err error) {
 		return nil, files, errors.New("a packet is too long")
 	}
 	if flags&unix.MSG_CTRUNC != 0 {
-		files = append(files, -1) // the kernel dropped files: the proof must count too many
+		files = append(files, -1) // the kernel dropped files: with −1 no proof is accepted
 	}
 	return b[:n], files, nil
 }

@@ -26,7 +26,7 @@ const (
 // the topic was deleted and created again.
 var errOtherTopic = errors.New("the topic has another id: the sentinel is of another cluster, or the topic was created anew")
 
-// errOtherLogs: the same for small logs without a broker, whose identity is their list of hosts.
+// errOtherLogs is errOtherTopic for small logs without a broker. Their identity is the list of their hosts.
 var errOtherLogs = errors.New("the sentinel has other small logs than the member: their lists of hosts differ")
 
 // errNotOpened: no broker answers, or the topic is missing or invisible to the sentinel.

@@ -25,7 +25,7 @@ const (
 	acceptAgain = time.Second
 	// maxConnections leaves room for guards, and for members that connect again.
 	maxConnections = 2*MaxMembers + 1000
-	// maxOfProcess is the same for one process.
+	// maxOfProcess bounds the connections of one process in the same way.
 	maxOfProcess = 2*MaxOwned + 100
 )
 
@@ -78,8 +78,8 @@ func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// ownOnly returns why members of other users would refuse this sentinel; nil: they would not. They trust one of
-// root, and one of another user if nobody else could have put its socket there.
+// ownOnly returns why members of other users would refuse this sentinel; nil: they would not. They trust a sentinel
+// of root. They trust another user's only if nobody else could have put its socket there.
 func ownOnly(socket string, logger *slog.Logger) error {
 	if os.Geteuid() == 0 {
 		return nil
@@ -213,8 +213,8 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 	defer close(l.done)
 	tell := &Teller{}
 	tell.Tell = func(a Answer) {
-		// A member that cannot be told what is done for it must not believe something else. If it has ended the
-		// connection it connects again, and if it does not read, it is made to.
+		// A member that cannot be told its state must not go on to believe an older one. If it has ended the
+		// connection, it connects again. If it does not read, the end of the connection makes it connect again.
 		if errors.Is(send(c, a.fitting(), nil), unix.EAGAIN) {
 			s.end(reg.Process, l, tell)
 		}
@@ -238,7 +238,7 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 }
 
 // confirmed reports whether a member confirms its registration. Until then it may have given it up, for
-// example because the sentinel was suspended, and it may do what it would not do if it were registered.
+// example because the sentinel was suspended, and may start a command that this sentinel is not told of.
 func confirmed(c *net.UnixConn) bool {
 	q, files, err := receive(c)
 	closeAll(files)
@@ -353,8 +353,8 @@ type link struct {
 	done   chan struct{} // closed when the connection was read to its end
 }
 
-// linked returns a member's connection. open is false if the Server is closing: then connections end
-// whose members are alive, and may do what they would not do otherwise.
+// linked returns a member's connection. open is false if the Server is closing: then connections of living
+// members end, too, and these may start commands that this sentinel is not told of.
 func (s *Server) linked(process string) (l link, open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

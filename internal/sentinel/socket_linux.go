@@ -53,7 +53,7 @@ func listenAlone(path string) (f *socketFile, err error) {
 
 var errListens = errors.New("another sentinel listens there")
 
-// lockFile opens and locks a file. It is not the directory, which anybody who may read it could lock.
+// lockFile opens and locks a file. A lock on the directory would not do: anybody who may read it can lock it.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600) //nolint:gosec // the sentinel's own setting
 	if err != nil {

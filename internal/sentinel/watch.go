@@ -77,7 +77,7 @@ type Ready struct {
 	WakeIn time.Duration // call Tick after that, unless something happens before
 }
 
-// Noted is a line for the logger: so many roles of a dead process were released.
+// Noted is a line for the logger: the number of a dead process's roles that were released.
 type Noted struct {
 	Death
 	Partition int

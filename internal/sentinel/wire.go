@@ -23,7 +23,7 @@ const maxMessage = 4096
 // Registration identifies a member, and the topic and group in which it contends.
 type Registration struct {
 	Topic   string        `json:"topic,omitempty"`    // empty: small logs without a broker
-	TopicID string        `json:"topic_id,omitempty"` // without a topic: of the small logs; empty: they have none
+	TopicID string        `json:"topic_id,omitempty"` // without a topic, the id of the small logs; empty: they have none
 	Logs    int           `json:"logs,omitempty"`     // Config.Logs; 0: one replicated log
 	Group   string        `json:"group"`
 	Process string        `json:"process"`
@@ -32,7 +32,7 @@ type Registration struct {
 	T       time.Duration `json:"t"`
 	Rho     float64       `json:"rho"`
 	Running bool          `json:"running,omitempty"` // it runs a command that may outlive it (neli run)
-	Number  uint64        `json:"number,omitempty"`  // of the process's registrations: each has a larger one than the former
+	Number  uint64        `json:"number,omitempty"`  // grows from each registration of a process to the next
 }
 
 // request is a packet to the sentinel. Exactly one field is set.
@@ -59,7 +59,7 @@ type Count struct {
 	Watched    int `json:"watched"`
 }
 
-// guardian names the registration of the member whose command a guard's connection is for.
+// guardian names the registration of the member for whose command a guard connects.
 type guardian struct {
 	Process string `json:"process"`
 	Secret  string `json:"secret"`
@@ -82,7 +82,7 @@ func (a Answer) fitting() Answer {
 		if err != nil || over <= 0 {
 			return a // an Answer has no field that could fail
 		}
-		n -= max(1, over/6) // JSON needs up to six bytes for one
+		n -= max(1, over/6) // JSON needs up to six bytes for one byte
 		a.Reason = strings.ToValidUTF8(whole[:n], "") + "…"
 	}
 }
