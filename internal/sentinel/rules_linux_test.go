@@ -37,7 +37,7 @@ var kernelRules = []mutation.Mutant{
 		Guard: "TestALockedPathIsRefused", Want: "another one starts there"},
 	{Rule: "other users cannot lock a sentinel's path", File: "socket_linux.go",
 		Old: "O_NOFOLLOW, 0o600)", New: "O_NOFOLLOW, 0o644)",
-		Guard: "TestOfTwoSentinelsThatStartTogetherOneListens", Want: "nobody else may open it"},
+		Guard: "TestOfSentinelsThatStartTogetherOneListens", Want: "nobody else may open it"},
 	{Rule: "a sentinel removes no socket but its own", File: "socket_linux.go",
 		Old: "err == nil && os.SameFile(info, f.info) {", New: "err == nil && info != nil {",
 		Guard: "TestASentinelThatEndsRemovesNoOtherSocket", Want: "unable to find file"},

@@ -28,7 +28,7 @@ func TestAnotherProgramsSocketIsLeftAlone(t *testing.T) {
 }
 
 // A killed sentinel has left its socket. Of those that start in its place at the same time, one listens.
-func TestOfTwoSentinelsThatStartTogetherOneListens(t *testing.T) {
+func TestOfSentinelsThatStartTogetherOneListens(t *testing.T) {
 	for range 100 {
 		socket := socketIn(t.TempDir())
 		l, err := net.ListenUnix(network, &net.UnixAddr{Name: socket, Net: network})
@@ -58,7 +58,7 @@ func TestOfTwoSentinelsThatStartTogetherOneListens(t *testing.T) {
 	}
 }
 
-// A sentinel that starts locks the path before it looks whether the socket there is abandoned. Any lock of another one counts.
+// A sentinel that starts locks the path before it looks whether the socket there is abandoned. Any lock on it counts.
 func TestALockedPathIsRefused(t *testing.T) {
 	socket := socketIn(t.TempDir())
 	other, err := os.OpenFile(socket+".lock", os.O_RDWR|os.O_CREATE, 0o600)

@@ -65,7 +65,7 @@ func inPIDNamespace(cmd *exec.Cmd) {
 }
 
 // Each member has the process id 1 in its namespace. The proof of death does not use that id.
-func TestMembersInPIDNamespacesDieEachForItself(t *testing.T) {
+func TestMembersInPIDNamespacesDieIndependently(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	a, b := startChild(t, p.socket, "member", inPIDNamespace), startChild(t, p.socket, "member", inPIDNamespace)
 	a.says("watching")
