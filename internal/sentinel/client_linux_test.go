@@ -71,7 +71,7 @@ func TestASocketInAnotherUsersDirectoryIsRefused(t *testing.T) {
 	require.NoError(t, checkDirectory(socketIn("/"), 4712), "root may always")
 }
 
-// The directory's mode does not let this user reach the socket.
+// The directory's mode does not let the member's user reach the socket.
 func TestASocketThatMayNotBeReachedIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		require.NotZero(t, os.Geteuid(), "another user's socket takes root to make")
@@ -215,7 +215,7 @@ func TestRefusedMemberTriesAgain(t *testing.T) {
 
 func TestRestartedSentinelIsSoonNoticed(t *testing.T) {
 	c := NewClient("/nowhere", slog.New(slog.DiscardHandler))
-	for range 50 { // it was away for long
+	for range 50 { // the sentinel was away for long
 		require.LessOrEqual(t, c.pause.NextBackOff(), 15*time.Second)
 	}
 }

@@ -212,7 +212,7 @@ func child(mode string) {
 	if mode == "guard" {
 		clearance := NewClearance(os.NewFile(3, "elector"))
 		_, _ = io.Copy(io.Discard, os.Stdin)
-		for lasts := os.Getenv("NELI_LASTS"); lasts != ""; <-time.After(10 * time.Millisecond) { // so does its command, as long as this file is there
+		for lasts := os.Getenv("NELI_LASTS"); lasts != ""; <-time.After(10 * time.Millisecond) { // its command runs as long as this path exists
 			if _, err := os.Stat(lasts); err != nil {
 				break
 			}

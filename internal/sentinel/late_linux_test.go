@@ -14,8 +14,8 @@ import (
 
 // Tests of packets that are read late, because the sentinel was suspended or had no processor.
 
-// A sentinel is suspended while a member registers. The member gives up, starts a command, and dies. Only then the sentinel
-// reads what it was sent.
+// A sentinel is suspended while a member registers. The member gives up, starts a command, and dies. Only then does the
+// sentinel read the member's packets.
 func TestRegistrationThatWasGivenUpIsNotAccepted(t *testing.T) {
 	dir := directory(t)
 	start := prepare(t, socketIn(dir), nil)
@@ -33,7 +33,7 @@ func TestRegistrationThatWasGivenUpIsNotAccepted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Asked, a.State)
 	require.NoError(t, given.Close())
-	last := startChild(t, p.socket, "member") // the sentinel takes it after all that came before
+	last := startChild(t, p.socket, "member") // the sentinel takes it after all earlier connections
 	last.says("watching")
 	require.Eventually(t, func() bool { return p.connections() == 1 }, 20*time.Second, time.Millisecond)
 	require.Equal(t, 1, p.members(), "the members have given up")
@@ -151,7 +151,7 @@ func TestClosingSentinelReportsNoDeath(t *testing.T) {
 	require.False(t, p.isDead(m.id))
 }
 
-// puppet is a sentinel that does what the test says.
+// puppet returns a Client, and a function that accepts the Client's next connection as its sentinel would.
 func puppet(t *testing.T) (c *Client, next func() (*net.UnixConn, request)) {
 	t.Helper()
 	dir := directory(t)

@@ -9,8 +9,8 @@ import (
 )
 
 // A simulation of one process with commands, and of the sentinels that it meets one after the other. Each packet may be
-// read at any time after it was sent, but in order on each connection. The process gives up whatever it waits for at any
-// time, and it and the sentinel die at any time. It does what Client does, and a post what Server does.
+// read at any time after it was sent, but in order on each connection. The process may give up its wait, and it or the
+// sentinel may die, at any time. The process acts as Client does, and the sentinel as Server does.
 
 // wire is a connection. Nobody reads it after its sentinel has died.
 type wire struct {
@@ -18,7 +18,7 @@ type wire struct {
 	guard    guardian
 	up       []string // not read by the sentinel yet; "" is the end of the connection
 	down     []State  // not read by the process yet
-	listened bool     // it is that of a registration that the sentinel has taken
+	listened bool     // of a registration that the sentinel has taken
 	serial   uint64   // of a guard that the sentinel has noted
 	closed   bool
 }
@@ -30,16 +30,16 @@ type simulated struct {
 	seed   uint64
 	r      *Registry
 	wires  []*wire // of the present sentinel
-	link   *wire   // of the newest registration that it has taken
+	link   *wire   // of the newest registration that the sentinel has taken
 	deaths int
 
 	secret    string
 	number    uint64
 	alive     bool
-	conn      *wire // that is registered, or is about to be
+	conn      *wire // of the registration, or of the one under way
 	step      string
-	command   bool  // it runs
-	guardWire *wire // the newest that the guard of the command has got
+	command   bool  // a command runs
+	guardWire *wire // the newest one of the command's guard
 	tie       *wire // waits for the sentinel's answer
 }
 
@@ -119,7 +119,7 @@ func (s *simulated) begins() {
 	}
 }
 
-// ends ends the command, under a process that lives or when its guard has killed it.
+// ends ends the command: by itself while the process lives, or killed by its guard.
 func (s *simulated) ends() {
 	if !s.command || s.step != "" && s.step != "registered" && s.alive {
 		return
@@ -194,7 +194,7 @@ func (s *simulated) read(w *wire) {
 	}
 }
 
-// fires lets the kernel report the death, when the connection that the sentinel has was read to its end.
+// fires lets the kernel report the death, once the sentinel has read its connection to the end.
 func (s *simulated) fires() {
 	if s.alive || s.link == nil || len(s.link.up) > 0 && !s.link.closed {
 		return
@@ -250,8 +250,8 @@ func (s *simulated) quiet(also func()) {
 	}
 }
 
-// Whatever was given up, no death is told of a process whose command lives. When all is read, a death is told if and only
-// if the sentinel says so.
+// No death is reported of a process whose command lives, whatever was given up. Once everything was read, a death is
+// reported if and only if the sentinel has said that it watches.
 func TestNoDeathIsReportedWhileACommandRuns(t *testing.T) {
 	told, withheld := 0, 0
 	for seed := range uint64(10_000) {

@@ -258,7 +258,7 @@ func TestAMemberThatRegistersWhileItIsForgottenIsWatched(t *testing.T) {
 			return open(at, logger)
 		}
 	})
-	reg, forget, forgotten := registration(NewSecret()), p.hub.forgotten, make(chan bool, 1) // the answer to the first may come only after it
+	reg, forget, forgotten := registration(NewSecret()), p.hub.forgotten, make(chan bool, 1) // buffered: the first answer may come after it
 	p.hub.mu.Lock()                                                                          // for the race detector, which does not see order across a socket
 	p.hub.forgotten = func(process string) {
 		between := p.hub.mu.TryLock()
