@@ -175,7 +175,7 @@ func TestSharedDeafMemberMakesRoom(t *testing.T) {
 
 // Nothing is committed for a while, for any member. If the stall is shorter than T − B − J, no role is without a leader. A
 // lone member, and members of a group that cannot rebalance within T, lead on through each stall that is shorter than T − B.
-// After a longer stall a role has no leader for what it lasts beyond T, and for a rebalance.
+// After a longer stall a role has no leader for as long as the stall exceeds T, plus a rebalance.
 func TestSharedStallOfAll(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct{ session, heartbeat, timeout time.Duration }{

@@ -81,7 +81,7 @@ var sharedRules = []mutation.Mutant{
 	{Rule: "a process that left for lack of records stays out for a while", File: castFile,
 		Old: "a.away = now.Mono.Add(a.set.Absence) // counted from when it leaves", New: "a.away = now.Mono",
 		Guard: "TestSharedDeafMemberMakesRoom", Want: `not within \S+: the other one leads|nobody led for a while`},
-	{Rule: "a member that left and could not write either comes back as soon as it can", File: castFile,
+	{Rule: "a member that could neither read nor write comes back once it can write", File: castFile,
 		Old: "			a.stalled = p //", New: "			a.stalled = none //",
 		Guard: "TestSharedStallOfAll/S=1s_.*", Want: `nobody led for`},
 	{Rule: "a member that can write, but not read, stays away for the whole pause", File: castFile,

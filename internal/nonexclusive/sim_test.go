@@ -31,8 +31,8 @@ func init() {
 }
 
 // TestSharedSimulation checks the three promises of non-exclusive mode over random histories. The
-// bounds come from S, J, B and T, which the simulation sets, and from the assignments as the
-// coordinator knows them, rather than the library. The seed chooses one of two kinds of run:
+// bounds come from S, J, B and T, which the simulation sets, and from the coordinator's view of
+// the assignments, not the library's. The seed chooses one of two kinds of run:
 //
 // Calm: a settled group suffers one fault at a time. If the fault leaves the old leader alive
 // (join, rebalance, expired session, every way of leaving, sickness, cuts of every kind, changes
