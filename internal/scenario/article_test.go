@@ -80,8 +80,8 @@ func TestLeaderElectionArticleLeaderThatMovesInTimeLeadsOn(t *testing.T) {
 	})
 }
 
-// If the leader's term is over before that, a member of the new majority leads, with a larger
-// token. The two machines that are left elect nobody.
+// If the leader's term is over before its machine reaches a majority again, a member of the new
+// majority leads, with a larger token. The two machines that are left elect nobody.
 func TestLeaderElectionArticleMachineThatMovesLateMakesAMajority(t *testing.T) {
 	article(t, func(c *Cluster) {
 		c.machines(articleNodes, []int{0, 1}, []int{2, 3, 4})

@@ -108,7 +108,7 @@ func TestAsk(t *testing.T) {
 }
 
 // Config.Requests may end its goroutine, as t.FailNow does. That refuses the request, and the next one is answered.
-func TestRequestsThatEndsItsGoroutine(t *testing.T) {
+func TestRequestsCallbackThatEndsItsGoroutine(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var ends atomic.Bool
 		ends.Store(true)

@@ -12,7 +12,7 @@ one leader of each role, and tokens that never go back and belong to one member 
 
 A scenario says what happens and when, and what must be true then. It tests what users
 rely on: who leads, after how long, and what the application is told. What must hold under
-any schedule is tested by the simulators (of package lease and of the root), which draw
-their schedules at random.
+any schedule is tested by the simulators (of packages sim, lease, quorum and nonexclusive),
+which draw their schedules at random.
 */
 package scenario

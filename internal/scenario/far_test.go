@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// far is a group of which some members are farther from the log than the others, whose round trips
-// take 2 ms.
+// far is a group in which some members are farther from the log than the others. The round trips of
+// the others take 2 ms.
 type far struct {
 	small     bool // three small logs instead of one
 	lease     time.Duration
 	near, far int
-	appends   time.Duration // by how much the far members' records take longer to the log,
-	reads     time.Duration // and the log's records to them
+	appends   time.Duration // how much longer the far members' records take to reach the log
+	reads     time.Duration // how much longer the log's records take to reach the far members
 }
 
 func (f far) String() string {
@@ -158,8 +158,8 @@ func TestCloseDoesNotNameAMemberThatIsTooFar(t *testing.T) {
 }
 
 // A successor that is lost before it has claimed costs little where all are near. If a far one crashes,
-// that costs twice the time of its answer, since nobody can know of the crash, or 110 ms more than its
-// answer if that is longer. If it says goodbye, the others act on that at once.
+// nobody can know of it. So that costs the time of its answer twice, or once plus 110 ms, whichever is
+// longer. If it says goodbye, the others act on that at once.
 func TestLostSuccessorCostsLittle(t *testing.T) {
 	const near = 100 * time.Millisecond
 	for _, c := range []struct {

@@ -241,7 +241,7 @@ func TestCloseWaitsForTheCheck(t *testing.T) {
 	}
 }
 
-// A member with many roles is checked about once a second.
+// A member is checked about once a second.
 func TestCheckIsMadeOnceASecond(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var health sick

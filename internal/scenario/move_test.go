@@ -119,7 +119,7 @@ func TestHandedOverRoleStaysForAWhile(t *testing.T) {
 }
 
 // SetRoles takes effect: all members give up the roles beyond R, and none is handed over.
-func TestRebalanceKeepsToTheRoles(t *testing.T) {
+func TestRebalanceRespectsSetRoles(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(8), func(c *Cluster) {
 		for _, name := range []string{"a", "b"} {
 			c.Work(name, many(8))
@@ -141,7 +141,7 @@ func TestRebalanceKeepsToTheRoles(t *testing.T) {
 
 // If the successor in whose favour a role was released does not claim it, the others claim it one
 // after the other, not all at once.
-func TestFewClaimRolesThatASuccessorDidNotClaim(t *testing.T) {
+func TestUnclaimedHandoverDrawsFewClaims(t *testing.T) {
 	lost := 0
 	for range 6 {
 		simulate(t, nelitest.Options{}, func(c *Cluster) {

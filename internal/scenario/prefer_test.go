@@ -39,7 +39,7 @@ func TestPriority(t *testing.T) {
 	})
 }
 
-// SetPriority moves leadership like another Config.Priority, and back, without a role moving twice.
+// SetPriority moves leadership as another Config.Priority would, and back, each role at most once in 30 s.
 func TestSetPriority(t *testing.T) {
 	const n = 4
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -117,8 +117,8 @@ func TestMaxRoles(t *testing.T) {
 	})
 }
 
-// A preferred member that is never steady takes nothing over, whether it crashes, becomes
-// unhealthy, or is cut off so that its leases lapse.
+// A preferred member that is never steady takes nothing over, whether it crashes, restarts, or
+// becomes unhealthy.
 func TestFlappingMemberTakesNothingOver(t *testing.T) {
 	for _, how := range []string{"crash", "health", "restart"} {
 		t.Run(how, func(t *testing.T) {

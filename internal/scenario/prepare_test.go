@@ -17,7 +17,7 @@ import (
 type kitchen struct {
 	mu    sync.Mutex
 	ready map[int]bool // what is prepared, until it is let go
-	led   []int        // what was led when it was prepared
+	led   []int        // what was let go because the member leads it
 	fails func(ctx context.Context, role int) error
 }
 
@@ -131,9 +131,9 @@ func TestPrepareThatDoesNotPrepare(t *testing.T) {
 	}
 }
 
-// Members are replaced one after the other by such that prepare roles and stand by, and back. Members that prepare
-// nothing stand for those of older versions, which ignore offers. No role is lost on the way, and nothing stays
-// prepared in the end.
+// Members that prepare nothing act like those of older versions, which ignore offers. They are replaced, one after the
+// other, by members that prepare roles and stand by, and these then by members that do not. No role is lost on the way,
+// and nothing stays prepared in the end.
 func TestRollingUpgradeToPreparation(t *testing.T) {
 	const n = 6
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rebalance shares out at once, also what balance tolerates and with DisableRebalance, and says what moved.
+// Rebalance levels the shares at once, even within balance's tolerance or with DisableRebalance, and returns the moves.
 func TestRebalance(t *testing.T) {
 	const n = 42
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -107,7 +107,7 @@ func TestRebalanceEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Another process may ask for it. The holder decides.
+// Another process may ask for a rebalance. The holder decides.
 func TestAskForRebalance(t *testing.T) {
 	const n = 8
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {

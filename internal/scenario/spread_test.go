@@ -108,8 +108,8 @@ func TestCrashSpreadsOverAllSurvivors(t *testing.T) {
 	}
 }
 
-// A join moves only as many roles as balance needs, in one batch: one orderly revocation, which
-// the next leader follows in a few round trips, within 30 s.
+// A join moves only as many roles as balance needs, within 30 s and in one batch: one orderly
+// revocation, after which the next leader leads within a few round trips.
 func TestJoinIsOneOrderlyBatch(t *testing.T) {
 	const n = 12
 	for _, m := range []int{1, 3} {

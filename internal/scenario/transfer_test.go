@@ -343,7 +343,7 @@ func TestTransferByACutOffLeader(t *testing.T) {
 }
 
 // A transferred role stays where it is until its term ends, even if another member is preferred.
-func TestTransferredStays(t *testing.T) {
+func TestTransferredRoleStays(t *testing.T) {
 	const n = 6
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
 		require.NoError(c, c.Broker.CreateTopic(topic, 1))
