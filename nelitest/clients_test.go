@@ -144,7 +144,7 @@ func TestRecordsAreCommittedWhenALeaderIsBack(t *testing.T) {
 	})
 }
 
-// A request that waits for a leader of a deleted topic ends, and so does a read.
+// When a topic is deleted, a request and a read that wait for its leader end.
 func TestDeletingATopicEndsTheWaitForItsLeader(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		for id := range 3 {

@@ -36,8 +36,8 @@ func TestSmallLogsContract(t *testing.T) {
 	})
 }
 
-// bedOf returns a bed whose clients belong to a member. To freeze the broker it is enough that the broker
-// does not answer that member: more than this the clients cannot see.
+// bedOf returns a bed whose clients belong to a member. Its Freeze cuts off only that member, since the
+// clients of the bed cannot see whether others are answered.
 func bedOf(b *nelitest.Broker, member string) providertest.Bed {
 	others := 0
 	another := func(refuse func(member string)) providertest.Bed {

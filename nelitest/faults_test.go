@@ -311,7 +311,7 @@ func TestBusyAndStopped(t *testing.T) {
 	})
 }
 
-// Reach over a link that is cut waits until its context or what it waits for ends.
+// Reach over a cut link waits until its context or its client ends, or the link is restored.
 func TestReachEndsWithItsClientOrLink(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(*nelitest.Broker, kafka.GroupConsumer)

@@ -313,7 +313,7 @@ func TestFreezeWhileTheBarrierRuns(t *testing.T) {
 			require.NoError(t, n.Close())
 			require.True(t, errors.Is(<-over, neli.ErrClosed))
 		}()
-		for { // until the barrier is told of the first term, in which it takes 20 seconds
+		for { // until the barrier is called for the first term; that call takes 20 seconds
 			time.Sleep(time.Millisecond)
 			mu.Lock()
 			began := len(told) > 0

@@ -59,7 +59,7 @@ func TestLagBeyondTheTimeout(t *testing.T) {
 func TestChangeLeader(t *testing.T) {
 	for kept, want := range [][]string{
 		{"committed", "b", "c", "after"},
-		{"committed", "b", "b", "c", "after"}, // the new leader has it, and its sender does not know
+		{"committed", "b", "b", "c", "after"}, // the new leader has b, but the sender does not know that
 		{"committed", "b", "c", "b", "c", "after"},
 	} {
 		inScene(t, func(t *testing.T, s scene) {

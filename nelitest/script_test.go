@@ -48,7 +48,7 @@ func (s *scripted) got(t *testing.T, events ...string) {
 	require.Equal(t, events, got)
 }
 
-func TestScriptDoesWhatItIsTold(t *testing.T) {
+func TestScriptFollowsCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
 		began := time.Now()
@@ -125,8 +125,8 @@ func TestScriptWakesAPulse(t *testing.T) {
 	})
 }
 
-// A closed Neli reads nothing, so it does not count the time for which the roles that it released are vacant:
-// another member leads them.
+// A closed Neli reads nothing more, so it must not go on to count the roles that it released as vacant: another
+// member leads them.
 func TestAClosedNeliCountsNoVacancies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{})

@@ -49,7 +49,7 @@ func TestSmallLogsShareNoValues(t *testing.T) {
 	})
 }
 
-// After Slow ends, a log that was not slow for a member does not wait for one that was, and each log's
+// After Slow ends, a log's new records do not wait for delayed records of other logs, and each log's
 // entries stay in order.
 func TestSlowLogsDelayNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// internal/scenario has the elections, crashes and cuts on small logs, and internal/sim all kinds of faults at random.
+// internal/scenario tests elections, crashes and cuts on small logs, and internal/sim all kinds of faults at random.
 
 func TestSmallLogsMayFailOneAtATime(t *testing.T) {
 	small(t, 5, func(g *smallGroup) {
@@ -53,7 +53,7 @@ func TestSmallLogsHandOverWhenALeaderCloses(t *testing.T) {
 		gap := g.Gap()
 		require.NoError(g, <-done)
 		g.Logf("hand-over: %v, of which without a leader %v", took, gap)
-		require.LessOrEqual(g, took, 4*smallTrip+5*time.Millisecond) // what the sampler and the application take
+		require.LessOrEqual(g, took, 4*smallTrip+5*time.Millisecond) // 5 ms for the sampler and the application
 		require.LessOrEqual(g, gap, 2*smallTrip+4*time.Millisecond)
 	})
 }
@@ -271,7 +271,7 @@ func TestSmallLogsReportHowLongATermLasts(t *testing.T) {
 		oldest := time.Duration(0)
 		look := func(during time.Duration) {
 			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(time.Millisecond) {
-				synctest.Wait() // so that no beat comes back between the two
+				synctest.Wait() // so that no beat comes back between the two readings
 				age, left := n.Stats().EvidenceAge, term.Remaining()
 				require.Positive(t, age)
 				require.Positive(t, left)

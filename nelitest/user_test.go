@@ -138,7 +138,7 @@ func TestALeaderThatIsToStepDownFinishesFirst(t *testing.T) {
 func TestAShortFailureOfTheBrokerEndsNoTerm(t *testing.T) {
 	inPractice(t, func(t *testing.T, b *nelitest.Broker, alice, _ *neli.Neli, log *journal) {
 		b.Stop()
-		time.Sleep(3 * time.Second) // less than T less one beat
+		time.Sleep(3 * time.Second) // less than T minus a beat
 		b.Start()
 		time.Sleep(time.Minute)
 		log.expect(t)

@@ -66,7 +66,7 @@ func topicPlaced(t *testing.T, b Bed) {
 	brokers, err := a.Brokers(ctx, true)
 	require.NoError(t, err)
 	spec := kafka.TopicSpec{Name: newName(), Partitions: len(brokers), Replicas: 1}
-	for _, on := range brokers { // in random order, which a cluster would not choose
+	for _, on := range brokers { // in reverse order, which a cluster would not choose
 		spec.Brokers = append([][]int{{on.ID}}, spec.Brokers...)
 	}
 	require.NoError(t, a.CreateTopic(ctx, spec))
