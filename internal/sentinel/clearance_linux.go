@@ -12,14 +12,14 @@ import (
 )
 
 // A guard outlives the process that elects, and the sentinel may be started again meanwhile. So the guard
-// is not given a connection to a sentinel, but a socket over which it gets one after the other.
+// does not get one connection to a sentinel, but a socket over which it gets one connection after another.
 
 // Line is a process's way to the guard of a command.
 type Line struct{ c *net.UnixConn }
 
 var errNoLine = errors.New("there is no socket to the command's guard")
 
-// newLine returns a Line, and the file for the guard. Without them the error says why.
+// newLine returns a Line, and the file for the guard, or an error that says why there is none.
 func newLine() (Line, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {

@@ -44,8 +44,8 @@ type Client struct {
 type connection interface {
 	// heard returns a channel of the sentinel's answers. It is closed when the connection ends.
 	heard() <-chan Answer
-	// guard registers a command. It returns both ends of its own connection: the file for the
-	// command's guard, and the other for this process.
+	// guard registers a command. It returns both ends of the guard's connection: the file for the
+	// guard, and the other end for this process.
 	guard(g guardian) (guardConnection, *os.File, error)
 	// settled tells the sentinel that the guards of all commands have registered.
 	settled()

@@ -60,7 +60,7 @@ func connect(socket string) (*net.UnixConn, error) {
 	if err == nil {
 		err = checkDirectory(socket, owner)
 	}
-	if err == nil && owner != 0 && owner != uint32(os.Geteuid()) { // else another user cannot listen in its place
+	if err == nil && owner != 0 && owner != uint32(os.Geteuid()) { // else root or this user listens there
 		err = checkAbove(socket, owner)
 	}
 	if err != nil {

@@ -22,8 +22,8 @@ var errAbove = errors.New("others may write there, above the socket, and put a s
 // maxLinks is how many symbolic links a path may have, as for the kernel.
 const maxLinks = 40
 
-// makeDirectory makes a directory that the group may enter, whatever the umask is. Others may be able to put a link in its
-// place, which it does not follow.
+// makeDirectory makes a directory that the group may enter, whatever the umask is. It does not follow a link that others
+// may have put in its place.
 func makeDirectory(path string) error {
 	if err := os.Mkdir(path, 0o750); err != nil {
 		return err

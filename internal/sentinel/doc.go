@@ -35,7 +35,7 @@ Release:
  7. Before it releases a dead process's roles, it says goodbye to the others in the dead
     process's name: a Hello, once in every log. Without that, others would leave roles to it.
  8. It releases every role that the fold shows for any session of a dead process. Read and
-    Longest in the Release are the sentinel's own, and the dead process never used its number.
+    Longest in the Release are the sentinel's own, and its number is new to the dead process.
  9. It releases a newly shown token at once, and the same token again every T/4. It remembers
     the newest 10,000 dead for max(2T, 30 min), because their Claims may still be under way in
     sockets and queues.
@@ -58,7 +58,7 @@ says whether a command runs, and gives the guard a connection of the new registr
 sentinel does not say that it watches the member: a crash would cost T.
 
  14. A sentinel that was suspended reads packets long after they were sent, and those of several
-    connections in any order. So registrations have numbers, and what is said about another than the
+    connections in any order. So registrations have numbers, and what is said about any but the
     newest one has no effect. A registration counts once the member has confirmed the sentinel's
     answer. A member says goodbye on each connection that it gives up. Everything that a dead member
     sent over its newest connection is read before its death counts. The sentinel forgets a member

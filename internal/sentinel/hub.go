@@ -152,8 +152,8 @@ func (h *Hub) answer(m *member) Answer {
 	return p.state
 }
 
-// tell tells a member what the sentinel does for it, and repeats that until it has not changed meanwhile.
-// If another goroutine tells the member something older, that goroutine goes on to tell it the newest.
+// tell tells a member what the sentinel does for it, until nothing has changed since. If another goroutine
+// tells the member something older meanwhile, that goroutine also goes on until nothing has changed.
 func (h *Hub) tell(process string, t *Teller) {
 	for last := (Answer{}); ; {
 		h.mu.Lock()

@@ -100,7 +100,7 @@ func (r *Registry) affords(p Place, proof Proof) error {
 	return nil
 }
 
-// own counts a member for its process, n times.
+// own adds n to the number of members that m's process has in m's group.
 func (r *Registry) own(m *member, n int) {
 	if m.owner == (owner{}) {
 		return

@@ -100,7 +100,7 @@ func (s *simulated) member() {
 	case "tie":
 		if answered(s.tie) {
 			s.guardWire, s.tie, s.step = s.tie, nil, "registered"
-			s.command = true // at the latest now
+			s.command = true // if not earlier
 			if s.conn.reg.Running {
 				s.conn.up = append(s.conn.up, "settled")
 			}

@@ -257,7 +257,7 @@ func (s *Server) listen(reg Registration, l link, tell *Teller) {
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded) && !dead:
-			// The process is dead, so nothing more comes. But a part may not have been read yet.
+			// The process is dead, so nothing more comes. But what it has sent may not have been read yet.
 			dead, get = true, receiveNow
 			_ = l.c.SetReadDeadline(time.Time{})
 		case errors.Is(err, net.ErrClosed) || dead && err != nil:
@@ -327,8 +327,8 @@ func (s *Server) await(process string, f *os.File) {
 	if err != nil || !dead {
 		return // forget has closed the pidfd
 	}
-	// First read what the member sent before it died, which may be its goodbye. listen does so when the
-	// deadline has passed; the connection may not end, because a child inherited it.
+	// First read what the member sent before it died, which may be its goodbye. The deadline makes listen do
+	// so, since the connection does not end if a child has inherited it.
 	for {
 		l, open := s.linked(process)
 		if l.c != nil {

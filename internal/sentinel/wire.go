@@ -97,7 +97,7 @@ const (
 	Registered State = "registered" // it knows the member, but not its log or not all its commands yet
 	Watching   State = "watching"   // it will release the member's roles when the member dies
 	Refused    State = "refused"    // it will not: a crash costs T
-	Gone       State = "gone"       // it has forgotten the member or the guard, as asked
+	Gone       State = "gone"       // it has forgotten the member, as asked
 )
 
 const (
