@@ -92,8 +92,8 @@ func (c *Cluster) Say(format string, args ...any) {
 	c.log = append(c.log, fmt.Sprintf("%10v  ", time.Since(c.Began))+fmt.Sprintf(format, args...))
 }
 
-// Config returns the default configuration of a member: Assigned nomination, one partition. With
-// NELI_DEBUG in the environment, the member logs its decisions.
+// Config returns the default configuration of a member: one partition, and Assigned nomination, or
+// Open on small logs. With NELI_DEBUG in the environment, the member logs its decisions.
 func (c *Cluster) Config(name string) neli.Config {
 	cfg := neli.Config{LeaderGroupID: "app", Name: name, Provider: c.Broker.Provider(name), Roles: c.Roles, Partitions: 1,
 		Nomination: neli.NominationAssigned}
@@ -121,7 +121,7 @@ func (c *Cluster) Join(name string, change func(*neli.Config)) *Member {
 	return m
 }
 
-// Adopt adds a member whose Neli was made elsewhere to the cluster.
+// Adopt adds to the cluster a member whose Neli was made elsewhere.
 func (c *Cluster) Adopt(m *Member) {
 	m.c = c
 	c.mu.Lock()

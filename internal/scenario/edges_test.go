@@ -262,8 +262,8 @@ func TestHolderOfAShortLeaseIsFoundSilentInTime(t *testing.T) {
 	})
 }
 
-// The same, for a holder that an observer took for silent while the observer was cut off, and has
-// heard again.
+// The same holds for a holder that an observer took for silent while the observer was cut off, and
+// then heard again.
 func TestHolderOfAShortLeaseIsFoundSilentAgain(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(2), func(c *Cluster) {
 		c.Work("a", many(1, lasting(time.Minute)))

@@ -74,8 +74,8 @@ func TestRebalanceDrains(t *testing.T) {
 	})
 }
 
-// If a leader that has to give up roles for balance closes or becomes unhealthy meanwhile, it does
-// both in an orderly way.
+// If a leader closes or becomes unhealthy while it gives up roles for balance, all its terms end in
+// an orderly way.
 func TestCloseWhileRolesMove(t *testing.T) {
 	const n = 4
 	for _, how := range []string{"close", "sick"} {
