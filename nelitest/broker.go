@@ -24,7 +24,7 @@ type Options struct {
 	// AppendLatency is the time from Append until the record is in the log.
 	// Default: 1 ms.
 	AppendLatency time.Duration
-	// AckLatency is the time from then until the report. Default: 1 ms.
+	// AckLatency is the time from when a record is in the log until the report. Default: 1 ms.
 	AckLatency time.Duration
 	// ReadLatency is the time from when a record is in the log, or from Assign, until Poll returns it.
 	// Default: 1 ms.
@@ -32,7 +32,7 @@ type Options struct {
 	// RequestLatency is the duration of a request to the group coordinator or by an Admin.
 	// Default: 1 ms.
 	RequestLatency time.Duration
-	// Jitter lengthens each of these latencies by a random time below it.
+	// Jitter is the limit of the random time by which each of these latencies is lengthened.
 	// Default: none.
 	Jitter time.Duration
 	// InitialRebalanceDelay is how long the first assignment of an empty group waits for more members

@@ -10,7 +10,7 @@ import (
 // StopBroker stops one broker of the cluster, at once. The partitions of which it has the only replica
 // then have no leader: appends wait for one or until they time out, reads return nothing and no error,
 // and admin requests about these logs wait. Clients are not told. All other partitions continue under
-// another replica; that change of leader is not simulated. The error says that there is no such broker.
+// another replica; that change of leader is not simulated. StopBroker fails if there is no such broker.
 func (b *Broker) StopBroker(id int) error {
 	return b.changeBroker(id, func() { b.away[id] = true })
 }

@@ -28,7 +28,7 @@ func TestRecordInFlightDoesNotOvertakeQueuedOnes(t *testing.T) {
 	})
 }
 
-// The same if the member is suspended while the link is restored.
+// The same holds if the member is suspended while the link is restored.
 func TestRecordInFlightDoesNotOvertakeThoseOfASuspendedMember(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		s.b.CutOff("a", nelitest.LinkAppends)
@@ -46,7 +46,7 @@ func TestRecordInFlightDoesNotOvertakeThoseOfASuspendedMember(t *testing.T) {
 	})
 }
 
-// A member whose buffer is full with records of a partition that it loses reads the others.
+// A member that loses a partition whose records fill its buffer goes on to read the others.
 func TestALostPartitionDoesNotStopTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{})

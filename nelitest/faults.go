@@ -20,8 +20,8 @@ const (
 	// it is cut, the client still returns what it has fetched already.
 	LinkReads
 	// LinkGroup connects to the group coordinator. A member that is cut off for session.timeout.ms loses its
-	// session: the others get its partitions, and the member gets GroupLost. If a rebalance was under way
-	// when it was cut off, it does not notice before the link is back, like librdkafka.
+	// session: the others get its partitions, and the member gets GroupLost. A member that is cut off during
+	// a rebalance does not notice before the link is back, like librdkafka.
 	LinkGroup
 	// LinkAdmin carries administrative requests. They wait for the link.
 	LinkAdmin

@@ -74,8 +74,8 @@ func (s *Script) Acquire(roles ...int) {
 	})
 }
 
-// Revoke takes roles away in good order: the barrier gets LeaderRevoked, with a Deadline that long (within) after its
-// call. The Script leads these roles until the barrier returns or the Deadline has passed. If roles is empty, Revoke
+// Revoke takes roles away in good order: the barrier gets LeaderRevoked, whose Deadline is the time of that call plus
+// within. The Script leads these roles until the barrier returns or the Deadline has passed. If roles is empty, Revoke
 // takes all that the Script leads by then.
 func (s *Script) Revoke(within time.Duration, roles ...int) {
 	s.command(func() { s.revoke(neli.ReasonRebalanced, within, roles) })

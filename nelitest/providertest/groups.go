@@ -53,7 +53,7 @@ func assignsEvenly(strategy string) func(*testing.T, Bed) {
 	}
 }
 
-// spareIsTold: a member must be told, because one that hears nothing seems to have no group coordinator.
+// spareIsTold: a member without a partition is told so. Silence would mean that the group has no coordinator.
 func spareIsTold(t *testing.T, b Bed) {
 	topic, group := b.topic(t, 1), newName()
 	x := drive.Track(t, b.member(t, group), topic, false)
