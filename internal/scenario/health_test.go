@@ -241,11 +241,11 @@ func TestCloseWaitsForTheCheck(t *testing.T) {
 	}
 }
 
-// A member is checked about once a second.
+// A member is checked about once a second, however many roles it has.
 func TestCheckIsMadeOnceASecond(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var health sick
-		a := c.Work("a", func(cfg *neli.Config) { Open(cfg); health.config(cfg) })
+		a := c.Work("a", func(cfg *neli.Config) { Open(cfg); cfg.Roles = 10; health.config(cfg) })
 		c.Pass(100 * time.Second)
 		require.InDelta(c, 100, health.calls.Load(), 2)
 		require.True(c, a.IsLeader())
