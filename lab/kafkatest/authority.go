@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// An authority is a certificate authority of its own for one secure cluster, and
-// the one server certificate that all its brokers use.
+// An authority is one secure cluster's own certificate authority, and the server certificate that all its brokers use.
 type authority struct {
 	ca       *x509.Certificate
 	key      *ecdsa.PrivateKey

@@ -153,7 +153,7 @@ func (c *Cluster) launch(ctx context.Context) error {
 	return nil
 }
 
-// makeDir makes the cluster's directory. It returns it if Stop must remove it.
+// makeDir makes the cluster's directory, and returns it if Stop must remove it.
 func (c *Cluster) makeDir() (scratch string, err error) {
 	if c.opts.Dir == "" {
 		c.dir, err = os.MkdirTemp("", "neli-kafka-")
@@ -200,7 +200,7 @@ func (c *Cluster) layOut() error {
 		c.layOutOnHosts()
 		return nil
 	}
-	// All are reserved together, so that no two are the same. Those for proxies stay reserved.
+	// All ports are reserved together, so that no two are the same. Those for proxies stay reserved.
 	var taken []net.Listener
 	defer func() { release(taken) }()
 	for _, b := range c.brokers {

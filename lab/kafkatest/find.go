@@ -117,8 +117,7 @@ func archiveClasses(ctx context.Context, jars, javaPath string, log *slog.Logger
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return err // an interrupted try does not count, and neither does one whose process is killed
 	}
-	// A try whose time was too short counts. Otherwise no start with so little time would ever
-	// succeed.
+	// A try that ran out of time counts. Otherwise no start with such a short deadline would ever succeed.
 	if err := errors.Join(err, os.WriteFile(tried, nil, 0o644)); err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func fill(ctx context.Context, dir string, fetch func(context.Context, string) e
 	log.Info("downloading Kafka by Maven, once: 340 files, 65 MiB, a minute or two", "to", dir)
 	began := time.Now()
 	removeUnfinished(dir)
-	// Next to its destination, so that the rename stays within one file system.
+	// The directory is next to its destination, so that the rename stays within one file system.
 	fresh, err := os.MkdirTemp(parent, filepath.Base(dir)+unfinished)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func fill(ctx context.Context, dir string, fetch func(context.Context, string) e
 	return nil
 }
 
-// unfinished is in the name of a download's directory, between that of its destination and a random number.
+// unfinished is in the name of a download's directory, between its destination's name and a random number.
 const unfinished = ".download-"
 
 // removeUnfinished removes what killed processes have left of their downloads for dir. The caller holds the lock.

@@ -50,7 +50,7 @@ func (b *Broker) live(ctx context.Context) ([]int, error) {
 	return ids, nil
 }
 
-// WaitInSync waits until b knows no partition with a replica out of sync. In a rolling restart, call it before
+// WaitInSync waits until b knows every replica of every partition to be in sync. In a rolling restart, call it before
 // you stop the next broker.
 func (b *Broker) WaitInSync(ctx context.Context) error {
 	return b.poll(ctx, "waiting until all replicas are in sync", func(ctx context.Context) error {
