@@ -44,7 +44,7 @@ func (o *comparison) beds() []peers.Bed {
 	return slices.DeleteFunc(beds, func(b peers.Bed) bool { return len(b.Systems) == 0 })
 }
 
-// possible returns what is missing, before anything is started.
+// possible returns what is wrong with the flags, before anything is started.
 func (o *comparison) possible() error {
 	if o.n < 1 || o.few < 1 {
 		return fmt.Errorf("-n is %d and -few is %d, must be positive", o.n, o.few)

@@ -1,7 +1,7 @@
 // Command bench compares this library, with Kafka and without (package peers), with other ways to elect a leader:
 // etcd's concurrency.Election and hashicorp/raft. Each candidate and each server is a process of its own: this program
-// executed again, or a real Kafka. Linux only. Figures of which
-// results/README.md says so are older: nothing here measures them anew.
+// executed again, or a real Kafka. Linux only. results/README.md names older figures that
+// nothing here measures anew.
 //
 //	go run . run -n 20                          the comparison; writes results and docs/benchmarks.md
 //	go run . run -n 2 -idle 3s -settle 1s -only 'raft|3 brokers' -results r.json -docs .

@@ -132,8 +132,8 @@ func run(args []string) error {
 	})
 }
 
-// inPlace calls a function with a directory and processes of its own. Afterwards nothing of these is left; only after
-// an error the directory is kept.
+// inPlace calls a function with a directory and processes of its own. It kills the processes, and removes the directory
+// unless there was an error.
 func inPlace(do func(context.Context, peers.Place) error) (err error) {
 	if err := kafkatest.Find(); err != nil {
 		return err

@@ -20,7 +20,7 @@ type Usage struct {
 	Members         int
 	MembersCPU      float64 // of one core, all members together
 	ServersCPU      float64
-	MemberCPU       []float64 `json:",omitempty"` // of each member process, if asked for
+	MemberCPU       []float64 `json:",omitempty"` // of each member process; only earlier results have it
 	Memory          float64   `json:",omitempty"` // resident at the end, of the largest member, in bytes
 	Messages, Bytes float64   // of members, sent and received
 	// Between servers: replication, heartbeats of their own.
@@ -79,7 +79,7 @@ func Measure(ctx context.Context, window time.Duration, members, servers []int) 
 	return u, nil
 }
 
-// spent returns what some processes used per second.
+// spent is what some processes used per second.
 type spent struct {
 	cpu                            float64
 	sentBytes, sent, gotBytes, got float64

@@ -61,7 +61,7 @@ func (t Track) Since(at time.Duration) (runs witness.Runs) {
 // All returns all runs of leadership.
 func (t Track) All() witness.Runs { return t.Since(0) }
 
-// Fresh returns those that do not only go on after a gap.
+// Fresh returns the runs of leadership without those that only go on after a gap.
 func (t Track) Fresh() (runs witness.Runs) {
 	for i, r := range t {
 		if r.Answer != witness.No && (i == 0 || t[i-1].Answer == witness.No) {
@@ -86,7 +86,7 @@ type Spread struct {
 	Min, Median, P95, P99, Max float64
 }
 
-// SpreadOf returns the spread of measurements, which it sorts. The median of an even number is the mean of the middle two.
+// SpreadOf returns the spread of measurements in any order. The median of an even number is the mean of the middle two.
 // Percentiles are the nearest rank: the 99th of fewer than a hundred is the maximum.
 func SpreadOf(values []float64) Spread {
 	v := slices.Sorted(slices.Values(values))

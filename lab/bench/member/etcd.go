@@ -57,8 +57,7 @@ func (c *etcdContender) term(ctx context.Context) error {
 	}
 	defer session.Close() // revokes the session, so that a follower that leaves does not delay others
 	c.session.Store(session)
-	// This is not longer than the session, since a campaign does not notice that its own key is
-	// gone.
+	// The campaign ends with the session, since it does not notice that its own key is gone.
 	campaign, cancel := context.WithCancel(session.Ctx())
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()

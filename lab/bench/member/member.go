@@ -124,8 +124,7 @@ type Params struct {
 	Name    string
 	Group   string   // the topic and group, the key, …
 	Servers []string // host:port
-	// Lease is T, a session's TTL, a key's expiry, or raft's timeouts; 0 for the
-	// default.
+	// Lease is T, a session's TTL, or raft's timeouts; 0 for the default.
 	Lease    time.Duration
 	Client   string  // neli; "" for the default
 	Node     *Node   // raft
@@ -143,7 +142,7 @@ type Node struct {
 	Voters []Voter // of the first configuration
 }
 
-// Voter is another node, or the node itself.
+// Voter is a raft node or a log host.
 type Voter struct{ ID, Addr string }
 
 // Commands.

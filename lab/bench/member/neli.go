@@ -16,7 +16,7 @@ import (
 
 type neliContender struct {
 	*neli.Neli
-	watched bool // by a sentinel, when it is ready
+	watched bool // it is ready only once a sentinel watches it
 }
 
 func newNeli(p Params) (Contender, error) {

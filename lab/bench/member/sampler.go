@@ -7,7 +7,7 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// Gap is a pause between two samples after which the process may have been stopped.
+// Gap is the pause between two samples beyond which the process may have been stopped.
 // A busy machine makes shorter ones.
 const Gap = 100 * time.Millisecond
 

@@ -66,7 +66,7 @@ func (p Place) serve(ctx context.Context, command, name string, params any) (*ch
 	return nil, fmt.Errorf("%s %s: %w", command, name, err)
 }
 
-// Servers are what candidates talk to, running.
+// Servers are the running servers that candidates talk to.
 type Servers interface {
 	Pids() []int // none if the candidates are the servers
 	Version() string
@@ -104,10 +104,10 @@ type System struct {
 	Client  string        // of Kafka; "" for the library's default
 	Lease   time.Duration // nominal; no other member leads for about this long after a crash
 	Beat    time.Duration // faults are spread evenly over one beat
-	Settle  time.Duration // how long a return may disturb the group
+	Settle  time.Duration // how long a member's return may disturb the group
 	Inside  bool          // the members are the servers: one alone is no majority, and a crash hits both
 	Few     bool          // its lease is so long that it is measured less often
-	Idle    bool          // its cost is measured, too, without faults
+	Idle    bool          // its cost without faults is measured, too
 	Kinds   []Kind        // of trials
 
 	Sentinel bool // beside the members of each group

@@ -56,7 +56,7 @@ func (r *Results) Take(run Run, fresh *Results) {
 	r.tidy()
 }
 
-// put replaces the element with the same key, or inserts after the last similar one.
+// put replaces the element with the same key, or inserts e after the last similar one.
 func put[E any](list []E, e E, same, alike func(E) bool) []E {
 	if i := slices.IndexFunc(list, same); i >= 0 {
 		list[i] = e
@@ -81,7 +81,7 @@ func (r *Results) tidy() {
 	slices.SortFunc(r.Runs, func(a, b Run) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// runs lists those that measured systems.
+// runs lists the ids of the runs that measured systems.
 func (r *Results) runs() (ids []string) {
 	for _, s := range r.Systems {
 		ids = append(ids, s.Run)

@@ -34,7 +34,7 @@ type row struct {
 	Called string
 	System
 	Messages, Members, Servers string
-	Double                     string // whether a woken leader still said that it leads
+	Double                     string // how many of the woken leaders still said that they lead
 }
 
 func (r *Results) shown() []row {
@@ -113,7 +113,7 @@ func (r *Results) check() string {
 	}), "ns")
 }
 
-// medians are those of this library on Kafka.
+// medians returns the medians of this library on Kafka.
 func (r *Results) medians(of func(System) []float64) (all []float64) {
 	for _, s := range r.Systems {
 		if s.Family == "neli" && !s.Inside && s.Results != nil && len(of(s)) > 0 {
@@ -224,7 +224,7 @@ func (r *Results) commits() string {
 	return "commits " + strings.Join(all, ", ")
 }
 
-// figure is a number of milliseconds, with as many digits as it deserves.
+// figure writes a number, with one decimal if it is below 10.
 func figure(ms float64) string {
 	switch {
 	case ms < 10:

@@ -1,4 +1,4 @@
-// Package trial runs trials with groups of candidates: one of them is killed, stopped or closed, or a fourth one joins.
+// Package trial runs trials with groups of candidates: a leader is killed, stopped or closed, or a group starts.
 package trial
 
 import (

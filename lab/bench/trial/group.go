@@ -51,7 +51,7 @@ func (g *Group) note(change func()) {
 	g.changed = make(chan struct{})
 }
 
-// await waits until done, which it calls under the lock after every change.
+// await waits until done returns true. It calls done under the lock, after every change.
 func (g *Group) await(ctx context.Context, what string, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, g.patience())
 	defer cancel()
@@ -125,8 +125,7 @@ func (g *Group) start(ctx context.Context, seats ...int) ([]*candidate, error) {
 	})
 }
 
-// Fill starts candidates on free seats until there are so many, and waits until each is ready to
-// take over.
+// Fill starts candidates on the free seats below size, and waits until each is ready to take over.
 func (g *Group) Fill(ctx context.Context, size int) error {
 	var free []int
 	for seat := range size {
@@ -173,7 +172,7 @@ func (g *Group) Close() {
 	}
 }
 
-// Pids are those of the candidates.
+// Pids returns the process ids of the candidates.
 func (g *Group) Pids() []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -204,7 +203,7 @@ func (g *Group) each(ctx context.Context, command member.Command) error {
 	return errors.Join(wrong...)
 }
 
-// tracks returns those of all candidates there have been. The caller holds the lock.
+// tracks returns the tracks of all candidates, present and past. The caller holds the lock.
 func (g *Group) tracks() []measure.Track {
 	tracks := slices.Clone(g.past)
 	for _, c := range g.present {

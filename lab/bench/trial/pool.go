@@ -230,8 +230,8 @@ func (s *series) fail(what string, err error) {
 	s.Log("%s: %s: %v", s.system.Name(), what, err)
 }
 
-// overlaps counts terms, and pairs of terms that overlap. A run that goes on after a gap is not
-// counted: wakes have figures of their own.
+// overlaps counts terms, and pairs of terms that overlap. Pairs leave out runs that go on after a gap: wakes have
+// figures of their own.
 func (g *Group) overlaps() (terms, overlaps int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
