@@ -43,7 +43,7 @@
 //     for the clients more if one of the brokers is lost; 1.5 replica.lag.time.max.ms (45 s) and 10 s if two are separated;
 //     with Assigned nomination the members' session and a rebalance more. For the time after a repair, and for
 //     non-exclusive mode, see Recovery in package oracle;
-//   - a broker that is suspended for longer than its session and that Kafka does not fence, since the fault is meant to
+//   - a broker that Kafka does not fence although it is suspended for longer than its session: the fault is meant to
 //     cause that;
 //   - a life of which more than a tenth was not sampled, in either mode and for any role;
 //   - a member that ends by itself, or a Close that fails or takes longer than 30 s.
@@ -63,9 +63,9 @@
 //     if its term was older than T;
 //   - prepare: Prepare takes up to 1.5 s and sometimes fails, and every member is a Standby;
 //   - far: two members are so far from all brokers that T is 40 and 20 round trips;
-//   - logs: exclusive mode has Logs: 3. The loss of a broker ends no term there, so roles move only as by a Close. The topic is not
+//   - logs: exclusive mode has Logs: 3. The loss of a broker ends no term there, so roles move only by handovers. The topic is not
 //     checked, since a majority of logs has no history;
-//   - slow followers: packets between one broker and the others take up to half a second, each way, and half as much again;
+//   - slow followers: packets between one broker and the others take up to half a second each way, plus jitter of half the delay;
 //   - full disks: a broker's disk fills up. Kafka halts, and is started again once there is room;
 //   - clocks: a broker's wall clock is stepped by up to 20 s, or slewed by 10 %, and later set right. Brokers read it by a
 //     library that gcc builds. Timestamps then prove nothing, and are left out of the proof. The members' own clocks cannot
@@ -74,7 +74,7 @@
 //     log, so roles must be led again without the wait for an unknown past: 2 T + 2 s after the processes have started.
 //
 // With -former PROGRAM, every second member that starts is that program: package member, built with a former version of the
-// library. So members of two versions lead and follow each other, and hosts go forth and back between them.
+// library. So members of two versions lead and follow each other, and each host switches between them.
 //
 // Nothing is promised while a broker is slow, full or has a wrong clock, only afterwards.
 //

@@ -150,7 +150,7 @@ func check(o *machine.Options) error {
 		kinds = plan.PeerKinds()
 	case o.Each > 0:
 		kinds = plan.FailOverKinds()
-		o.For = time.Duration(o.Each*len(kinds)) * 3 * time.Minute // a step takes less than one
+		o.For = time.Duration(o.Each*len(kinds)) * 3 * time.Minute // more than a step takes
 	}
 	return plan.Check(slices.Concat(o.Only, o.First), kinds)
 }
@@ -192,7 +192,7 @@ func possible(o machine.Options) error {
 
 // disturb does the run itself, in the jail.
 func disturb(ctx context.Context, o machine.Options) (int, error) {
-	// Not the directory itself, which may have other files.
+	// The directory itself stays, since it may have other files.
 	for _, name := range []string{machine.MembersDir, machine.BrokersDir, report.Name} {
 		if err := os.RemoveAll(filepath.Join(o.Dir, name)); err != nil {
 			return 0, err

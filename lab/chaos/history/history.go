@@ -21,7 +21,7 @@ func ModeName(mode int) string { return [...]string{"exclusive", "non-exclusive"
 // Life is what is known of one incarnation of a member.
 type Life struct {
 	Host   string // m1, m2, …
-	Member string // m1.1, m1.2, …: its incarnations
+	Member string // m1.1, m1.2, …: one incarnation
 	Born   time.Duration
 	Died   time.Duration // witness.Never if it lives
 	Killed bool          // it did not end by itself
@@ -68,7 +68,7 @@ type Fault struct {
 	Crash   bool // members died
 	Gone    bool // the member sends nothing more: the others must take over
 	Pair    bool // two brokers do not reach each other, but both reach all others
-	Cluster bool // some broker was disturbed
+	Cluster bool // some broker was disturbed, or all members were stopped
 	Calm    bool // when it began, groups were whole and roles were led
 }
 

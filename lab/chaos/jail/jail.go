@@ -26,7 +26,7 @@ const (
 // Inside reports whether this process is the first one of a jail.
 func Inside() bool { return os.Getenv(env) != "" && os.Getpid() == 1 }
 
-// Self is this program's path. If it is not known, starting "" says so.
+// Self is this program's path. If the path is unknown, Self is empty, and an attempt to start it fails.
 func Self() string {
 	exe, _ := os.Executable()
 	return exe

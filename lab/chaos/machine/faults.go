@@ -20,8 +20,8 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// restart restarts a broker. Kafka refuses a killed one until its former session has ended, after 9 s, and two cores on which
-// other things run take more than half a minute to start one.
+// restart restarts a broker. Kafka refuses a killed broker until its former session has ended, after 9 s. On two busy cores
+// the start takes more than half a minute.
 func restart(ctx context.Context, b *kafkatest.Broker) error {
 	limited, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -229,7 +229,7 @@ func (m *machine) frozen(ctx context.Context, p plan.Part) error {
 }
 
 // inflictLinks disturbs the links of a part for a while. If a machine is killed, its member dies once the links are cut, so
-// nobody receives the end of a connection, and another one starts after the repair.
+// nobody receives the end of a connection. Another member starts there after the repair.
 func (m *machine) inflictLinks(ctx context.Context, p plan.Part, a aim) error {
 	policy := wire.Policy{Cut: p.Delay == 0 && p.Loss == 0, Delay: p.Delay, Jitter: p.Jitter, Loss: p.Loss}
 	disturbed := pairs(p, a.host)

@@ -39,7 +39,7 @@ type Options struct {
 	Only       []string      // kinds of faults; nil for all
 	First      []string      // kinds that come before all others
 	With       []string      // Settings
-	Former     string        // a program that is every second member, built of this package and a former library; empty for none
+	Former     string        // the program of every second member: this package, built with a former library; empty for none
 	Each       int           // measure fail-over instead: how often each kind of plan.FailOvers occurs; 0 for not
 	Dir        string        // for the logs of members and brokers
 	Scratch    string        // for the data of brokers and store
@@ -78,8 +78,8 @@ const (
 
 // LimitsOf returns the bounds of a run. In exclusive mode, the others notice a silent leader after W(T) and replace it within
 // another T: the candidates answer each other, and the one that should lead claims first. A sentinel releases the roles of a
-// dead one, if their terms are older than T. A leader that gives up in order costs no W(T). With Assigned nomination the group
-// must also end the session and rebalance before a process may claim. With Each the bounds are what the documents promise.
+// dead leader, if their terms are older than T. A handover costs no W(T). With Assigned nomination the group must also end the
+// session and rebalance before a process may claim. With Each the bounds are what the documents promise.
 func LimitsOf(o Options) oracle.Limits {
 	takeover, handover := 2*o.Timeout+busy+o.answer(), o.Timeout+busy+o.answer()
 	if o.Nomination == neli.NominationAssigned {
@@ -92,7 +92,7 @@ func LimitsOf(o Options) oracle.Limits {
 		Parted:     lag + clients + takeover,
 		Repaired:   plan.BrokerSession + takeover,
 	}
-	if o.Has(Logs) { // the crash of a broker ends no term, so whoever gives up gives up in order
+	if o.Has(Logs) { // a broker's crash ends no term, so roles move only by handovers
 		recovery.BrokerLost, recovery.Parted = handover, handover
 	}
 	if o.Has(Sentinels) && o.Nomination == neli.NominationOpen {

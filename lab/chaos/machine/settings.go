@@ -54,10 +54,10 @@ func (o Options) far(i int) time.Duration {
 	return 0
 }
 
-// answer is what far members add to a bound: a role waits twice for a successor that crashed before it claimed.
+// answer is what far members add to a bound: two round trips, for a successor that crashed before it claimed.
 func (o Options) answer() time.Duration { return 2 * 2 * o.far(Members-1) }
 
-// standing is what a link does between a member or any other host and a broker while nothing disturbs it.
+// standing is an undisturbed link's policy: a delay between a far member and a broker, otherwise none.
 func (m *machine) standing(a, b string) (p wire.Policy) {
 	for i := range Members {
 		if host := memberHost(i); (a == host || b == host) && (slices.Contains(brokerHosts(), a) || slices.Contains(brokerHosts(), b)) {
@@ -84,7 +84,7 @@ func (m *machine) socket(host string) string {
 	return filepath.Join(m.Scratch, "sentinel-"+host, "socket")
 }
 
-// startSentinels starts one on each member's host. It lives until the run ends.
+// startSentinels starts a sentinel on each member's host. It lives until the run ends.
 func (m *machine) startSentinels() error {
 	for _, host := range MemberHosts() {
 		params := member.Params{Name: "sentinel of " + host, Sentinel: m.socket(host)}
@@ -151,7 +151,7 @@ func buildClock(file string) error {
 	return nil
 }
 
-// clock sets a broker's wall clock to the machine's and by more.
+// clock sets a broker's wall clock to the machine's time plus by.
 func (m *machine) clock(broker int, by time.Duration) error {
 	file, err := os.OpenFile(m.scratch("clock", broker), os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -168,7 +168,7 @@ func (m *machine) setClock(ctx context.Context, p plan.Part) error {
 	for past := time.Duration(0); past < p.Hold && err == nil; past += every {
 		err = errors.Join(m.clock(p.Broker, p.Delay+time.Duration(p.Rate*float64(past))), pause.For(ctx, every))
 	}
-	// Kafka's timers stand still for as long as a clock was set back.
+	// When a clock is set back, Kafka's timers stand still until it has caught up.
 	return errors.Join(err, m.clock(p.Broker, 0), pause.For(ctx, p.Delay+time.Duration(p.Rate*float64(p.Hold))))
 }
 

@@ -29,12 +29,12 @@ func TokenBase(topic int) int64 { return int64(topic) << 40 }
 // Params is what a member reads first.
 type Params struct {
 	Name        string // m1.1, m1.2, …
-	Number      int64  // no other process of a member has the same; makes values unique
+	Number      int64  // unique among all member processes, so that values are, too
 	Seed        uint64
 	Bootstrap   string
-	Peers       map[string]string // addresses by host name, in place of brokers: each has a log host inside
+	Peers       map[string]string // in place of brokers: the addresses of the members' log hosts, by host name
 	DSN         string
-	Stores      []string // kinds of what leaders write to, by role
+	Stores      []string // the kind of store that a role's leader writes to, by role
 	Unfenced    bool     // store.Config
 	Roles       int
 	Nomination  neli.Nomination
@@ -44,7 +44,7 @@ type Params struct {
 	Logs        int           // of exclusive mode
 	Topic       int           // number of exclusive mode's topic, from 0
 	Writers     int           // of each role that is led
-	WriteEvery  time.Duration // each of them
+	WriteEvery  time.Duration // of each writer
 	ReadEvery   time.Duration
 	PauseOften  float64       // the fraction of writes that are delayed between the check and the write
 	PauseAtMost time.Duration // the longest delay

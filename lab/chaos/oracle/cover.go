@@ -8,7 +8,7 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// uncovered returns the times at which no member led, where that is certain: every one of them is proven idle.
+// uncovered returns the times at which certainly no member led: all members are proven idle.
 func uncovered(r history.Record, role int) []witness.Span {
 	var idle [][]witness.Span
 	for _, l := range r.Lives {

@@ -10,7 +10,7 @@ import (
 // FailOver is how long roles of exclusive mode had no leader after faults of one kind. Recovered judges each of these gaps.
 type FailOver struct {
 	Kind    string
-	Lengths []time.Duration // for each fault: of the role that had none for longest, among those whose leader it struck
+	Lengths []time.Duration // for each fault: the longest gap of a role whose leader it struck
 	Bound   time.Duration
 }
 

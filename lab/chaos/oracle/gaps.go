@@ -32,8 +32,8 @@ type Gap struct {
 }
 
 // Led returns the times at which each life certainly led a role. In exclusive mode these are its terms. In the other mode they
-// are its true samples, and the time between two of them if there is no other sample in between and it is shorter than the
-// presumption: for that long, the records received before prove leadership.
+// are the samples that said yes. The time between two of these counts if no sample between them said no and it is shorter than
+// the presumption: for that long, the records received before prove leadership.
 func Led(lives []history.Life, mode, role int, presumption time.Duration) []witness.Span {
 	var led []witness.Span
 	if mode == history.Exclusive {

@@ -10,19 +10,19 @@ import (
 )
 
 // Recovery has the longest times that a role may be without a leader, by kind of fault. Most are bounds of the whole gap, even if
-// the fault still lasts when the next leader leads, since the others are well. A fault without such a bound has one after its
+// the fault outlasts it, since the processes that it does not strike are well. A fault without such a bound has one after its
 // repair.
 type Recovery struct {
-	// Exclusive mode, brokers undisturbed: the leader is gone, or gives up in order.
+	// Exclusive mode, brokers undisturbed: the leader is gone, or hands over.
 	Takeover, Handover time.Duration
 	// Exclusive mode: one broker is killed, suspended or cut off from all; two of them do not reach each other.
 	BrokerLost, Parted time.Duration
-	// Exclusive mode, with sentinels: the process of a leader ended that had led for Elder. Zero without sentinels.
+	// Exclusive mode, with sentinels: a leader's process ended after a term of at least Elder. Zero without sentinels.
 	Died, Elder time.Duration
 	// Exclusive mode, after the repair of anything that disturbed brokers.
 	Repaired time.Duration
-	// Non-exclusive mode, after the repair of what disturbed members, and of anything. CoverFaults
-	// checks what is promised before the repair.
+	// Non-exclusive mode, after the repair of a fault that spared the brokers, and of one that disturbed them.
+	// CoverFaults checks what is promised before the repair.
 	Presuming, PresumingRepaired time.Duration
 }
 
@@ -99,7 +99,7 @@ func Recovered(r history.Record, gaps []Gap, b Recovery) []string {
 }
 
 func (b Recovery) of(r history.Record, g Gap) (whole, after time.Duration) {
-	whole, after = b.bounds(g.Mode, history.Fault{Calm: true, Sort: "restarted"}) // before any fault: who gives up gives up in order
+	whole, after = b.bounds(g.Mode, history.Fault{Calm: true, Sort: "restarted"}) // before any fault there are only handovers
 	for _, f := range r.Faults {
 		if f.Step >= g.Step && f.Span.From <= g.To {
 			w, a := b.bounds(g.Mode, f)

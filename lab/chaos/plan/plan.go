@@ -106,7 +106,7 @@ type Part struct {
 	Member        int
 	To            int
 	Broker, Other int
-	OfLog         bool // the broker is the one that leads the role's log, and the other one the next
+	OfLog         bool // Broker is the one that leads the role's log, and Other the next one
 	Count         int
 	Way           Way
 	After         time.Duration // since the step began
@@ -159,7 +159,7 @@ func steps(seed uint64, size Size, kinds []kind) iter.Seq[Step] {
 	}
 }
 
-// First yields the steps of some kinds, named as in Kinds, before all others of the first round of so many, since a short run has no
+// First moves the kinds in names, which are named as in Kinds, to the beginning of the first size steps, since a short run has no
 // time for all kinds.
 func First(steps iter.Seq[Step], names []string, size int) iter.Seq[Step] {
 	return func(yield func(Step) bool) {

@@ -40,7 +40,7 @@ func NewReader(bootstrap string, dial func(ctx context.Context, network, addr st
 }
 
 // Read returns the value that was committed last when it was called, or a later one. It asks for the end of the log, including
-// open transactions, and waits until these have ended. It fails if a broker answers that has been replaced as the leader.
+// open transactions, and waits until these have ended. It fails if the broker that answers has been replaced as the leader.
 func (r *Reader) Read(ctx context.Context, role int) (token, value int64, err error) {
 	end, err := r.end(ctx, role)
 	if err != nil {
@@ -107,9 +107,9 @@ func (r *Reader) end(ctx context.Context, role int) (int64, error) {
 // askEpoch bounds how long a broker may take to say who leads a partition.
 const askEpoch = time.Second
 
-// epoch returns the newest leader epoch of a role's partition that a majority of the brokers knows. A broker that is cut off from
-// the controller does not know that it has been replaced as the leader: it would still answer, with an end that is too low. If
-// asked with a newer epoch than its own, it refuses.
+// epoch returns the newest leader epoch of a role's partition among the answers of a majority of the brokers. A broker that is
+// cut off from the controller does not know that it has been replaced as the leader: it would still answer, with an end that is
+// too low. If asked with a newer epoch than its own, it refuses.
 func (r *Reader) epoch(ctx context.Context, role int) (int32, error) {
 	limited, cancel := context.WithTimeout(ctx, askEpoch)
 	defer cancel()

@@ -58,7 +58,7 @@ func Kinds(brokers bool) []string {
 	return []string{Register, Hold}
 }
 
-// Check returns an error if a name is not one of a kind of store.
+// Check returns an error if a name is not that of a kind of store.
 func Check(names []string, brokers bool) error {
 	if len(names) == 0 {
 		return errors.New("no store is named")
@@ -75,7 +75,7 @@ func Check(names []string, brokers bool) error {
 type Config struct {
 	DSN       string // of PostgreSQL
 	Bootstrap string // of Kafka
-	Franz     bool   // the client of transactions, confluent-kafka-go if false
+	Franz     bool   // Transactions use franz-go; if false, confluent-kafka-go
 	// Unfenced leaves the fence out of Hold and Transactions, to see that the checks notice it.
 	Unfenced bool
 }

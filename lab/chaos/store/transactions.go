@@ -115,7 +115,7 @@ type transactionWriter struct {
 	term   Term
 }
 
-// record is the value of a record.
+// record is the JSON value of a record in Topic.
 type record struct {
 	Token, Value int64
 	Member       string

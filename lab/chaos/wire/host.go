@@ -98,7 +98,7 @@ func (h *Host) build(prefix netip.Prefix) (err error) {
 			if err := kernel.AddrAdd(link, addr); err != nil {
 				return fmt.Errorf("adding the address %v: %w", prefix, err)
 			}
-			// A long queue: only links may lose packets, not a forwarder that is late for a moment.
+			// The queue is long, so that only links lose packets, not a forwarder that is late for a moment.
 			if err := kernel.LinkSetTxQLen(link, 20*queueLimit); err != nil {
 				return err
 			}
