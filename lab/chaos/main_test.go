@@ -128,9 +128,9 @@ func TestRunOfPeers(t *testing.T) {
 	assert.NotContains(t, string(content), "non-exclusive")
 }
 
-// The checks notice that fences are missing: a write that was delayed until its leader was suspended and a later term had written
-// is accepted, although its term has ended. These seeds begin with the suspension of an exclusive leader for more than 5 s; T is
-// 2 s. Whether it has a write under way at that moment is chance, so one of five runs has to show it.
+// The checks notice missing fences: a delayed write of a suspended leader is accepted, although a later term has written. These
+// seeds begin with the suspension of an exclusive leader for more than 5 s; T is 2 s. Whether it has a write under way at that
+// moment is chance, so one of five runs has to show it.
 func TestRunWithoutFenceFails(t *testing.T) {
 	for kind, args := range map[string][]string{
 		store.Hold:         {"-peers", "-only", "peer stopped", "-seed", "32"},
@@ -228,7 +228,7 @@ func processes(t *testing.T) []int {
 	return pids
 }
 
-// descendants returns the processes below one, and when each began.
+// descendants returns the processes below root, and when each began.
 func descendants(t *testing.T, root int) map[int]string {
 	t.Helper()
 	found := map[int]string{}

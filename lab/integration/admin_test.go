@@ -39,7 +39,7 @@ func (a hostileAdmin) create(t *testing.T, topic string, partitions, replicas in
 			asked = asked || err != nil
 		case broker == kerr.TopicAlreadyExists && asked:
 			return true
-		case broker != kerr.InvalidReplicationFactor: // which it is when a broker is fenced
+		case broker != kerr.InvalidReplicationFactor: // the answer while a broker is fenced
 			require.NoError(t, err)
 		}
 		return err == nil

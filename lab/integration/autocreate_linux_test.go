@@ -21,7 +21,7 @@ import (
 	"github.com/goneli/neli/lab/nursery"
 )
 
-// stays is for how long a topic must not come back. Members look at it every ten seconds.
+// stays is for how long a deleted topic must not come back. Members check their topic every ten seconds.
 const stays = 12 * time.Second
 
 // Brokers create a topic by default when a client asks for one. Nothing in the library may bring a deleted or missing

@@ -31,9 +31,9 @@ func TestBadInput(t *testing.T) {
 	t.Run("no broker", func(t *testing.T) { testNoBroker(t, cluster) })
 }
 
-// nothingStays checks at the test's end that no goroutine is left that was not there before. It runs after all other
-// cleanups, which close what the test itself has made. It leaves out goroutines of proxies: some start only after the
-// proxy listens, and those of a connection may end long after it.
+// nothingStays checks at the test's end that the test has left no goroutine behind. It runs after all other cleanups,
+// which close what the test itself has made. It leaves out goroutines of proxies: some start only after the proxy
+// listens, and those of a connection may end long after it.
 func nothingStays(t *testing.T) {
 	others := []goleak.Option{goleak.IgnoreCurrent()}
 	for _, f := range []string{".(*Proxy).server", ".(*Proxy).freeBlocker", ".(*ToxicLink).read", ".(*ToxicLink).write", "/toxics.(*ToxicStub).Run"} {
@@ -154,9 +154,8 @@ func rubbish(n int, group, log string, random *rand.Rand) [][]byte {
 	return out
 }
 
-// 20,000 records of rubbish neither disturb a leader nor keep a newcomer from its
-// turn. A leader reads its own beat behind them, so T leaves time to read them under the race
-// detector, on cores that three such tests share.
+// 20,000 records of rubbish neither disturb a leader nor keep a newcomer from its turn. A leader's own beat comes
+// behind them in the log, so T leaves time to read them under the race detector, on cores that three such tests share.
 func testRubbish(t *testing.T, cluster *kafkatest.Cluster) {
 	admin := newHostileAdmin(t, cluster.Bootstrap())
 	const count = 20_000
@@ -209,8 +208,7 @@ func testRubbish(t *testing.T, cluster *kafkatest.Cluster) {
 				`{"neli":1,"kind":"beat","group":%q,"log":%q,"process":"forger","session":1,"t":10000000000,"longest":0,"read":%d,"seq":1}`,
 				cfg.LeaderGroupID, admin.id(t, cfg.LeaderTopic), ahead))
 			forged := time.Now()
-			// No member is left that knew better, so this takes the longest lease that there can
-			// be.
+			// No other member knows the leases, so this takes the longest lease that there can be.
 			hostileUntil(t, 2*time.Minute, func() bool { now, leads := m.Token(0); return leads && now > token }, "it leads again")
 			t.Logf("led again %v after a forged record", time.Since(forged).Round(time.Millisecond))
 			assert.Equal(t, uint64(1), m.Stats().LogResets)

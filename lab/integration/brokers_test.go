@@ -34,13 +34,12 @@ func TestThreeBrokers(t *testing.T) {
 	})
 }
 
-// partitionLeader is the broker that leads the partition, in cases that fix this. Another broker then
-// coordinates the group.
+// partitionLeader is the broker that leads the partition in cases that choose it. Another broker
+// then coordinates the group.
 const partitionLeader = int32(1)
 
-// placed prepares an election whose only partition is led by one broker and whose
-// group is coordinated by another, and returns the latter. T is so long that three brokers on a busy machine do not end a
-// term, and longer than a hand-over may take.
+// placed prepares an election whose only partition partitionLeader leads, and returns it with the broker that coordinates
+// its group. T is so long that three brokers on a busy machine do not end a term, and longer than a hand-over may take.
 func placed(t *testing.T, e *env, a admin) (*election, int) {
 	t.Helper()
 	coordinator := int32(0)
@@ -188,8 +187,7 @@ func (a admin) coordinator(t *testing.T, group string) int32 {
 	return at
 }
 
-// createTopic makes a topic of one partition that the given broker leads, with the
-// settings that the library itself would give it.
+// createTopic makes a topic of one partition that the given broker leads, with the brokers' default settings.
 func (a admin) createTopic(t *testing.T, topic string, leader int32) {
 	t.Helper()
 	replicas := []int32{leader}

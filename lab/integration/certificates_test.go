@@ -21,8 +21,7 @@ import (
 	"github.com/goneli/neli/lab/kafkatest"
 )
 
-// A member with wrong credentials, or one that does not trust the broker, gets an error within seconds. A client with a
-// trusted certificate is the principal that the certificate names. Others are refused.
+// A client with a trusted certificate is the principal that the certificate names. Others are refused.
 func testCertificates(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	mtls := func(certificate, key string) (neli.Config, *hostileLog) {
 		cfg, log := hostileConfig(cluster.MTLSBootstrap(), "mtls", hostileModes[0].set)
@@ -51,6 +50,7 @@ func testCertificates(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdm
 	}
 }
 
+// A member with wrong credentials, or one that does not trust the broker, gets an error within seconds.
 func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
 	strange := []struct {
 		name  string

@@ -118,8 +118,8 @@ func testCheckedLogins(t *testing.T, b *tokenBed) {
 	}
 }
 
-// runCheck runs neli check with these properties, and returns its exit code and its output. What the broker says about the
-// topic ends the check, unless all is well: then a record must be refused in the time of --for.
+// runCheck runs neli check with these properties, and returns its exit code and its output. If the broker refuses the
+// topic, that ends the check at once. Otherwise a record must be refused within --for.
 func runCheck(t *testing.T, program, topic string, props neli.KafkaConfigMap) (int, string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, "check", "--group", "checked", "--topic", topic, "--config", propertiesFile(t, props), "--for", "15s")

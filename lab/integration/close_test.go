@@ -70,15 +70,15 @@ func testClose(t *testing.T, cluster *kafkatest.Cluster) {
 
 			again := func() {
 				admin.remove(t, cfg.LeaderTopic)
-				// Until the broker knows that it is gone, it tells a new member the former topic's id.
+				// Until the broker knows that the topic is gone, it tells a new member the former topic's id.
 				hostileUntil(t, time.Minute, func() bool { return admin.partitions(t, cfg.LeaderTopic) == 0 }, "it is gone")
 				admin.create(t, cfg.LeaderTopic, 1, 1, nil)
 			}
 			again()
 			m = hostileStart(t, cfg, log)
 			m.leads(t, time.Minute)
-			// A new log that is as long as what was read of the old one looks like it,
-			// until the next look at the topic's id.
+			// Until the next look at the topic's id, a new log looks like the old one if it is as long as the
+			// part that was read.
 			hostileUntil(t, 20*time.Second, func() bool { return m.Stats().Records >= 10 }, "it has read a little")
 			again()
 			assert.ErrorIs(t, m.fails(t, time.Minute), neli.ErrTopicChanged)

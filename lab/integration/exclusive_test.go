@@ -21,7 +21,7 @@ import (
 // several cases and perhaps a compiler stall any of them for a moment.
 const busyMachine = 2 * time.Second
 
-// roundTrip is allowed for one round trip of a record, three brokers' p99.
+// roundTrip is how long one round trip of a record may take: the p99 with three brokers.
 const roundTrip = 25 * time.Millisecond
 
 // rebalanceTime is J: from the end of a session until its partitions are assigned to others. These learn at their next
@@ -162,8 +162,8 @@ func leaderSuspended(t *testing.T, e *env, nomination neli.Nomination) {
 	t.Logf("suspended → next leader: %v", (next.since - asleep).Round(time.Millisecond))
 }
 
-// The hardest case for a leader that wakes: it reads back a beat of its own, acknowledged, and what was sent with it. They
-// prove that it held the lease when it sent them, not now.
+// The hardest case for a leader that wakes: it reads back an acknowledged beat of its own, and what was sent with it. They
+// prove that it held the lease when it sent them, but not that it holds it now.
 func leaderWithBacklog(t *testing.T, e *env, nomination neli.Nomination) {
 	e = e.patient()
 	p := e.proxy(t)
@@ -172,7 +172,7 @@ func leaderWithBacklog(t *testing.T, e *env, nomination neli.Nomination) {
 	old := el.leader(0, firstLeader)
 	second := el.follow("second")[0]
 
-	// The records of the start are read: what comes next are beats.
+	// All records of the start have been read, so the next ones are beats.
 	waitUntil(t, patience, "both have read the same", func() bool { return second.Records(0) == old.Records(0) })
 
 	// Its writes arrive, but its reads wait in the proxy and later in its sockets. It must be suspended before T or its

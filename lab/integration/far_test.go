@@ -21,7 +21,7 @@ func TestFarBrokers(t *testing.T) {
 }
 
 // Three brokers, each with a log, are no trouble with a round trip of T/25. The first record to a log may take five round
-// trips with franz-go (an answer that was asked for already, metadata on a new connection, the record on another one), and a
+// trips with franz-go (the answer to an earlier request, metadata on a new connection, the record on another one), and a
 // record that takes T/4 is given up with a warning.
 func TestFarLogs(t *testing.T) {
 	testFar(t, 3, 400*time.Millisecond, func(p *contenderParams) { p.Nomination, p.Logs = neli.NominationOpen, 3 })

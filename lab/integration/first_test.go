@@ -85,8 +85,8 @@ func (f first) led(m *neli.Neli, n int, began time.Time) time.Duration {
 	return time.Since(began)
 }
 
-// alone starts members of groups that have no other one, on a topic that is there, on one that is not, and again after
-// a clean end.
+// alone starts the only member of a group: on an existing topic, on one that it has to create, and again
+// after a clean end.
 func (f first) alone() {
 	sizes, runs := []int{1, 64}, 3
 	if f.all {
@@ -197,7 +197,7 @@ func (f first) recreated() {
 	}
 }
 
-// aged restarts the broker before the first record: its records cannot prove that none were lost before.
+// aged restarts the broker before the first record. So the log cannot prove that no record was lost before.
 func (f first) aged() {
 	cfg, log := f.config(1)
 	f.admin.create(f.T, cfg.LeaderTopic, 1, 1, nil)

@@ -51,9 +51,9 @@ func withAssignor(name string) func(*contenderParams) {
 	return func(c *contenderParams) { c.Kafka["partition.assignment.strategy"] = name }
 }
 
-// The range assignor deals partitions out in the order of the member ids, which begin with the
-// member's name. So the test decides by names which member gets the only one. An eager rebalance
-// takes it away first in any case, which must not matter.
+// The range assignor deals partitions out in the order of the member ids, which begin with the member's name. So
+// the names decide which member gets the only partition. An eager rebalance withdraws it first in any case,
+// which must not matter.
 func joinUnderRange(t *testing.T, e *env) {
 	e = e.patient()
 	el := exclusive(t, e, neli.NominationAssigned, 4*time.Second, withAssignor("range"))
@@ -188,7 +188,7 @@ func manyRoles(nomination neli.Nomination) func(*testing.T, *env) {
 		}
 		var victim held
 		var lost []int
-		waitUntil(t, patience, "the leader of role 0 says that it leads its share", func() bool { // none while it takes no samples
+		waitUntil(t, patience, "the leader of role 0 says that it leads its share", func() bool { // it says nothing while it takes no samples
 			victim = el.leader(0, patience)
 			lost = el.rolesOf(victim.member)
 			return len(lost) == share
@@ -333,8 +333,8 @@ func proves(t *testing.T, bootstrap, topic, group string) {
 	t.Logf("proven by %d records: %d terms, %d waits, %d of them shown by timestamps; %s", r.Records, len(r.Terms), r.Waits, r.Shown, strings.Join(r.Unproven, "; "))
 }
 
-// historyTells checks what the command says of two leaders, of which the first was killed and the other one has
-// ended: from the topic, and from a file of its records.
+// historyTells checks what the command says of two leaders, from the topic and from a file of its records. The first
+// leader was killed, and the second one closed.
 func historyTells(t *testing.T, program, bootstrap, group string, leaders ...string) {
 	neli := func(args ...string) string {
 		out, err := exec.CommandContext(t.Context(), program, append([]string{"history"}, args...)...).Output()

@@ -28,9 +28,8 @@ type election struct {
 	members []*member
 	serial  int
 
-	// bound is the longest time that a role may be vacant between two leaders, in
-	// exclusive mode; without leader at all, in non-exclusive mode, where zero
-	// means that no instant may be.
+	// bound, in exclusive mode, is the longest time that a role may be vacant between two leaders. In non-exclusive
+	// mode it is the longest time without a leader, and zero means that no instant may be without one.
 	bound time.Duration
 	// settled, in non-exclusive mode, is the time from which the promises are checked; settle sets it.
 	settled time.Duration

@@ -58,8 +58,8 @@ func newEnv(t *testing.T, brokers, proxies int, props map[string]string) *env {
 	return e
 }
 
-// patient returns the same Kafka for a case in which a leader must keep its session: a process that gets no processor for
-// the shortest one, or whose broker gets none, loses it.
+// patient returns the same Kafka with longer sessions, for a case in which a leader must keep its session. The shortest
+// one ends if the process, or its broker, gets no processor for that long.
 func (e *env) patient() *env {
 	out := *e
 	out.session = max(e.session, stockSession)

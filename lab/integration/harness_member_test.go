@@ -99,7 +99,7 @@ func (m *member) close(within time.Duration) time.Duration {
 	return at
 }
 
-// beginClose has the member's Nelis closed.
+// beginClose tells the member to close its Nelis, and returns when it did so.
 func (m *member) beginClose() time.Duration {
 	m.t.Helper()
 	at := witness.Now()

@@ -98,7 +98,7 @@ func (e *election) verifyEvents() {
 	e.t.Helper()
 	for _, m := range e.members {
 		for i, c := range m.params.Contenders {
-			byRole := map[int][]told{} // by partition, where all its roles have one term
+			byRole := map[int][]told{} // in non-exclusive mode by partition, since its roles have one term
 			for _, ev := range m.events("acquired", "revoked", "fenced") {
 				if ev.Contender != i {
 					continue

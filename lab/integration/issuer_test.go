@@ -21,7 +21,7 @@ import (
 
 const (
 	issuerSecret = "cl1ent-s3cret"
-	issuerLife   = 30 * time.Second // longer than a session of a broker of kafkatest, and short
+	issuerLife   = 30 * time.Second // short, but longer than a login session of kafkatest's brokers
 )
 
 // issuer issues tokens to clients that know the secret, like an identity provider. The client's id is the subject.
@@ -32,7 +32,7 @@ type issuer struct {
 	asked atomic.Int64
 	// answers, if set, replaces the answers with tokens.
 	answers atomic.Pointer[http.HandlerFunc]
-	assert  atomic.Pointer[rsa.PublicKey] // of those who prove by an assertion who they are
+	assert  atomic.Pointer[rsa.PublicKey] // the key of clients that log in by an assertion
 }
 
 func newIssuer(t *testing.T) *issuer {

@@ -112,8 +112,8 @@ func (r *realm) client(t *testing.T, principal, keyOf string) *krb.Client {
 	return krb.NewWithKeytab(principal, realmName, key, cfg)
 }
 
-// A member on franz-go logs in with Kerberos, leads, and takes its rights from its principal's name. Both members
-// have the same mechanism for all their clients.
+// A member on franz-go logs in with Kerberos, leads, and takes its rights from its principal's name. All clients of a
+// member share its mechanism.
 func TestKerberos(t *testing.T) {
 	r := newRealm(t, "kafka/127.0.0.1", "invoicing", "stranger")
 	cluster := kafkatest.Run(t, kafkatest.Options{Secure: true, BrokerProps: hostileBroker(),

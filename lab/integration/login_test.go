@@ -34,8 +34,8 @@ type tokenBed struct {
 	admin   hostileAdmin
 }
 
-// member is a member with these properties over those of a client's credentials, whose subject has
-// rights on its topic. The log shows everything.
+// member returns the configuration of a member that logs in as a client of the issuer, with props added. The client has
+// rights on the member's topic. The log has all levels.
 func (b *tokenBed) member(t *testing.T, name string, props neli.KafkaConfigMap, set func(*neli.Config), rights ...hostileRight) (neli.Config, *hostileLog) {
 	t.Helper()
 	cfg, log := hostileConfig(b.cluster.TokenBootstrap(), "token", hostileModes[0].set)
@@ -77,7 +77,7 @@ func TestTokens(t *testing.T) {
 	maps.Copy(props, plainProperties())
 	b := &tokenBed{issuer: i, cluster: kafkatest.Run(t, kafkatest.Options{Secure: true, Issuer: i.URL, BrokerProps: props})}
 	b.admin = newHostileAdmin(t, b.cluster.Bootstrap())
-	t.Run("", func(t *testing.T) { // so that all that wait do so in parallel
+	t.Run("", func(t *testing.T) { // they mostly wait, so they run in parallel
 		for name := range clients {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -112,7 +112,7 @@ func testRenewal(t *testing.T, b *tokenBed, name string) {
 	shows(t, log, m)
 }
 
-// shows checks that neither a member's pages nor its log have a secret. The member ends.
+// shows checks that neither a member's pages nor its log have a secret. It closes the member.
 func shows(t *testing.T, log *hostileLog, m *hostileMember, more ...string) {
 	t.Helper()
 	secrets := append(more, issuerSecret, "eyJ")

@@ -17,8 +17,8 @@ import (
 // its end each election asserts that no instant was without a leader, or, after a crash, that no time without one was longer
 // than S + J + B.
 
-// cover prepares an election in which B is a twentieth of T, and T five sessions: longer than S + J + 2B, as the promise for
-// members that are cut off needs, also if J, a rebalance, takes several seconds on a busy machine.
+// cover prepares an election in which B is a twentieth of T, and T is five sessions. So T is longer than S + J + 2B, as the
+// promise for cut-off members needs, even if J, a rebalance, takes several seconds on a busy machine.
 func cover(t *testing.T, e *env, roles, partitions int, change ...func(*contenderParams)) *election {
 	t.Helper()
 	params := contenderParams{
@@ -61,8 +61,8 @@ func TestNonExclusive(t *testing.T) {
 	}
 }
 
-// The old leader lives, through joins, the rebalances that they cause, and clean leaves, until none of the first members is
-// left.
+// The old leader lives, through joins, the rebalances that they cause, and clean leaves. In the end none of the
+// first members is left.
 func membersRestarted(assignor string) func(*testing.T, *env) {
 	return func(t *testing.T, e *env) {
 		el := cover(t, e, 6, 3, func(c *contenderParams) { c.Kafka["partition.assignment.strategy"] = assignor })
@@ -82,11 +82,11 @@ func membersRestarted(assignor string) func(*testing.T, *env) {
 	}
 }
 
-// The old leader is dead, and a dead process leads nothing: until its session has
-// ended, the group has rebalanced and a record has come.
+// The old leader is dead. Its role has no leader until its session has ended, the group has rebalanced and
+// a record has come.
 func memberKilled(t *testing.T, e *env) {
 	el := cover(t, e, 3, 3)
-	// Less than T, which nobody has to wait for after a crash.
+	// This is less than T: nobody has to wait for T after a crash.
 	el.bound = e.session + rebalanceTime + el.params.Timeout/20 + 2*busyMachine
 	el.start("first")
 	el.settle()
@@ -104,7 +104,7 @@ func memberKilled(t *testing.T, e *env) {
 	}
 }
 
-// soleLeader waits until some role has one leader only, and returns it.
+// soleLeader waits until some role has one leader only, and returns that role.
 func soleLeader(t *testing.T, el *election) int {
 	t.Helper()
 	sole := -1
@@ -126,7 +126,7 @@ func soleLeader(t *testing.T, el *election) int {
 	return sole
 }
 
-// The old leader runs but is cut off. It presumes until the others have taken over, and no longer after T.
+// The old leader runs but is cut off. It presumes to lead until the others have taken over, but not beyond T.
 func memberCutOff(how proxy.Cut) func(*testing.T, *env) {
 	return func(t *testing.T, e *env) {
 		p := e.proxy(t)

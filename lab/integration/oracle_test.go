@@ -21,8 +21,8 @@ type told struct {
 }
 
 // eventFaults checks one member's events of one partition, in order, against its terms of a role there. It expects acquired,
-// then exactly one of revoked and fenced, then acquired with a greater token; and no leading with a token before its
-// acquired. In non-exclusive mode all tokens are −1, and only the order counts.
+// then exactly one of revoked and fenced, then acquired with a greater token. A member must not lead with a token before the
+// token's acquired. In non-exclusive mode all tokens are −1, and only the order counts.
 func eventFaults(events []told, terms []witness.Term) []string {
 	var faults []string
 	leads, token := false, int64(-1)

@@ -19,7 +19,7 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// envOutages sets the number of outages of one broker, and as many of three brokers.
+// envOutages sets the number of outages for each size of cluster: one broker, and three.
 const envOutages = "NELI_OUTAGES"
 
 const (
@@ -57,9 +57,9 @@ type outageKind struct {
 
 // outageKinds lists the kinds that use different clients, or watch them in different ways. If a group assigns
 // partitions, there are two partitions, so that each member must get one. That shows that both are in the group again.
-// A member that is not takes a session timeout to get there, T until this is noticed, and a rebalance. A reader that
-// stands still costs 5 s, then a producer 10 s. All this may happen several times. A client that stands still for ever,
-// or until somebody restarts it, is still found.
+// A member outside the group takes a session timeout to get back, T until that is noticed, and a rebalance. A stalled
+// reader costs 5 s, then a stalled producer 10 s. All this may happen several times. A client that stands still for
+// ever, or until somebody restarts it, is still found.
 var outageKinds = []outageKind{
 	{"open", 3, 45 * time.Second, func(*neli.Config) {}, leadsOrFollows, leadsOrFollows},
 	{"observer", 3, 45 * time.Second, func(c *neli.Config) { c.Observer = true }, leadsOrFollows, leadsOrFollows},
@@ -196,7 +196,7 @@ func unwell(members []outageMember) (out []outageMember) {
 	return out
 }
 
-// logReplaced logs whose clients were replaced since the last outage, and returns how many each has had replaced.
+// logReplaced logs how many clients of each kind were replaced since the last outage, and returns the totals so far.
 func logReplaced(t *testing.T, outage int, members []outageMember, before map[string]uint64) map[string]uint64 {
 	t.Helper()
 	replaced := map[string]uint64{}
@@ -262,7 +262,7 @@ func logGroup(t *testing.T, members []outageMember, group string) {
 }
 
 // soleLeaders requires that no two processes of an exclusive group lead one role. They are asked one after the other, and one
-// may hand over meanwhile: two lead at once only if the former is still in its term when the latter leads, too.
+// may hand over meanwhile. So two lead at once only if the former is still in its term when the latter leads, too.
 func soleLeaders(t *testing.T, members []outageMember) {
 	t.Helper()
 	type leader struct {

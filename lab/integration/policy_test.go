@@ -98,7 +98,7 @@ func policyClass(name, setting, words string) []byte {
 	define("close", "()V", []byte{ret})
 	define("validate", "(Lorg/apache/kafka/server/policy/CreateTopicPolicy$RequestMetadata;)V",
 		[]byte{load1}, op(0xb6, configs), op(0x13, refused), op(0xb9, contains), []byte{2, 0},
-		op(0x99, 14), // if it does not, behind what follows: 3+3+1+3+3+1
+		op(0x99, 14), // if it does not, jump over what follows: 3+3+1+3+3+1
 		op(0xbb, violation), []byte{dup}, op(0x13, why), op(0xb7, violated), []byte{throw}, []byte{ret})
 
 	var out bytes.Buffer

@@ -184,7 +184,7 @@ func testObserverRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileA
 	for s := range n.Watch(ctx) {
 		if s.Status == neli.StatusHeld {
 			assert.Equal(t, leader.Config().Name, s.Holder.Name)
-			// A leader that got no processor for T is in another term by now, or soon: that one comes, too.
+			// A leader that got no processor for T is in another term by now, or soon: that term comes, too.
 			token, ok := leader.Token(0)
 			if known = ok && token == s.Holder.Token; known {
 				break
@@ -247,7 +247,7 @@ func testBriefly(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 			require.Zero(t, said())
 			revoked := time.Now()
 			require.NoError(t, cluster.Revoke(t.Context(), read))
-			// It may lapse before it says so, or for want of CPU: the right has to be missing for long enough to be noticed.
+			// It may lapse first, or for want of CPU: the right has to be missing for long enough to be noticed.
 			hostileUntil(t, patience, func() bool { return said() > 0 && !m.IsLeader() }, "it says so, and has lapsed")
 			require.NoError(t, cluster.Allow(t.Context(), read))
 			m.leads(t, patience)
@@ -278,7 +278,7 @@ func testSecrets(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	}
 	shown := 100
 	if byClient("all", "less") == "less" {
-		shown = 10 // who is refused at once has not more to say
+		shown = 10 // a client that is refused at once logs no more
 	}
 	type secretsCase struct {
 		*hostileMember

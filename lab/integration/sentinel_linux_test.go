@@ -100,7 +100,7 @@ func startSentinel(t *testing.T, e *env, p kafka.Provider) string {
 
 func startSentinelWith(t *testing.T, props neli.KafkaConfigMap, p kafka.Provider) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "neli-sentinel-") // the path of a socket is short
+	dir, err := os.MkdirTemp("", "neli-sentinel-") // the path of a socket must be short
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o750))
 	socket := filepath.Join(dir, "s")

@@ -18,8 +18,8 @@ import (
 	"github.com/goneli/neli/lab/kafkatest"
 )
 
-// envStalls sets for how long TestSharedStalls lets the log of each group stand still again and again. It is a duration, by
-// default a short one. If it is set, the machine should be quiet, and groups with short sessions take part, too.
+// envStalls sets how long TestSharedStalls goes on stalling the log of each group. It is a duration; the default is short.
+// If it is set, the machine should be quiet, and groups with short sessions take part, too.
 const envStalls = "NELI_STALLS"
 
 // stalls lets the log stand still for all members: it holds back what they append, in order. The group's coordinator answers
@@ -79,8 +79,8 @@ func (p stallingProducer) Append(topic string, partition int, value []byte, repo
 	return nil
 }
 
-// A stall of the log that is shorter than T − B − J leaves no role without a leader, nor does one shorter than T − B if the
-// member is the only one, or T too short for a rebalance. See docs/tuning.md.
+// A stall of the log that is shorter than T − B − J leaves no role without a leader. If the member is the only one, or T
+// too short for a rebalance, the limit is T − B. See docs/tuning.md.
 func TestSharedStalls(t *testing.T) {
 	lasts, err := time.ParseDuration(cmp.Or(os.Getenv(envStalls), "15s"))
 	require.NoError(t, err, envStalls)
@@ -134,7 +134,7 @@ type stalledGroup struct {
 	stalls  *stalls
 	members []*hostileMember
 	last    []time.Time     // by role: when it was last seen led
-	gap     []time.Duration // by role, since gaps
+	gap     []time.Duration // by role, since the last call of gaps
 	total   []time.Duration // by role
 }
 
@@ -202,5 +202,5 @@ func (g *stalledGroup) gaps() (gaps []time.Duration) {
 	return gaps
 }
 
-// formed returns how often a member was told of an assignment.
+// formed returns how many assignments the members were told of.
 func (g *stalledGroup) formed() int { return strings.Count(g.members[0].log.tail(1<<20), assignedLine) }

@@ -73,8 +73,8 @@ func testCreated(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	}
 }
 
-// saidOnce checks that a creator of the topic logs this once. If the broker took so long that the creator asked again, the
-// topic was there already, and nobody knows who created it: then once at most.
+// saidOnce checks that the creator of the topic logs this once. The line may be missing if the broker took so long that
+// the creator asked again: then the topic was there already, and nobody knows who created it.
 func saidOnce(t *testing.T, log *hostileLog, text string) {
 	t.Helper()
 	lines := log.with(text)
@@ -139,15 +139,15 @@ func testUnsafe(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 
 // If the topic is replaced by another one, every member, leader or not, ends quickly, and none leads on the new log.
 func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
-	// Every member checks every 10 s, and believes that the topic was deleted after another minute. A leader in
-	// exclusive mode notices earlier that its own records are missing. On a busy machine brokers answer late, and learn
-	// late of what was done to the topic.
+	// Every member checks every 10 s. It takes the topic for deleted only after another minute. A leader in exclusive
+	// mode notices earlier that its own records are missing. On a busy machine brokers answer late, and learn late of
+	// what was done to the topic.
 	const soon, late = time.Minute, 2 * time.Minute
 	for _, what := range []struct {
 		name string
 		do   func(t *testing.T, topic string)
 		err  error
-		// The time by which it is told.
+		// Each member must fail within this time.
 		bound time.Duration
 	}{
 		{"deleted", admin.remove, neli.ErrTopicChanged, late},

@@ -17,19 +17,18 @@ import (
 	"github.com/goneli/neli/internal/sim"
 )
 
-// noting are edits, each of a text that its file has once. They make an Elector keep a journal of its
-// steps, by the readings of its clocks on which it acts (testdata/journal.go.txt).
+// noting lists edits. Each replaces a text that its file has once. They make an Elector keep a journal of its steps,
+// with the readings of its clocks on which it acts (testdata/journal.go.txt).
 var noting = []struct{ file, old, by string }{
 	{"../../internal/elector/loop.go", "n.Read(entry, r, bad, now) })", "n.Read(entry, r, bad, now); e.noteEntry(entry, now) })"},
 	{"../../internal/elector/loop.go", "	input(e.node, now)\n", "	e.note(\"see\", now, 0, nil)\n	input(e.node, now)\n"},
 	{"../../internal/elector/loop.go", "	r := e.node.Ready(now)\n", "	r := e.node.Ready(now)\n	e.noteSteps(r, now)\n"},
 }
 
-// TestTracesOfProcesses lets TLC decide whether the specification allows what real processes on a real
-// broker do while their leader is suspended, another is killed, and members join and leave. Nothing is
-// rounded in their disfavour but less than a microsecond, and a wait may be shorter by 1 ms, the margin
-// for the granularity of clocks. If waits had to last half a lease longer, TLC must refuse the first
-// Claim.
+// TestTracesOfProcesses lets TLC decide whether the specification allows what real processes on a real broker do while
+// their leader is suspended, another is killed, and members join and leave. Their times are cut to microseconds, and a
+// wait may be shorter by 1 ms, the margin for the granularity of clocks. If waits had to last half a lease longer, TLC
+// must refuse the first Claim.
 func TestTracesOfProcesses(t *testing.T) {
 	judge.Jar(t)
 	const timeout = 2 * time.Second

@@ -74,7 +74,7 @@ func TestRequire(t *testing.T) {
 }
 
 // The jars of one version do not make another one run.
-func TestRunAsksForTheVersionThatItStarts(t *testing.T) {
+func TestRunRequiresItsOwnVersion(t *testing.T) {
 	bare(t)
 	fakeJava(t, "")
 	dir, err := jarDir(KafkaVersion)

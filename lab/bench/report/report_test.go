@@ -41,7 +41,7 @@ func fixed() *Results {
 	}
 }
 
-// pages are all that is written, by name.
+// pagesOf returns all pages of the results, by name.
 func pagesOf(t *testing.T, r *Results) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -79,8 +79,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Machines that differ in one respect, and runs of one day, are described in few words.
-func TestSummaryNamesMachinesAndCommitsOnce(t *testing.T) {
+// The summary names alternatives only where machines differ, and gives the runs of a day one date.
+func TestSummaryGroupsMachinesAndCommits(t *testing.T) {
 	r := fixed()
 	r.Runs = append(r.Runs,
 		Run{ID: "3", Commit: "0000003", Date: "2026-01-02", Machine: "2 cores, Linux 1, go1"},
@@ -97,7 +97,6 @@ func TestPagesWithoutResults(t *testing.T) {
 	assert.NotContains(t, pages[PageName], "neli on Kafka")
 }
 
-// The summary is short.
 func TestSummaryIsShort(t *testing.T) {
 	kept, err := Load("../results/results.json")
 	require.NoError(t, err)
@@ -107,8 +106,8 @@ func TestSummaryIsShort(t *testing.T) {
 	assert.Len(t, kept.shown(), len(shown), "each row of the summary has been measured")
 }
 
-// The pages in the repository are those of the results in the repository.
-func TestPagesAreThoseOfTheResults(t *testing.T) {
+// The pages in the repository match its results.
+func TestPagesMatchTheResults(t *testing.T) {
 	kept, err := Load("../results/results.json")
 	require.NoError(t, err)
 	for name, page := range pagesOf(t, kept) {

@@ -89,7 +89,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Trials of a group that needs no broker, once each.
+// Each trial runs once, in a group that needs no broker.
 func TestTrials(t *testing.T) {
 	processes, err := nursery.New("")
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A stalled disk keeps a write waiting, and takes it when it answers again. Whoever waits for a disk that ends gets an error.
+// A write waits while the disk is stalled, and succeeds once the disk answers again. It fails if the disk's process ends.
 func TestStalledDiskAnswersNothing(t *testing.T) {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		t.Skip("this kernel has no FUSE: ", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// Each fault counts with the longest gap of the roles whose leader it struck, beside the bound of its kind; a fault without
-// a gap counts as none. A gap longer than the bound is a violation.
+// Each fault counts with the longest gap of the roles whose leader it struck, beside the bound of its kind. A fault without
+// a gap counts with zero. A gap longer than the bound is a violation.
 func TestFailOvers(t *testing.T) {
 	b := Recovery{Takeover: ms(600), BrokerLost: ms(2_500), Repaired: ms(1_500)}
 	struck := func(step, from int, change func(*history.Fault)) history.Fault {
@@ -45,7 +45,7 @@ func TestFailOvers(t *testing.T) {
 	}
 }
 
-// These are the documents' figures for both T of the page: W(T) = T (1+ρ)/(1−ρ) + 1 ms, T for the claim, then 13 s or 45 s.
+// These are the figures of docs/failover.md for both T: W(T) = T (1+ρ)/(1−ρ) + 1 ms, T for the claim, then 13 s or 45 s.
 func TestPromised(t *testing.T) {
 	for timeout, want := range map[int][3]int{1_000: {2_002, 15_002, 47_002}, 5_000: {10_006, 23_006, 55_006}} {
 		b := Promised(ms(timeout))

@@ -154,8 +154,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// Writes without a reported outcome are what makes the check expensive. It still finishes with as
-// many as SIGKILL can leave behind in an hour.
+// Writes of unknown outcome make the check expensive. It still finishes with the number of them that SIGKILL can leave
+// behind in an hour.
 func TestRegisterWithManyUnknown(t *testing.T) {
 	var ops []history.Op
 	var value int64
@@ -259,7 +259,7 @@ func TestGaps(t *testing.T) {
 
 }
 
-// A row has the roles that the struck member led. Gaps of other roles that moved are in the row "aside".
+// A gap is aside if the step's faults struck members, but not the one that led the role.
 func TestGapsOfRolesThatWereNotStruck(t *testing.T) {
 	r := history.Record{Start: ms(100), End: ms(40_000), Roles: 1,
 		Lives: []history.Life{life("a.1", run(ex, 3, 0, 10_000)), life("b.1", run(ex, 9, 12_000, 41_000)), life("c.1")}}
@@ -291,8 +291,8 @@ func TestGapsOfRolesThatWereNotStruck(t *testing.T) {
 	}
 }
 
-// Each kind of fault has a bound of its own: a gap longer by a millisecond is a violation, while a
-// gap longer than the bound of another kind is not.
+// Each kind of fault has a bound of its own: a gap as long as the bound passes, and a gap longer by a
+// nanosecond is a violation.
 func TestRecovered(t *testing.T) {
 	b := Recovery{Takeover: ms(600), Handover: ms(400), BrokerLost: ms(2_500), Parted: ms(4_000), Repaired: ms(1_500),
 		Presuming: ms(1_300), PresumingRepaired: ms(2_200)}
@@ -336,8 +336,8 @@ func TestRecovered(t *testing.T) {
 	}
 }
 
-// The weakest promise counts among those for faults at the same time, and for faults that began
-// later. Earlier faults do not count.
+// The weakest promise counts among those for the faults of the gap's step and for faults that began later. Earlier
+// faults do not count.
 func TestRecoveredOfSeveralFaults(t *testing.T) {
 	b := Recovery{Takeover: ms(600), Handover: ms(400), BrokerLost: ms(2_500)}
 	gap := []Gap{{Span: witness.Span{From: ms(10_000), To: ms(12_000)}, Step: 1}}

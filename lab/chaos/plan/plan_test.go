@@ -37,7 +37,7 @@ func TestEveryKindOccursBeforeAnyRepeats(t *testing.T) {
 	assert.NotContains(t, Kinds(), "broker's disk full")
 }
 
-// The plan has no fault that the cluster is not built to survive.
+// The cluster is built to survive all faults of the plan.
 func TestFaultsStayWithinTheAssumptions(t *testing.T) {
 	for seed := range uint64(50) {
 		for _, s := range take(Steps(seed, size, all...), 50) {

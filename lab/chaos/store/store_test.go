@@ -115,7 +115,7 @@ func TestHold(t *testing.T) {
 	assert.Equal(t, Entry{Serial: 3, Role: 0, Token: 5, Value: 3, Member: "a", Accepted: true, Stale: true}, log[2])
 }
 
-func TestWriteThatIsNotSentHasNoEffect(t *testing.T) {
+func TestUnreachableStoreReportsNotSent(t *testing.T) {
 	const nowhere = "postgres://chaos@127.0.0.1:1/postgres?sslmode=disable"
 	db, err := openSQL(nowhere, nil)
 	require.NoError(t, err)

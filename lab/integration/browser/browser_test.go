@@ -157,10 +157,10 @@ func (b *tab) loadedOnce() {
 	require.Equal(b.t, "true", b.eval("window.loadedOnce"), "the page was loaded anew")
 }
 
-// row is the first row of the table of Standings: roles, and holder or status.
+// row is the table of Standings as text: each row's roles, and its holder or status.
 const row = `[...document.querySelectorAll("#standings tbody tr")].map(r => r.cells[0].innerText + " " + r.cells[2].innerText).join("; ")`
 
-// Only the page's short timers, which follow an event, fire. So the page learns of changes only by events.
+// eventsOnly fires only short timers, which follow an event. So the page learns of changes only by events.
 func eventsOnly(ctx context.Context, _ *chromedp.Target) error {
 	_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `{ const f = window.setTimeout; window.setTimeout = (do_, after) => after < 1000 ? f(do_, after) : 0 }`})

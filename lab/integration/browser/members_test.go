@@ -48,7 +48,7 @@ func join(t *testing.T, broker *nelitest.Broker, name string, change func(*neli.
 	return m
 }
 
-// transfer hands a role over to a member that is up. On a busy machine that may answer too late, which changes nothing.
+// transfer hands a role over to a member that is up. It tries again if the member answers too late, on a busy machine.
 func (m *member) transfer(t *testing.T, role int, to string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -101,8 +101,8 @@ func stranger(t *testing.T, at *tab) {
 	require.Equal(t, paused, at.eval("now()"), "the clock stands while the page is paused")
 }
 
-// presses presses a button at random each second of the world, and repairs what it broke: first when there are more than
-// four faults, so that most roles have leaders to meet, then everything.
+// presses presses a button at random each second of the demo's time. While more than four things are broken it only
+// repairs, so that most roles have leaders. At the end it repairs everything.
 func presses(t *testing.T, at *tab, exclusive bool) {
 	at.becomes(led, "true")
 	at.eval(`(pressed = 0, random = 1, next = now(), setInterval(() => {

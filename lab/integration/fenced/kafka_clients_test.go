@@ -33,7 +33,7 @@ type writer struct {
 	name string
 	// check is New, and then AppendOnly for topics.
 	check func(ctx context.Context, who account, topics ...string) error
-	// lead is Transactions with this client; its clients and producers are seen through wrap.
+	// lead is Transactions with this client. For each client it opens, wrap makes the pause before that client's calls.
 	lead func(ctx context.Context, who account, id, topic string, term fence.Term, wrap func() pause, work func(context.Context, commitText) error) error
 }
 

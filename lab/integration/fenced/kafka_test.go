@@ -146,8 +146,8 @@ func TestUnverified(t *testing.T) {
 }
 
 // TestExpiredID checks that a Producer that was refused once does nothing more. Once the coordinator has forgotten an
-// id, it cannot fence a former leader: with confluent-kafka-go that one could abort, begin again, write and commit
-// under another producer id.
+// id, it cannot fence a former leader: with confluent-kafka-go the former leader could abort, begin again, write and
+// commit under another producer id.
 func TestExpiredID(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: map[string]string{

@@ -73,7 +73,7 @@ type reign struct {
 	topic   string
 	token   int64
 	current *atomic.Int64 // the token of the term that lasts, 0 for none
-	deaf    bool          // it never learns that it is over
+	deaf    bool          // the term never learns that it is over
 	asked   int
 	random  *rand.Rand
 }
@@ -169,7 +169,7 @@ func (r *reign) lead(t *testing.T, ctx context.Context) {
 			if k%8 == 0 && !r.lasts() { // an application checks, but not before each action
 				return nil
 			}
-			// Not the term's context, since its end must not be what stops a late write.
+			// This context outlives the term, since its end must not be what stops a late write.
 			long, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 			rightful := r.lasts()
 			err = commit(long, fmt.Sprintf("%d %d", r.token, n+1))

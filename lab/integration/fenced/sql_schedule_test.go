@@ -19,10 +19,10 @@ type schedule struct {
 	db       *sql.DB
 	sessions [2]*session
 	claimed  bool  // the new term's claim has committed
-	saw      int64 // rows of the former term that the new one's work has seen; −1: none has committed
+	saw      int64 // rows of the former term that the new term's work has seen; −1 until that work has committed
 	taken    []int
-	widths   []int // how many there were to choose from
-	waited   int   // how often one waited for a lock
+	widths   []int // how many sessions each choice had
+	waited   int   // how often a session waited for a lock
 	again    int   // transactions that were run again
 	stale    int
 	faults   []string

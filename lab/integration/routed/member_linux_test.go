@@ -1,5 +1,5 @@
-// Package routed sends requests for a thousand roles to three processes on a real broker while these move, are killed and
-// are suspended: over HTTP by nelihttp.Forward, and over gRPC by neligrpc.
+// Package routed sends requests for a thousand roles to three processes on a real broker while roles move and processes
+// are killed and suspended: over HTTP by nelihttp.Forward, and over gRPC by neligrpc.
 package routed
 
 import (
@@ -114,7 +114,7 @@ func (a *app) overHTTP(w http.ResponseWriter, _ *http.Request, in nelihttp.Term)
 	fmt.Fprint(w, a.Name)
 }
 
-// Check serves requests over gRPC: its message will do.
+// Check serves requests over gRPC: the message of the health check will do.
 func (a *app) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	role, token, _ := neligrpc.FromContext(ctx)
 	if why := a.write(role, token); why != "" {

@@ -109,7 +109,7 @@ func (f *fleet) start() {
 	f.mu.Unlock()
 }
 
-// disturb takes a member out of those that are asked.
+// disturb takes a member out of those to which requests go.
 func (f *fleet) disturb() *server {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,7 +147,7 @@ func (f *fleet) ask(role int, overHTTP bool) (became string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if kind, why, broken := strings.Cut(became, ": "); broken {
-		// A request that was at work in a process that was killed, or came in by one that was disturbed.
+		// It may fail if it was at work in a process that was killed, or came in by one that was disturbed.
 		spared := overHTTP && by.until < now
 		for _, k := range f.kills {
 			spared = spared || at-200*time.Millisecond < k.To && now > k.From
@@ -204,7 +204,7 @@ func (f *fleet) flood(ctx context.Context) {
 	}
 }
 
-// calm waits until all roles have had the same leaders for a second, and asks for each: none may fail.
+// calm waits until all roles have had the same leaders for a second, and sends a request for each: none may fail.
 func (f *fleet) calm(n *neli.Neli, when string) {
 	f.Helper()
 	leaders := func() (held int, all string) {
@@ -258,8 +258,8 @@ func (f *fleet) transfer(n *neli.Neli) {
 	}
 }
 
-// No role is served by two at an instant, each failed request is a clean 503 or Unavailable unless its process was killed,
-// and once a planned move is over none fails.
+// No role is served by two at an instant. A failed request is a clean 503 or Unavailable unless its process was killed.
+// Once a planned move is over, no request fails.
 func TestRequestsFindTheLeader(t *testing.T) {
 	length := 10 * time.Second
 	if os.Getenv("NELI_MINUTE") != "" {
