@@ -23,8 +23,8 @@ import (
 // patience is how long a step that must succeed may take.
 const patience = time.Minute
 
-// quickReturn makes Kafka forget a broker's former incarnation sooner than after 9 s, for which a restart waits. It is
-// long enough for brokers that share a busy machine: one that is silent for longer is fenced, and leads nothing.
+// quickReturn makes a restart wait less than 9 s for the broker's former session to end. The session still suits
+// brokers that share a busy machine: one that is silent for longer is fenced, and leads nothing.
 var quickReturn = map[string]string{
 	"broker.session.timeout.ms":    "5000",
 	"broker.heartbeat.interval.ms": "500",

@@ -13,7 +13,7 @@ import (
 const checkpointName = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 
 // format prepares the broker's data directory. Kafka's tool does it once for each directory of jars, since its JVM takes a
-// quarter of the processor time of a broker's start. What it wrote then is copied.
+// quarter of the processor time of a broker's start. Afterwards its result is copied.
 func (b *Broker) format(ctx context.Context, clusterID string) error {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return err
