@@ -66,7 +66,7 @@ func newRaft(p Params) (Contender, error) {
 // nodes.
 func (c *raftContender) Leads() bool { return c.State() == raft.Leader }
 
-// Ready reports whether it leads, or has learnt of a leader since it was started.
+// Ready reports whether it leads, or has heard from a leader in the last second.
 func (c *raftContender) Ready() bool {
 	_, leader := c.LeaderWithID()
 	return leader != "" && (c.State() == raft.Leader || time.Since(c.LastContact()) < time.Second)

@@ -105,7 +105,7 @@ type System struct {
 	Lease   time.Duration // nominal; no other member leads for about this long after a crash
 	Beat    time.Duration // faults are spread evenly over one beat
 	Settle  time.Duration // how long a member's return may disturb the group
-	Inside  bool          // the members are the servers: one alone is no majority, and a crash hits both
+	Inside  bool          // the members are the servers: one alone is no majority, and a crash takes a server, too
 	Few     bool          // its lease is so long that it is measured less often
 	Idle    bool          // its cost without faults is measured, too
 	Kinds   []Kind        // of trials

@@ -249,13 +249,13 @@ type Results struct {
 	Stopped []float64 // SIGSTOP of the leader → the same
 
 	Asked []float64 // a graceful close is asked for → the same
-	Gap   []float64 // of that, the time from the old leader's last answer on
+	Gap   []float64 // the part of that after the old leader's last "I lead"
 
-	Woken    int       // leaders that went on after the next one had begun
+	Woken    int       // leaders that were woken after the next one had begun
 	WokenLed int       // those of them that answered "I lead" once more
-	Double   []float64 // for how long two led then, for each that woke
+	Double   []float64 // for how long two led then, for each woken leader
 
-	Terms    int // all
+	Terms    int // in all trials
 	Overlaps int // pairs of terms in which two led at one instant, without a suspension
 
 	Leading *member.Check

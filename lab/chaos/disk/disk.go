@@ -1,9 +1,9 @@
 // Package disk is a disk that can be stalled: a file system that a process of its own serves from another directory. While
-// that process is suspended, the disk answers nothing: not to reads that the kernel's cache does not have, to writes and to
-// syncs. Users of the disk run on, and so do their connections.
+// that process is suspended, the disk answers nothing: no reads that miss the kernel's cache, no writes and no syncs. Users of
+// the disk run on, and so do their connections.
 //
-// A frozen file system (fsfreeze) would do the same. But if the runner died meanwhile, processes would stay behind that wait
-// for it and that nothing can kill. When the process of this disk ends, the kernel fails all requests instead.
+// A frozen file system (fsfreeze) would do the same. But if the runner died meanwhile, processes that wait for it would stay
+// behind, and nothing could kill them. When the process of this disk ends, the kernel fails all requests instead.
 package disk
 
 import (

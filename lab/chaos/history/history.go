@@ -8,7 +8,7 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// Modes. Every member has one Neli of each mode, and samples have this number.
+// Modes. Every member has one Neli of each mode, and samples name the mode by this number.
 const (
 	Exclusive = iota
 	NonExclusive

@@ -27,7 +27,7 @@ func (m *machine) settle(ctx context.Context, s plan.Step) error {
 		m.complain("%v after the repair of %q there was no leader of %v", Recovery, s.Kind, m.leaderless())
 	}
 	led := witness.Now() - began
-	if m.Has(Logs) { // a log whose broker was away counts only when T has passed
+	if m.Has(Logs) { // a log whose broker was away counts again only after T
 		s.Quiet += m.Timeout + m.Timeout/2
 	}
 	if err := pause.For(ctx, s.Quiet); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// ClaimFaults checks that the member that leads with a token wrote the claim at that offset of the
-// log, and that it is valid. Records that were deleted are left out.
+// ClaimFaults checks that each token is the offset of a valid claim, by the member that leads with it. Claims that may
+// have been deleted are left out.
 func ClaimFaults(log history.ElectionLog, terms []witness.Term) []string {
 	type place struct {
 		role   int

@@ -19,7 +19,7 @@ type Limits struct {
 	Recovery Recovery      // longest times without a leader, by kind of fault
 	Pace     Pace          // of non-exclusive mode
 	Crash    time.Duration // longest time without a leader after a crash, non-exclusive
-	Register time.Duration // for which the check of one register may run
+	Register time.Duration // how long the check of one register may run
 	Logs     bool          // exclusive mode has a majority of logs, which has no history
 	Peers    bool          // there is no topic, and there is no non-exclusive mode
 }

@@ -384,7 +384,7 @@ func TestRecoveredBesideASentinel(t *testing.T) {
 	}
 }
 
-// A life of which half was not sampled is no evidence, whichever half it is.
+// A life that was not sampled enough is no evidence, whichever part is missing.
 func TestSampling(t *testing.T) {
 	full := func() history.Life {
 		l := life("a", run(ex, witness.No, 0, 20_000), run(non, witness.No, 0, 20_000))

@@ -6,11 +6,11 @@ import "time"
 // three replicas, of which two must be in sync, the cluster is built to survive that.
 type kind struct {
 	name  string
-	with  string // the setting without which it does not occur
+	with  string // the setting that it needs; empty for none
 	parts func(d *dice) []Part
 }
 
-// Settings without which a kind does not occur.
+// Settings that some kinds need.
 const (
 	SlowFollowers = "slow followers"
 	FullDisks     = "full disks"

@@ -29,7 +29,7 @@ const (
 	Slow                         // Delay and Jitter between a member and all brokers
 	Lossy                        // Loss between all members and a broker
 	SlowStore                    // Delay between all members and the store
-	Split                        // cut off a member and another one from the other three
+	Split                        // two members are cut off from the other three
 	SlowBroker                   // Delay and Jitter between a broker and the other brokers
 	FillDisk                     // a broker's disk is full for Hold, and then the broker starts again
 	SetClock                     // a broker's wall clock is off by Delay, and by Rate for each second of Hold
@@ -63,7 +63,7 @@ func (a Action) String() string {
 	return fmt.Sprintf("Action(%d)", int(a))
 }
 
-// Silences reports whether the member sends nothing while the action lasts, or never again.
+// Silences reports whether the member sends nothing while the action lasts, or nothing ever again.
 func (a Action) Silences() bool {
 	switch a {
 	case KillMember, KillMachine, StopMember:

@@ -198,8 +198,8 @@ func longGaps(w io.Writer, s Subject) {
 	}
 }
 
-// runRow is this run's row for the table of docs/correctness.md. Its longest time without a leader is of a role whose leader was
-// struck, and of the faults that have a bound.
+// runRow is this run's row for the table of docs/correctness.md. Its longest time without a leader is that of a role whose
+// leader was struck, by a fault that has a bound.
 func runRow(w io.Writer, s Subject) {
 	sorts := map[string]int{}
 	for _, f := range s.Record.Faults {

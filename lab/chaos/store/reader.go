@@ -162,7 +162,7 @@ func (r *Reader) Log(ctx context.Context, roles int) ([]Entry, error) {
 	return log, nil
 }
 
-// MakeTopic makes Topic with a partition for each role. An acknowledged record is stored on two of three brokers.
+// MakeTopic makes Topic with a partition for each role. At least two of three brokers store an acknowledged record.
 func MakeTopic(ctx context.Context, client kmsg.Requestor, roles int) error {
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = Topic, int32(roles), 3
