@@ -88,7 +88,7 @@ func (a hostileAdmin) settings(t *testing.T, topic string) map[string]string {
 	return out
 }
 
-// id returns the topic's id, which records have.
+// id returns the topic's id, which records name.
 func (a hostileAdmin) id(t *testing.T, topic string) string {
 	t.Helper()
 	d := a.describe(t, topic)

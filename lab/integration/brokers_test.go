@@ -100,7 +100,7 @@ func cutOffFromPartitionLeader(t *testing.T, e *env, a admin) {
 	el.leader(0, patience)
 }
 
-// giveWay is how long a nominated process tries to claim without success.
+// giveWay is how long a nominated process tries to claim without success, before it gives way.
 const giveWay = 15 * time.Second
 
 // stockSession is the library's session timeout of a member of a group.

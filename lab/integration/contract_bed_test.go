@@ -91,8 +91,8 @@ func (c *contractCluster) bed(t *testing.T, p kafka.Provider, props map[string]s
 	}
 }
 
-// freeze keeps what clients and the broker send each other. The broker itself is not suspended: after a silence it would
-// be fenced for a while, and a librdkafka client that hears of it may lose all brokers for ever (docs/clients.md).
+// freeze holds back what clients and the broker send each other. The broker itself is not suspended: after a silence it
+// would be fenced for a while, and a librdkafka client that hears of it may lose all brokers for ever (docs/clients.md).
 func (c *contractCluster) freeze(t *testing.T) func() {
 	t.Helper()
 	require.NoError(t, c.way.Hold(proxy.Both))

@@ -239,7 +239,7 @@ func leaderCloses(t *testing.T, e *env, nomination neli.Nomination) {
 
 // An application that hangs keeps its process alive, but does not keep its leadership.
 func leaderHangs(t *testing.T, e *env, nomination neli.Nomination) {
-	// Only a leader works, and hangs. T is so long that its term does not end by itself before it is told to hang.
+	// Only a leader works, and so hangs. T is so long that its term does not end by itself before it is told to hang.
 	el := exclusive(t, e, nomination, 4*time.Second, func(c *contenderParams) {
 		c.MaxPulse = time.Second
 		c.Drive = drivePulse

@@ -33,7 +33,7 @@ type member struct {
 	told []eventLine
 }
 
-// members starts members, as long as this process lives.
+// members is the nursery of all members. They end with this process.
 var members = sync.OnceValues(func() (*nursery.Nursery, error) { return nursery.New("") })
 
 // startMember starts a member with its files in dir. The caller must call Kill.

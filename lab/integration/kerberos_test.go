@@ -102,7 +102,7 @@ func (r *realm) keytab(principal string) string {
 	return filepath.Join(r.dir, strings.ReplaceAll(principal, "/", "-")+".keytab")
 }
 
-// client logs in as one principal with the key of another, which is the same unless the login is to fail.
+// client logs in as a principal with the key of keyOf. If the two differ, the login must fail.
 func (r *realm) client(t *testing.T, principal, keyOf string) *krb.Client {
 	t.Helper()
 	cfg, err := config.Load(r.config)

@@ -147,7 +147,7 @@ func memberCutOff(how proxy.Cut) func(*testing.T, *env) {
 			assert.False(t, ok, "%s presumes to lead role %d beyond T", old, role)
 		}
 
-		before := old.logged(assignedLine) // cut off, it is told of none
+		before := old.logged(assignedLine) // none follows while it is cut off
 		require.NoError(t, p.Restore())
 		old.logs(assignedLine, before+1, el.params.Timeout+patience)
 		el.allLed(patience)
@@ -169,7 +169,7 @@ func memberCutOffDuringJoin(t *testing.T, e *env) {
 		el.leader(role, el.params.Timeout+patience, old)
 	}
 	waitPast(t, cut+el.params.Timeout+busyMachine)
-	before := old.logged(assignedLine) // cut off, it is told of none
+	before := old.logged(assignedLine) // none follows while it is cut off
 	require.NoError(t, p.Restore())
 	old.logs(assignedLine, before+1, el.params.Timeout+patience)
 	el.allLed(patience)

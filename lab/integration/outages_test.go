@@ -24,7 +24,7 @@ const envOutages = "NELI_OUTAGES"
 
 const (
 	outageLasts    = 30 * time.Second
-	outageAim      = 15 * time.Second // of the brokers' return; what took longer is counted
+	outageAim      = 15 * time.Second // after the brokers' return; longer times are counted
 	outageClusters = 3                // in parallel, of each size, if envOutages is set; they share the outages
 )
 
@@ -49,10 +49,10 @@ func outagesFromEnv(t *testing.T) map[int]int {
 type outageKind struct {
 	name   string
 	groups int           // with one process on each client
-	within time.Duration // of the brokers' return
+	within time.Duration // after the brokers' return
 	set    func(*neli.Config)
 	acts   func(*neli.Neli) bool // it leads or follows
-	well   func(*neli.Neli) bool // and leads what it should
+	well   func(*neli.Neli) bool // it also leads what it should
 }
 
 // outageKinds lists the kinds that use different clients, or watch them in different ways. If a group assigns

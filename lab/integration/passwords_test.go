@@ -76,7 +76,7 @@ func testPasswords(t *testing.T, b *tokenBed, name string) {
 // testRefusedLater checks a member that leads while the endpoint refuses later tokens. That is logged and retried,
 // and costs leadership only while no token is valid.
 func testRefusedLater(t *testing.T, b *tokenBed, name string) {
-	front := newIssuer(t) // the broker trusts the tokens of the other one
+	front := newIssuer(t) // the broker trusts only the tokens of b.issuer
 	pass := http.HandlerFunc(b.issuer.token)
 	front.answers.Store(&pass)
 	cfg, log := b.member(t, name, neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": front.URL + "/token"}, nil, hostileRights["open"]...)

@@ -74,7 +74,7 @@ func hostileConfig(bootstrap, what string, set func(*neli.Config)) (neli.Config,
 	cfg := neli.Config{
 		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": bootstrap},
 		LeaderGroupID:    fmt.Sprintf("%s-%d", what, hostileNumber.Add(1)),
-		Nomination:       neli.NominationAssigned, // unless the mode is another
+		Nomination:       neli.NominationAssigned, // unless set changes it
 		HeartbeatTimeout: hostileTimeout,
 		DrainTimeout:     time.Second,
 		Provider:         client(),
@@ -111,7 +111,7 @@ func hostileStart(t *testing.T, cfg neli.Config, log *hostileLog, barrier ...nel
 	m := &hostileMember{Neli: n, log: log, began: began, ended: make(chan struct{})}
 	go func() {
 		defer close(m.ended)
-		// A leader's Pulse does not wait, so this does.
+		// A leader's Pulse does not wait, so this loop does.
 		for tick := time.NewTicker(10 * time.Millisecond); m.err == nil; <-tick.C {
 			_, m.err = n.Pulse(10 * time.Millisecond)
 		}

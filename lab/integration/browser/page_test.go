@@ -125,7 +125,7 @@ func buttons(t *testing.T, browser context.Context) {
 	at.becomes(row, "0 b")
 }
 
-// picture makes docs/pages.png, if NELI_PICTURE names a file.
+// picture makes docs/pages.png and docs/pages-crash.png, if NELI_PICTURE names the first one's file.
 func picture(t *testing.T, browser context.Context) {
 	broker := nelitest.NewBroker(nelitest.Options{})
 	six := func(cfg *neli.Config) { cfg.Roles = 6 }

@@ -75,7 +75,7 @@ func (s *schedule) run(choices []int) {
 			if s.sessions[0].done && s.sessions[1].done {
 				return
 			}
-			continue // one will be told of a deadlock, or has just been let go
+			continue // a session will be told of a deadlock, or has just got its lock
 		}
 		choice := 0
 		if n := len(s.taken); n < len(choices) && choices[n] < len(free) {

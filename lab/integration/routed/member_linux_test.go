@@ -73,7 +73,7 @@ type app struct {
 	}
 }
 
-// barrier lets a term end when its requests have.
+// barrier lets a term end when its requests have ended.
 func (a *app) barrier(e neli.Event) {
 	if e, ok := e.(neli.LeaderRevoked); ok {
 		for _, t := range e.Terms {
