@@ -82,9 +82,9 @@ type fleet struct {
 
 type server struct {
 	*child.Process
-	at    string
-	told  chan told
-	until time.Duration // when it was disturbed; witness.Never before
+	at   string
+	told chan told
+	away witness.Span // its last disturbance
 }
 
 func (f *fleet) start() {
@@ -92,7 +92,7 @@ func (f *fleet) start() {
 	f.born++
 	p := f.params
 	p.Name = fmt.Sprint("m", f.born)
-	s := &server{told: make(chan told, 1), until: witness.Never}
+	s := &server{told: make(chan told, 1), away: witness.Span{From: witness.Never}}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envMember+"=1")
 	var err error
@@ -114,7 +114,7 @@ func (f *fleet) disturb() *server {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.up[0]
-	s.until = witness.Now()
+	s.away = witness.Span{From: witness.Now(), To: witness.Never}
 	f.up = slices.Delete(f.up, 0, 1)
 	return s
 }
@@ -122,7 +122,7 @@ func (f *fleet) disturb() *server {
 func (f *fleet) kill() {
 	s := f.disturb()
 	f.mu.Lock()
-	f.kills = append(f.kills, witness.Span{From: s.until, To: witness.Never})
+	f.kills = append(f.kills, s.away)
 	f.mu.Unlock()
 	s.Kill()
 	f.mu.Lock()
@@ -148,7 +148,7 @@ func (f *fleet) ask(role int, overHTTP bool) (became string) {
 	defer f.mu.Unlock()
 	if kind, why, broken := strings.Cut(became, ": "); broken {
 		// It may fail if it was at work in a process that was killed, or came in by one that was disturbed.
-		spared := overHTTP && by.until < now
+		spared := overHTTP && at < by.away.To && now > by.away.From
 		for _, k := range f.kills {
 			spared = spared || at-200*time.Millisecond < k.To && now > k.From
 		}
@@ -311,6 +311,7 @@ func TestRequestsFindTheLeader(t *testing.T) {
 		_, err = stopped.Wake()
 		require.NoError(t, err)
 		f.mu.Lock()
+		stopped.away.To = witness.Now()
 		f.up = append(f.up, stopped)
 		f.mu.Unlock()
 	}
