@@ -26,7 +26,7 @@ const usage = `usage: bench COMMAND [flags]
   run      compare all systems; writes the results and all pages
   report   write the pages from the results
 
-bench COMMAND -h tells the flags.
+bench COMMAND -h lists the flags.
 `
 
 func main() {
@@ -52,7 +52,7 @@ func command(args []string) error {
 type files struct{ results, docs string }
 
 func (f *files) flags(set *flag.FlagSet) {
-	set.StringVar(&f.results, "results", "results/results.json", "file of the results; the tables are written beside it")
+	set.StringVar(&f.results, "results", "results/results.json", "file of the results; its README.md is written beside it")
 	set.StringVar(&f.docs, "docs", "../../docs", "directory of the summary")
 }
 

@@ -255,7 +255,7 @@ type Results struct {
 	WokenLed int       // those of them that answered "I lead" once more
 	Double   []float64 // for how long two led then, for each woken leader
 
-	Terms    int // in all trials
+	Terms    int // in all trials; one that goes on after a gap counts twice
 	Overlaps int // pairs of terms in which two led at one instant, without a suspension
 
 	Leading *member.Check
