@@ -76,7 +76,7 @@ func newCheck(c *common) *cobra.Command {
 	return cmd
 }
 
-// checkedWriter keeps the first error of writing: what could not be written was not told.
+// checkedWriter keeps the first error of writing: nobody was told of a fault that could not be printed.
 type checkedWriter struct {
 	io.Writer
 	err error
@@ -234,7 +234,8 @@ func (f *findings) conclude(out io.Writer, trips neli.Timing, interrupted bool) 
 	}
 	half, longest := within(trips, (trips.Count+1)/2), within(trips, trips.Count)
 	fmt.Fprintf(out, "round trips: %d, half of them within %v, all within %v\n", trips.Count, half, longest)
-	// Records that take a quarter of T are too late for a claim. half is the bound of a coarse bucket.
+	// Records that take a quarter of T are too late for a claim. half is only the bound of a coarse bucket, so the
+	// mean may be the better estimate.
 	mean := time.Duration(trips.Sum / float64(trips.Count) * float64(time.Second))
 	usual, worst := (4 * min(half, mean)).Round(10*time.Millisecond), max(100*time.Millisecond, time.Duration(float64(longest)/stall).Round(10*time.Millisecond))
 	least := max(usual, worst)

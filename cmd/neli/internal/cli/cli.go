@@ -71,7 +71,7 @@ func tidy(text string) string {
 // onlyInGo is advice in the library's errors that only a program can follow.
 var onlyInGo = regexp.MustCompile(` \(in Go: [^()]*\)`)
 
-// badValue is the error about a flag's value that is not of the flag's type. It ends with words of Go's.
+// badValue matches the error about a flag's value that is not of the flag's type. That error ends in Go's own words.
 var badValue = regexp.MustCompile(`invalid argument ("(?:[^"\\]|\\.)*") for "(?:-., )?(--[a-z-]+)" flag: (time|strconv\.ParseBool|strconv)\b.*`)
 
 func readable(text string) string {
@@ -99,7 +99,7 @@ func (c *common) placed(text string) string {
 			mark = ":"
 		}
 		switch where, ok := c.where[name]; {
-		case !ok: // it derives from others
+		case !ok: // the library derived it from other properties
 			return name + mark
 		case where == "--bootstrap":
 			return where + mark
@@ -168,12 +168,12 @@ func typed(f *pflag.Flag) bool {
 
 // nested reports whether another neli has started this process.
 func nested() bool {
-	_, ok := os.LookupEnv("NELI_TOKEN") // both verbs set it
+	_, ok := os.LookupEnv("NELI_TOKEN") // neli run and neli watch --exec set it
 	return ok
 }
 
-// told lists the variables that neli run or neli watch sets for what it runs and that are names of flags
-// as well.
+// told lists the variables that neli run or neli watch sets for a program, and that would also set flags
+// of a neli which that program runs.
 var told = []string{"NELI_GROUP", "NELI_TOPIC", "NELI_NAME", "NELI_ROLE", "NELI_ROLES"}
 
 // variable returns the environment variable of a flag.

@@ -93,8 +93,8 @@ func (c *common) watchedBy(f *pflag.FlagSet, usage string) {
 }
 
 // kafka collects the client's properties: those of the file, then those of -X, then the brokers of
-// --bootstrap. These win over the file's only if the flag or its variable was given, and over those of an
-// -X that was typed only if --bootstrap was typed, too.
+// --bootstrap. --bootstrap wins over the file's brokers only if the flag or its variable was given. It wins
+// over the brokers of a typed -X only if it was typed, too.
 func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 	var all []given
 	if c.config != "" {
@@ -103,7 +103,7 @@ func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 			return nil, fmt.Errorf("--config: %w", err)
 		}
 	}
-	// It is another name of bootstrap.servers. With both set, the default of --bootstrap would win.
+	// The alias is read as bootstrap.servers. Under its own name, the default of --bootstrap would win over it.
 	const alias, brokers = "metadata.broker.list", "bootstrap.servers"
 	if slices.ContainsFunc(all, func(p given) bool { return p.name == brokers }) {
 		all = slices.DeleteFunc(all, func(p given) bool { return p.name == alias })

@@ -55,7 +55,7 @@ func (w *logWriter) wake() {
 	}
 }
 
-// close waits until all lines are written, but no longer than lastLines. Later ones are dropped.
+// close waits until all lines are written, but no longer than lastLines. Lines logged after it are dropped.
 func (w *logWriter) close() {
 	w.mu.Lock()
 	w.over = true

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// explained adds to the error of a refused login which properties to look at, unless it names them.
+// explained adds which properties to look at to the error of a refused login, unless the error names them.
 func explained(err error, props neli.KafkaConfigMap) error {
 	if err == nil {
 		return nil
@@ -37,7 +37,7 @@ func lookAt(err error, props neli.KafkaConfigMap) string {
 	case strings.Contains(text, "plaintext connection speaking to a tls endpoint"):
 		return "security.protocol: the broker wants TLS"
 	case mechanism == "OAUTHBEARER" && errors.Is(err, context.DeadlineExceeded):
-		// The client gives up a connection before the endpoint's time is over.
+		// The client gives up on a connection before its request to the token endpoint times out.
 		return "sasl.oauthbearer.token.endpoint.url and bootstrap.servers: one of them does not answer"
 	case !errors.Is(err, kafka.ErrAuthentication):
 		return ""

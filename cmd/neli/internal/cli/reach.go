@@ -77,7 +77,7 @@ func (a scoutAdmin) Topic(ctx context.Context, topic string) (kafka.TopicInfo, e
 // ctx is done.
 func (s scout) reach(ctx context.Context, n *neli.Neli, cfg neli.Config, within time.Duration) error {
 	ended := make(chan error, 1)
-	go func() { ended <- n.Await() }() // n is closed in any case
+	go func() { ended <- n.Await() }() // returns when the caller closes n, at the latest
 	limit := time.NewTimer(within)
 	defer limit.Stop()
 	var last error

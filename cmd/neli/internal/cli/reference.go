@@ -58,10 +58,10 @@ func list(flags *pflag.FlagSet) []string {
 	return out
 }
 
-// said is the verb that was first described by a text.
+// said maps each text of the help to the first verb that has it.
 type said map[string]string
 
-// of returns a verb's paragraphs or flags. Of those that stand with a former verb it says only with which.
+// of returns a verb's paragraphs or flags. In place of a text that an earlier verb has, it only names that verb.
 func (s said) of(verb string, texts []string) []string {
 	var out []string
 	for _, text := range texts {

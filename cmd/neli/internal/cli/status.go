@@ -74,13 +74,13 @@ func (c *common) askSentinel() string {
 }
 
 // observe starts a process that only watches. It returns once a broker has described the topic, or ctx
-// is done. The caller closes the process, which holds nothing: a verb may as well end by a signal.
+// is done. The caller closes it. A signal may end a verb without that, since the process holds nothing.
 func (c *common) observe(ctx context.Context, cmd *cobra.Command, roles int) (*neli.Neli, error) {
 	n, _, err := c.scouted(ctx, cmd, roles)
 	return n, err
 }
 
-// scouted is observe with the scout that has seen the clients made.
+// scouted is observe, and also returns the scout, which has the clients that were made.
 func (c *common) scouted(ctx context.Context, cmd *cobra.Command, roles int) (*neli.Neli, scout, error) {
 	if roles < 1 {
 		return nil, scout{}, fmt.Errorf("--roles %d: must be at least 1", roles)
@@ -127,7 +127,7 @@ func (h *hushed) WithGroup(name string) slog.Handler { return &hushed{h.Handler.
 // rolesUsage describes the flag --roles, of which 0 stands for all.
 const rolesUsage = "number of roles to show; 0: all that a member contends for"
 
-// announced returns how many roles the group has, as far as this process knows: as many as a member contends for.
+// announced returns how many roles the group has, as far as this process knows: the most that any member contends for.
 func announced(n *neli.Neli) int {
 	most := n.Stats().Roles
 	for _, m := range n.Members() {
@@ -136,7 +136,7 @@ func announced(n *neli.Neli) int {
 	return most
 }
 
-// status shows who leads. all: the roles that any member contends for.
+// status shows who leads. If all is set, it shows all roles that any member contends for.
 func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, sentinel string, all bool) error {
 	missing, err := learn(ctx, n, all)
 	if err != nil {
@@ -156,7 +156,7 @@ func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, senti
 }
 
 // learn waits until the holders of the roles are known, and asks the members to announce themselves. It returns why
-// members may be missing. all: the roles that any member contends for.
+// members may be missing. If all is set, it learns the holders of all roles that any member contends for.
 func learn(ctx context.Context, n *neli.Neli, all bool) (missing string, err error) {
 	known, stop := context.WithTimeout(ctx, n.Config().HeartbeatTimeout*5/4+time.Second)
 	defer stop()

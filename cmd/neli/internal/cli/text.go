@@ -27,7 +27,7 @@ func variableOf(name, value string) string {
 const (
 	// maxRanges is the largest number of ranges of roles in a line for people.
 	maxRanges = 20
-	// maxRangesTold is that in an environment variable, which Linux limits to 128 KiB.
+	// maxRangesTold is their largest number in an environment variable, which Linux limits to 128 KiB.
 	maxRangesTold = 8000
 )
 

@@ -58,7 +58,7 @@ func unreachable(b kafka.BrokerProbe, cfg neli.Config) string {
 	why := withoutSecrets(b.Err, cfg.KafkaConfig)
 	var dial *net.OpError
 	switch {
-	case b.Failed < b.Tried: // it is none of the login's
+	case b.Failed < b.Tried: // some served, so the login is not at fault
 		return fmt.Sprintf("broker %d, %s, served only %d of the %d connections that a member opens: look at the broker's max.connections and max.connections.per.ip",
 			b.ID, printable(b.Address), b.Tried-b.Failed, b.Tried)
 	case errors.Is(b.Err, kafka.ErrUnserved):

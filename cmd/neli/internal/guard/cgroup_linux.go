@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// cgroupNames is the pattern of the names of commands' cgroups. No other cgroup is ever removed.
+	// cgroupNames is the pattern of the names of commands' cgroups. Only these, and those below them, are ever removed.
 	cgroupNames = "neli-run-*.job"
 	// emptiedWithin is how long the kernel may take to remove killed processes.
 	emptiedWithin = 5 * time.Second
@@ -112,7 +112,7 @@ func (c *Cgroup) Kill() error {
 		return nil
 	}
 	err := write(filepath.Join(c.Path, "cgroup.kill"), "1")
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) { // it is about to be removed
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) { // no cgroup.kill, or no cgroup any more
 		if _, gone := os.Stat(c.Path); gone != nil {
 			return nil // another process removed it, so it was empty
 		}
@@ -253,5 +253,5 @@ func cgroupIn(mounts, of string) (string, error) {
 }
 
 // escapes decodes what the kernel writes into mountinfo for characters that would end a field, and for the
-// backslash, which systemd has in the names of units. It writes a cgroup's own path as it is.
+// backslash, which systemd has in the names of units. In /proc/self/cgroup the kernel escapes nothing.
 var escapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\043`, "#", `\134`, `\`)

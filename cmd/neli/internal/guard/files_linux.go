@@ -27,7 +27,7 @@ func closeOnExec(first int) error {
 	return nil
 }
 
-// closeEachOnExec does the same one by one, with the files that a directory like /proc/self/fd lists.
+// closeEachOnExec marks the files one by one. dir lists the open files, like /proc/self/fd.
 func closeEachOnExec(dir string, first int) error {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -64,9 +64,9 @@ func dieWithParent(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 	return attr
 }
 
-// stillDieWithParent repeats what [dieWithParent] asked for, for the calling thread. The kernel keeps it
-// for each thread, a new thread begins without it, and a program that replaces this one gets what the
-// thread had that called execve(2). There is no gap: while one thread has it, the whole process is killed.
+// stillDieWithParent makes the setting of [dieWithParent] for the calling thread. Each thread has its own
+// setting, and a new thread begins without it. A program that replaces this one inherits the setting of the
+// thread that calls execve(2). There is no gap: while one thread has it, the whole process is killed.
 func stillDieWithParent() {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0) // Linux has it since 2.1.57

@@ -119,13 +119,13 @@ func socket(fd int) *os.File {
 // outliveSignals keeps the guard alive when a supervisor signals all processes of a service: it must
 // not end before the command. It does not ignore the signals, since the command would inherit that.
 func outliveSignals() {
-	if signals := NotIgnored(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT); len(signals) > 0 { // Notify takes none for all
+	if signals := NotIgnored(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT); len(signals) > 0 { // to Notify, none means all
 		signal.Notify(make(chan os.Signal, 1), signals...)
 	}
 }
 
-// NotIgnored returns those of the signals that this process was not started to ignore. Whoever started
-// it so, as nohup does, wants the command to ignore them, too.
+// NotIgnored returns the signals without those that this process was started to ignore. A starter that
+// has it ignore signals, like nohup, wants the command to ignore them, too.
 func NotIgnored(signals ...os.Signal) []os.Signal { return slices.DeleteFunc(signals, signal.Ignored) }
 
 // guard is the state of a guard that has started its command. It belongs to one goroutine.
@@ -156,8 +156,8 @@ func (g *guard) tell(trouble string) {
 	}
 }
 
-// say writes to standard error, but does not wait for it longer than a second and does not end with it: a
-// pipe may be full or without a reader.
+// say writes to standard error. It waits for a second at most, since a pipe may be full. It catches the
+// signals that would end this process if the pipe has no reader or the file may not grow.
 func say(text string) {
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGXFSZ)
 	said := make(chan struct{})
@@ -176,7 +176,7 @@ func say(text string) {
 // first waits for the first deadline. Nothing may be started before it. ok is false if the lease is
 // over or the elector is gone.
 func (g *guard) first() (t told, ok bool) {
-	var signals []syscall.Signal // those that came before it are for the command, too
+	var signals []syscall.Signal // signals before the first deadline are for the command, too
 	for range g.orders.news {
 		t = g.orders.now()
 		signals = append(signals, t.signals...)
@@ -233,7 +233,7 @@ func (g *guard) watch(first told) int {
 
 // deliver sends the group a signal. It does not matter if the group has just ended.
 func (g *guard) deliver(s syscall.Signal) {
-	if err := unix.Kill(-g.group, s); errors.Is(err, unix.EPERM) && s != unix.SIGCONT { // CONT follows a signal that was told of
+	if err := unix.Kill(-g.group, s); errors.Is(err, unix.EPERM) && s != unix.SIGCONT { // tell has reported the signal before CONT
 		g.tell(fmt.Sprintf("the command has changed its user and cannot be sent %s", unix.SignalName(s)))
 	}
 }
@@ -275,7 +275,7 @@ func (g *guard) stops() {
 }
 
 // reap waits until nothing is left of the group, and returns the command's exit code and the signal
-// that killed it. Processes that the command left behind are the guard's children by now, and killed.
+// that killed it. Processes that the command left behind are the guard's children by now, and were killed.
 func (g *guard) reap() (code int, signal syscall.Signal) {
 	code = codeOwn
 	for {
@@ -325,7 +325,7 @@ func become(command []string) int {
 	path, err := exec.LookPath(command[0])
 	if err == nil {
 		stillDieWithParent()
-		// neli run ignores it. A signal that is handled gets its default when the command begins.
+		// neli run ignores SIGTTOU, and execve keeps that. For a handled signal execve restores the default.
 		signal.Notify(make(chan os.Signal, 1), unix.SIGTTOU)
 		err = unix.Exec(path, command, os.Environ())
 	}
@@ -333,7 +333,7 @@ func become(command []string) int {
 	return StartCode(err)
 }
 
-// Unstarted returns why a command could not be started. The error names the command once, and no call.
+// Unstarted returns why a command could not be started. The error names the command once, and no system call.
 func Unstarted(command string, err error) error {
 	if of, ok := errors.AsType[*exec.Error](err); ok {
 		err = of.Err

@@ -11,13 +11,13 @@ import (
 )
 
 // orders are the elector's orders to a guard, read from a pipe. A guard that was stopped or starved
-// may find its alarm and newer orders at the same time. Then the orders count, so now reads what is in
-// the pipe before it returns the deadline.
+// may find its alarm and newer orders at the same time. Then the newer orders count: the method now
+// empties the pipe before it returns the deadline.
 type orders struct {
 	pipe *os.File
 	news chan struct{} // something was read, or the elector is gone
 
-	mu       sync.Mutex // guards reading as well, so that an order that was read is also noted
+	mu       sync.Mutex // held while reading, too: each order that was read is noted before anyone looks
 	deadline time.Duration
 	signals  []syscall.Signal
 	gone     bool

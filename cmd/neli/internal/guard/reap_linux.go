@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reapEvery is how often to look for zombies that a spared one hid: no signal announces them.
+// reapEvery is how often to look for zombies behind which a spared one stood: no signal announces them.
 const reapEvery = time.Second
 
 // Reap waits for adopted children whenever they end, so that they do not stay in the process table.
 // spare reports whether other code waits for a child. Reap also spares children in this process's own
-// group: they are no orphans, as a library may have started them and waits for them. stop ends it.
+// group: a library may have started them, and then the library waits for them. stop ends the reaping.
 func Reap(spare func(pid int) bool) (stop func()) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD)
@@ -70,12 +70,12 @@ func zombie() int {
 	return int(child(&info, 0))
 }
 
-// stoppedChild is Code in what is told of a child that was stopped (CLD_STOPPED).
+// stoppedChild is Siginfo's Code for a child that was stopped (CLD_STOPPED).
 const stoppedChild = 5
 
-// child returns the n-th number that is told of a child: its process's number, its user, its exit code or signal.
+// child returns the n-th number that the kernel tells of a child: 0 is its pid, 1 its user, 2 its exit code or signal.
 func child(info *unix.Siginfo, n uintptr) int32 {
-	// Three int32 come first, then, aligned like a pointer, these.
+	// Three int32 come first. These numbers follow, aligned like a pointer.
 	offset := (3*unsafe.Sizeof(int32(0)) + unsafe.Alignof(uintptr(0)) - 1) &^ (unsafe.Alignof(uintptr(0)) - 1)
 	return *(*int32)(unsafe.Add(unsafe.Pointer(info), offset+n*unsafe.Sizeof(int32(0))))
 }
@@ -87,9 +87,9 @@ type stat struct {
 	threads int
 }
 
-// runs reports whether any thread is left. The main thread may end before the others, and then looks
-// like a zombie. A process is also said to run if it may have just replaced its main thread, by execve, while
-// its stat was read: then no thread is counted.
+// runs reports whether any thread is left. A main thread that ends before the others looks like a
+// zombie. A stat that counts no thread may have been read while execve replaced the main thread, so
+// that process counts as running, too.
 func (s stat) runs() bool { return s.threads != 1 || s.state != 'Z' && s.state != 'X' }
 
 func readStat(pid int) (s stat, ok bool) {

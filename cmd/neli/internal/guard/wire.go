@@ -11,8 +11,8 @@ import (
 
 // Verb is the argument that makes a process a guard. "--" and the command follow. File 3 has the
 // orders, and file 4 takes the reports. File 5 is optional: the directory of a cgroup for the command.
-// File 6 is optional: a socket over which the elector passes connections to sentinels. The newest one is told
-// when nothing is left of the command.
+// File 6 is optional: a socket over which the elector passes connections to sentinels. Over the newest one the
+// guard tells a sentinel when nothing is left of the command.
 const Verb = "__guard"
 
 // SecondVerb is the argument that makes a process a second guard. Further arguments are ignored. File 3
@@ -75,7 +75,7 @@ type Report struct {
 	Code int `json:"code"`
 	// Signal is the signal that killed the command itself; 0: it ended by itself.
 	Signal syscall.Signal `json:"signal,omitempty"`
-	// Late: it was killed, or not started, because the lease was over or the elector was gone.
+	// Late: the command was killed, or not started, because the lease was over or the elector was gone.
 	Late bool `json:"late,omitempty"`
 }
 
@@ -83,7 +83,7 @@ type Report struct {
 func (r Report) write(w io.Writer) error {
 	b, err := json.Marshal(r)
 	if err != nil {
-		return err // it has no field that could fail
+		return err // cannot happen: all fields can be encoded
 	}
 	_, err = w.Write(append(b, '\n'))
 	return err

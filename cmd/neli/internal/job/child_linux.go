@@ -75,8 +75,8 @@ func startGuard(command, env []string, told *os.File, second *second, k *kin, lo
 		cgroup = second.cgroup.Dir
 	}
 	c.guard.ExtraFiles = append(c.guard.ExtraFiles, cgroup, told)
-	// A session of its own has no terminal. So the guard gets no signals from one, and none stops the command,
-	// which would keep the lease and do nothing.
+	// A session of its own has no terminal. So no terminal signals the guard, and none stops the command:
+	// stopped, it would keep the lease and do nothing.
 	c.guard.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = k.start(c.guard)
 	_ = errors.Join(ordersIn.Close(), reportsOut.Close())
@@ -87,8 +87,8 @@ func startGuard(command, env []string, told *os.File, second *second, k *kin, lo
 	return c, nil
 }
 
-// input returns the command's standard input: this process's own, or /dev/null instead of a terminal, from which
-// the command must not read beside the shell.
+// input returns the command's standard input: this process's own. In place of a terminal it is /dev/null, since
+// the command and the shell must not both read from a terminal.
 func input() io.Reader {
 	if _, err := unix.IoctlGetTermios(int(os.Stdin.Fd()), unix.TCGETS); err == nil {
 		return nil
@@ -96,8 +96,8 @@ func input() io.Reader {
 	return os.Stdin
 }
 
-// goOn resumes the guard whenever it is stopped: if the elector were then killed, nothing would end
-// the command. It returns when the guard has ended.
+// goOn resumes the guard whenever it is stopped: a stopped guard cannot end the command if the elector
+// is killed. It returns when the guard has ended.
 func (c *child) goOn() {
 	for {
 		err := unix.Waitid(unix.P_PID, c.guard.Process.Pid, nil, unix.WSTOPPED, nil)
@@ -117,7 +117,7 @@ func (c *child) follow() {
 	for lines := bufio.NewScanner(c.reports); lines.Scan(); {
 		var r guard.Report
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
-			break // not a guard's report: it is killed below
+			break // not a guard's report: the guard is killed below
 		}
 		if r.Stopped != 0 || r.Continued {
 			c.stop.heard(r)
@@ -175,8 +175,8 @@ func (c *child) signal(s syscall.Signal) {
 	c.order(guard.Deliver(s))
 }
 
-// finish sends the group a signal to end, and continues the group if it is stopped, since it would
-// notice the signal only then.
+// finish sends the group a signal to end, and then SIGCONT: a stopped group does not notice the signal
+// before it continues.
 func (c *child) finish(s syscall.Signal) {
 	c.signal(s)
 	c.signal(unix.SIGCONT)
@@ -193,8 +193,8 @@ func (c *child) order(o []byte) {
 	}
 }
 
-// tell writes an order if it fits into the pipe. It tries at once: a write deadline would drop the
-// order, and a signal with it, if this process got no processor until the deadline was over.
+// tell writes an order if it fits into the pipe. It sets no write deadline: if this process got no
+// processor until the deadline, an order that fits would be dropped, and a signal with it.
 func tell(orders *os.File, o []byte) {
 	pipe, err := orders.SyscallConn()
 	if err != nil {

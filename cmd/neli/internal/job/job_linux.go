@@ -122,8 +122,8 @@ func (c *contest) run(signals <-chan os.Signal, waited <-chan time.Time) result 
 	return *c.outcome
 }
 
-// finish ends the contest. The first result counts, unless it is to contend again and a later one is
-// not: a signal to end may come when the command has just ended.
+// finish ends the contest. The first result counts, but a result without again replaces one with it: a
+// signal to end may come when the command has just ended.
 func (c *contest) finish(r result) {
 	c.mu.Lock()
 	c.over = true
@@ -134,8 +134,8 @@ func (c *contest) finish(r result) {
 	c.stop()
 }
 
-// begin sets where signals go from now on: to a command, or nowhere if it is nil. It reports false if
-// the contest is over, and no command may start.
+// begin sets where signals go from now on: to command, or nowhere if command is nil. It reports false if
+// the contest is over, so that no command may start.
 func (c *contest) begin(command chan<- struct{}) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // the processor stop it more briefly, many times a second.
 const sayStopped = time.Second
 
-// stop logs that a command was stopped, unless it was stopped through this process: the command keeps
+// stop logs that something other than this process has stopped the command: a stopped command keeps
 // leadership and does nothing.
 type stop struct {
 	log *slog.Logger
@@ -77,8 +77,8 @@ func (s *stop) over() {
 	s.changes++
 }
 
-// kin are the children that this process waits for by name. All others are adopted orphans, which it
-// reaps.
+// kin are the ids of the children for which other code of this process waits. All other children are
+// adopted orphans, which guard.Reap reaps.
 type kin struct {
 	mu   sync.Mutex
 	pids map[int]bool

@@ -24,7 +24,7 @@ type term struct {
 	child   *child
 	kill    <-chan time.Time // fires when the command's time to finish is over
 	killAt  time.Time        // when kill fires; zero: the command has not been told to finish
-	overdue bool             // it was killed because that time was over
+	overdue bool             // the command was killed because that time was over
 	asked   bool             // a signal asked for the end: this is the last run
 	revoked bool             // leadership must be given up
 	lost    bool             // leadership is over
