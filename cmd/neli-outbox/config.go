@@ -100,7 +100,7 @@ func (c *config) check(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// passwords match a text with a password that is not empty: a URL, or else a list of name=value.
+// These match a text with a password that is not empty: a URL, or a list of name=value.
 var (
 	passwordInURL  = regexp.MustCompile(`^postgres(ql)?://([^:/@]*:[^/@]+@|[^?]*\?(.*&)?(ssl)?password=[^&])`)
 	passwordInList = regexp.MustCompile(`(^|\s)(ssl)?password\s*=\s*('[^']|[^'\s])`)

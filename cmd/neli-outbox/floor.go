@@ -12,10 +12,10 @@ import (
 // elsewhere in the database, rows that are deleted stay in the index, and each look from its beginning would pass all
 // of them.
 //
-// The sequence has given out the id last. A transaction that got an id up to last and is not yet over holds a lock of
-// the table. When all those are over, each row that will ever have such an id is visible, and the lowest row that is
-// left is above the floor. That row may be set aside: then the floor stays below it. If the server crashes, a prepared
-// transaction keeps its lock, and gets another name, which begins with -1.
+// last is the newest id that the sequence had given out. A transaction that got an id up to last and is not yet over
+// holds a lock of the table. When all such transactions are over, every row that will ever have such an id is visible.
+// Then last becomes the floor, or the id below the lowest row that is left, for example a row that was set aside. If
+// the server crashes, a prepared transaction keeps its lock, and gets another name, which begins with -1.
 type floor struct {
 	id      int64
 	worth   int           // the number of deleted rows that makes it worth while to look for a higher floor
@@ -78,8 +78,8 @@ func (f *floor) queue(batch *pgx.Batch, slot int, seen *look, now time.Time) {
 	})
 }
 
-// saw notes a look that was committed, with the rows that it deleted. If ids went back, new rows
-// may come below the floor.
+// saw notes a look that was committed, and how many rows it deleted. If ids went back, the floor is 0
+// again, since new rows may come below it.
 func (f *floor) saw(seen look, deleted int) {
 	f.deleted += deleted
 	if f.found != nil {

@@ -24,8 +24,8 @@ import (
 // records. A row may be published more than once.
 //
 // A leader claims its slot in the database before it reads there, and deletes only while no later leader has claimed
-// it. So rows that a former leader has published but could not delete are published again. The rows that it did delete
-// have records before all of its successor's. A leader that keeps its state in the topic would also need a barrier
+// it. So rows that a former leader has published but could not delete are published again. The records of the rows that
+// it did delete are before all of its successor's. A leader that keeps its state in the topic would also need a barrier
 // there. Here none is needed, since the successor also publishes the row of a late record, to the same partition.
 type headers struct {
 	store    *store
@@ -134,7 +134,7 @@ func (s *stamped) publish(ctx context.Context, rows []row, _ []ref, at position)
 	return nil
 }
 
-// refused returns what the error of a record of that topic means for the rows.
+// refused returns what the error of a record means for the rows. topic is the record's.
 func (s *stamped) refused(err error, topic string, rows []row) error {
 	denied := errors.Is(err, kerr.TopicAuthorizationFailed)
 	if denied {
@@ -194,7 +194,7 @@ func (t *topicLimits) learn(topic string, most int) {
 	t.unknown.Known(slices.Values([]string{topic}))
 }
 
-// forget makes the topics of rows be asked about again.
+// forget drops the limits of the rows' topics, so that check asks for them again.
 func (t *topicLimits) forget(rows []row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// position is how far a slot has been read. It decides nothing about which rows are published: it only shows that ids went
-// back, which a restored table, setval, or another database under the same name do.
+// position is how far a slot has been read. It does not decide which rows are published. It only shows that ids went
+// back: after a restore of the table, after setval, or in another database under the same name.
 type position struct {
 	top  int64 // the highest id that was read
 	seen int64 // the time of the database after that, in microseconds

@@ -91,9 +91,9 @@ func (p *progress) warnOfRetention(ctx context.Context, admin *kadm.Client, log 
 
 // note is what a leader leaves to its successor.
 type note struct {
-	// rows are those that the last committed transaction has published, and those published before that may then still
-	// have been in the table, since a leader may have ended before it deleted them. All earlier ones are deleted. It is
-	// empty with --fence=header, where no record of a batch says that the batch is whole.
+	// rows are the rows that the last committed transaction has published, and earlier rows that may still have been in
+	// the table then: a leader may end before it deletes what it published. Rows before these are deleted. With
+	// --fence=header it is empty, since there no record of a batch says that the batch is whole.
 	rows []ref
 	position
 }
@@ -111,9 +111,9 @@ func (p *progress) record(slot int32, n note) *kgo.Record {
 	return &kgo.Record{Topic: p.topic, Partition: slot, Key: noteKey, Value: value}
 }
 
-// timeOf returns the time for the note of a batch: that of a row, but not one that the database has yet to see, since only the
-// row's topic may accept that. If the client stamped the note, and this process's clock were wrong, brokers could refuse the
-// note, and rows would be set aside.
+// timeOf returns the time for the note of a batch: that of its last row, but no later than the database's clock. A time
+// in the future may suit the row's topic, and not the topic of notes. If the client stamped the note by a wrong clock,
+// brokers could refuse the note, and rows would be set aside.
 func timeOf(rows []row, at position) time.Time {
 	created, now := rows[len(rows)-1].created, time.UnixMicro(at.seen)
 	if at.seen > 0 && created.After(now) {

@@ -24,9 +24,9 @@ type term struct {
 	token int64
 }
 
-// publisher writes the rows of a term to Kafka, in a way in which a former leader can do no harm.
+// publisher writes the rows of a term to Kafka, so that a former leader can do no harm.
 type publisher interface {
-	// term calls work with a writer, and again with another one whenever Kafka refused the writer while the term lasts.
+	// term calls work with a writer. Whenever Kafka refuses a writer during the term, term calls work with another one.
 	// last is the last note of the slot. Its rows were published by an earlier writer, and perhaps not deleted.
 	term(ctx context.Context, now term, work func(ctx context.Context, w writer, last note) error) error
 	// setAside records why a row cannot be published. Its key waits until a person corrects or deletes the row.
@@ -78,9 +78,9 @@ func isUnfit(err error) bool {
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
 // faultOf returns why a row cannot be published, as far as that is known without Kafka. A text that is not the name of
-// a topic could be longer than a request may be. A topic of the relays themselves is refused, because such a row could
-// overwrite what a slot has noted, so that rows of that slot would count as published; or it could be the log of the
-// election.
+// a topic could be longer than a request may be. A topic of the relays themselves is refused: a row there could
+// overwrite what a slot has noted, so that rows of that slot would count as published, or it could disturb the log of
+// the election.
 func faultOf(r row, group string) error {
 	switch {
 	case r.fault != nil:

@@ -35,7 +35,7 @@ const (
 	publishTimeout = 10 * time.Second
 )
 
-// lead is one term of a slot.
+// lead publishes the rows of a slot during one term.
 func (r *relay) lead(ctx context.Context, l neli.Leadership) error {
 	t := &turn{relay: r, now: term{l, l.Role, l.Token}, log: r.log.With("slot", l.Role, "token", l.Token), rows: r.most.rows}
 	t.log.Info("publishes")
@@ -145,8 +145,8 @@ func (t *turn) publishAndRead(ctx context.Context, w writer, rows []row, publish
 	return ahead, present, nil
 }
 
-// tooSlow reports whether a batch was not read, or not published, within its time. On a slow link a
-// smaller batch may be.
+// tooSlow reports whether a batch was not read, or not published, within its time. Then a smaller
+// batch may succeed, as on a slow link.
 func tooSlow(err error) bool {
 	refusal, answered := errors.AsType[*pgconn.PgError](err)
 	return errors.Is(err, context.DeadlineExceeded) || answered && refusal.Code == "57014" // statement_timeout
@@ -190,7 +190,7 @@ func (t *turn) next(ctx context.Context, w writer, published, underway []ref) ([
 	}, patiently(backoff.WithNotify(t.unreachable))...)
 }
 
-// look asks once. The caller has the memory of the rows until it forgets them.
+// look asks once. The rows keep their memory until the caller calls memory.forget.
 func (t *turn) look(ctx context.Context, w writer, published, underway []ref) (look, error) {
 	if err := t.memory.await(ctx); err != nil {
 		return look{}, err
@@ -221,8 +221,8 @@ func (t *turn) setFaultsAside(ctx context.Context, rows []row) error {
 	return nil
 }
 
-// unreadable handles a failure of the database or of this program at something that is in a row. It reads fewer rows
-// until it is known which row that is, and then sets that row aside.
+// unreadable handles the error of a row that the database or this program cannot read. It halves the next batch, until
+// a batch has only that row, and then sets the row aside.
 func (t *turn) unreadable(ctx context.Context, w writer, published, underway []ref, why error) error {
 	if t.rows > 1 {
 		t.rows /= 2
@@ -290,8 +290,8 @@ func (t *turn) leave(ctx context.Context, w writer, published []ref) {
 	}
 }
 
-// refused retries with half as many rows until it knows which row is refused, and sets that row aside. The next writer
-// deletes what was published before it reads, so that its first note names no earlier rows.
+// refused retries with half as many rows until it knows which row is refused, and sets that row aside. The next writer's
+// first look deletes what was published, so that its first note names no earlier rows.
 func (t *turn) refused(ctx context.Context, r *refusal) error {
 	if n := len(r.rows); n > 1 || r.more {
 		t.rows = max(1, n/2)

@@ -108,7 +108,7 @@ func (c *config) publisher(ctx context.Context, s *store, slots int, opts []kgo.
 	}))...)
 }
 
-// absent reports whether Kafka may answer soon, since it has not refused.
+// absent reports whether a later attempt may succeed: Kafka did not answer, or not with a refusal.
 func absent(err error) bool {
 	if answer, ok := errors.AsType[*kerr.Error](err); ok {
 		return answer.Retriable

@@ -44,16 +44,15 @@ func prepareSession(ctx context.Context, conn *pgconn.PgConn, wanted map[string]
 	return nil
 }
 
-// behindPooler reports whether a pooler is between this process and the database. It is an error if the pooler gives transactions
-// different sessions. A pooler tells clients numbers of its own as those of their sessions.
+// behindPooler reports whether a pooler is between this process and the database. A pooler makes up the number of the
+// session that it tells its client.
 func behindPooler(ctx context.Context, conn *pgconn.PgConn) (bool, error) {
 	session, err := ask(ctx, conn, "SELECT pg_backend_pid()")
 	return err == nil && session[0] != fmt.Sprint(conn.PID()), err
 }
 
-// sharesSessions returns errPooler if another client gets the session of this one while both are connected, or if this
-// one has another session in its next transaction. It changes no setting, since that could be a setting for other
-// clients, too.
+// sharesSessions returns errPooler if two clients get the same session while both are connected, or if a client has
+// another session in its next transaction. It changes no setting, since other clients could get that setting, too.
 func sharesSessions(ctx context.Context, cfg *pgconn.Config) error {
 	cfg = cfg.Copy()
 	cfg.AfterConnect = nil
@@ -81,7 +80,7 @@ func sharesSessions(ctx context.Context, cfg *pgconn.Config) error {
 		{first, ""},
 		{second, "BEGIN"}, // keeps its session, so that the first one gets another if sessions are shared
 		{first, ""}, {first, ""},
-		{second, "COMMIT"}, // a pool of two sessions that gives them in turn had only one left for the first one until now
+		{second, "COMMIT"}, // a pool that gives two sessions in turn can do so from now on: until now only one was free
 		{first, ""}, {first, ""},
 	} {
 		if step.statement != "" {

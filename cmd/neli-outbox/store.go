@@ -92,7 +92,7 @@ type limits struct {
 // store is the table outbox.
 type store struct {
 	pool     *pgxpool.Pool
-	record   int    // of a row with more bytes only the id is read; 0 for no limit
+	record   int    // of a row with more bytes, key, payload and headers are not read; 0: no limit
 	sequence string // its name as in SQL
 }
 
@@ -268,7 +268,7 @@ func (s *store) setAsideClaimed(ctx context.Context, key string, token int64, sl
 	return s.claimed(ctx, key, token, claimAndSetAside, slot, bad.id, bad.mark, why)
 }
 
-// claimed executes a statement that begins with a claim, and returns whether that succeeded.
+// claimed executes a statement that begins with a claim. It returns fence.ErrStale if a later term has claimed.
 func (s *store) claimed(ctx context.Context, key string, token int64, statement string, args ...any) error {
 	var claims int
 	if err := s.pool.QueryRow(ctx, statement, slices.Concat([]any{key, token}, args)...).Scan(&claims); err != nil {

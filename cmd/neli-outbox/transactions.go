@@ -16,7 +16,7 @@ import (
 
 // transactions publishes each batch in a Kafka transaction, along with a note of the published rows that may still be in the
 // table: its own, and those of the batch before it. Once a term's work begins, no transaction of an earlier term can commit.
-// The term then reads the note of the last one that did, and does not publish its rows again.
+// The term then reads the last committed note, and does not publish the note's rows again.
 type transactions struct {
 	store    *store
 	kafkas   *franzfence.Opener
@@ -49,8 +49,8 @@ func (t *transactions) term(ctx context.Context, now term, work func(context.Con
 	})
 }
 
-// setAside has no fence. If the relay is suspended before it, it may mark a row late. Then the key waits for a person
-// who looks at the row again, and nothing is lost.
+// setAside has no fence: a relay that was suspended may mark a row after the end of its term. Then the key waits for a
+// person who looks at the row again, and nothing is lost.
 func (t *transactions) setAside(ctx context.Context, now term, bad ref, why string) error {
 	return t.store.setAside(ctx, now.slot, bad, why)
 }
@@ -95,8 +95,8 @@ type transactional struct {
 	floor    *floor
 }
 
-// next needs no fence: the rows that a former leader has published are published, whoever deletes
-// them.
+// next needs no fence: it deletes only rows that are published. So a former leader may delete them as
+// well.
 func (t *transactional) next(ctx context.Context, published, underway []ref, most limits) (look, error) {
 	return t.store.next(ctx, t.slot, published, underway, most, t.floor)
 }
