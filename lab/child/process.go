@@ -25,12 +25,12 @@ type Process struct {
 	*nursery.Process
 	Name    string
 	Samples *witness.Samples
-	Born    time.Duration // before its start
+	Born    time.Duration // the time just before its start
 	stdin   io.WriteCloser
 	done    chan struct{}
 
 	mu      sync.Mutex
-	died    time.Duration // after its end, Never while it runs
+	died    time.Duration // the time just after its end; Never while it runs
 	killed  bool
 	stops   []witness.Span // To is Never while it is stopped
 	garbled error

@@ -13,7 +13,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Env names the client of machines that run on one: confluent, which is the default, or franz. Members inherit it.
+// Env is the environment variable that names the members' client: confluent (the default) or franz. Members inherit it.
 const Env = "NELI_PROVIDER"
 
 // Named returns the client of that name; "" is the library's default.

@@ -39,8 +39,8 @@ type Postgres struct {
 	process  *nursery.Process
 }
 
-// StartPostgres is PostgreSQL for tests that disturb it. settings are name=value. They add to or replace those
-// that make it small.
+// StartPostgres is PostgreSQL for tests that disturb the server. settings are name=value. They add to the settings
+// that make the server small, or replace them.
 func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	t.Helper()
 	s := newServer(t)
@@ -157,7 +157,7 @@ func PostgresPrograms() (string, error) {
 	return find("initdb", "postgresql", "/usr/lib/postgresql/*/bin")
 }
 
-// find returns the directory of a package's programs: the newest version's, or else that of the program on the PATH.
+// find returns the directory of a package's programs: of the newest version in where, or else of the one on the PATH.
 func find(program, debian, where string) (string, error) {
 	found, _ := filepath.Glob(filepath.Join(where, program))
 	slices.SortFunc(found, func(a, b string) int { return version(b) - version(a) })
@@ -170,7 +170,7 @@ func find(program, debian, where string) (string, error) {
 	return filepath.Dir(found[0]), nil
 }
 
-// use makes tools of the programs in a directory, or skips or fails the test.
+// use makes bin the directory of the tools. With an error it skips or fails the test.
 func (s *server) use(bin string, err error) {
 	s.Helper()
 	switch s.bin = bin; {

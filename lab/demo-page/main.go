@@ -41,12 +41,12 @@ type world struct {
 	Members   []*member
 	Standings []neli.Standing // who holds which role by the log; none in non-exclusive mode, where the log does not say it
 	News      []news          // since the last look
-	Records   []kafka.Record  // those that were not seen at a look before
+	Records   []kafka.Record  // since the last look
 
 	broker *nelitest.Broker
 	config neli.Config
 	viewer *neli.Neli // knows the Standings
-	next   []int64    // for each partition, the offset of the first record that was not seen
+	next   []int64    // for each partition, the offset of the first record after the last look
 
 	mu sync.Mutex
 }
@@ -58,12 +58,12 @@ type member struct {
 	Leads                               map[int]lead // by its own clock, by role
 	Assigned                            []int        // partitions that the group has assigned to it
 
-	at    int // among all
+	at    int // its place in world.Members
 	neli  *neli.Neli
 	terms map[int]neli.Leadership // the newest, by role
 }
 
-// lead is how many seconds a member leads a role without new evidence.
+// lead is a role that a member leads: its token, and for how many seconds without new evidence.
 type lead struct {
 	Token int64
 	Left  float64
@@ -103,7 +103,7 @@ func (w *world) start(name string, observer bool, barrier neli.Barrier) *neli.Ne
 	return n
 }
 
-// press does to a member what the button of that name says. It reports whether the member was in a state for it.
+// press does to a member what a button says. It reports whether the member was in a state for that.
 func (w *world) press(action string, at int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -47,8 +47,8 @@ while read -r line; do pids=$line; done
 for pid in $pids; do kill -9 "$pid"; done
 [ -z "$1" ] || rm -rf "$1"`
 
-// New returns an empty Nursery. Its watchdog removes the directory scratch, unless it is "", after Close, or when
-// this process ends without it.
+// New returns an empty Nursery. Its watchdog removes the directory scratch, unless that is "", after Close, or when
+// this process ends without Close.
 func New(scratch string) (*Nursery, error) {
 	if scratch != "" {
 		var err error

@@ -31,7 +31,7 @@ func start(processes *nursery.Nursery, name string, args []string) (*Process, er
 }
 
 // Member contends for all roles, and notes each millisecond which of them it leads, until the order "close". It passes all
-// other orders to obey. config makes its settings from its arguments.
+// other orders to obey. config makes the member's settings from the member's arguments.
 func Member(config func(args []string) neli.Config, obey func(order string)) error {
 	var args []string
 	self, err := child.Begin(&args)

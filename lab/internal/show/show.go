@@ -83,7 +83,7 @@ func (s *Story) judge() (changes []change, looks int64, terms int, faults []stri
 	return changes, looks, terms, faults
 }
 
-// longestBar is in cells.
+// longestBar is the length of the longest bar, in cells.
 const longestBar = 50
 
 // compare prints a bar for each step that has one: how long it took until the last of the roles that moved had its next leader.
@@ -112,8 +112,8 @@ func rough(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// Main runs a demo, or one of its members: the demo starts this program again for each of them. tell is what happens. The columns
-// of roles have this width.
+// Main runs a demo, or one of its members: the demo starts this program again for each of them. tell is what happens in
+// the demo. width is the width of the columns of roles.
 func Main(demo string, width int, member func(name string) error, tell func(*Story) error) {
 	name := flag.String("member", "", "run as the member of this name (the demo starts itself like this)")
 	pause := flag.Duration("pause", 2*time.Second, "time to read, before and after each step")

@@ -48,7 +48,7 @@ func (s *Story) Tell(parts ...func()) error {
 	return s.err
 }
 
-// Do does what may fail.
+// Do calls what, unless an earlier call has failed, and keeps its error for Tell.
 func (s *Story) Do(what func() error) {
 	if s.err == nil {
 		s.err = what()
@@ -102,7 +102,7 @@ func (s *Story) Mark(what string) {
 	s.steps = append(s.steps, step{what: what, at: witness.Now()})
 }
 
-// Bar compares the last step with others that have a bar.
+// Bar gives the last step a bar, which shows at the end how long it took beside other steps with a bar.
 func (s *Story) Bar(name string) { s.steps[len(s.steps)-1].bar = name }
 
 // Launch starts members.
@@ -118,7 +118,7 @@ func (s *Story) Launch(names ...string) {
 	}
 }
 
-// Settle waits until all roles are led by running members, the excepted ones not counted.
+// Settle waits until running members lead all roles. It does not count the excepted members.
 func (s *Story) Settle(what string, except ...*Process) {
 	s.Await(what, func() bool {
 		led, shares := 0, s.Shares()
@@ -137,8 +137,8 @@ func (s *Story) Kill(victim *Process) {
 	s.Settle("successors of " + victim.Name)
 }
 
-// Suspend stops a member as it leads, until it has successors. Then it resumes the member, and waits until that finds that it
-// leads nothing.
+// Suspend stops a member while it leads, until it has successors. Then it resumes the member, and waits until the
+// member finds that it leads nothing.
 func (s *Story) Suspend(victim *Process) {
 	s.Mark(victim.Name + " suspended")
 	s.Do(func() error { return victim.Signal(syscall.SIGSTOP) })

@@ -74,7 +74,7 @@ type check struct {
 	modules []repo.Module // the published ones
 }
 
-// tag makes the release in the clone, unless the commit is a release. The user release-check commits only here.
+// tag makes the release in the clone, unless the commit is a release. Only the clone has commits by release-check.
 func (c *check) tag(version string) error {
 	for k, v := range map[string]string{"GIT_AUTHOR_NAME": "release-check", "GIT_COMMITTER_NAME": "release-check",
 		"GIT_AUTHOR_EMAIL": "release-check@localhost", "GIT_COMMITTER_EMAIL": "release-check@localhost"} {
@@ -113,7 +113,7 @@ func (c *check) tag(version string) error {
 }
 
 // released returns the version that the commit is a release of, or "". The root's tag is pushed last: if it is
-// missing yet, the clone gets it.
+// still missing, the clone gets it.
 func (c *check) released() (string, error) {
 	out, err := c.clone.Git("tag", "--points-at", "HEAD")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command notice prints NOTICE: each module that builds of this library or of the commands contain, with the text of its
-// licence.
+// Command notice prints NOTICE: every module that is part of a build of this library or of the commands, with the text
+// of its licence.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// platforms lists platforms, whose imports differ.
+// platforms lists the platforms to look at, since imports differ between them.
 var platforms = []string{"linux", "darwin", "windows"}
 
 func run() error {
@@ -71,10 +71,10 @@ func notice(r repo.Repo) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// dependency is a module that builds contain.
+// dependency is a module that is part of builds.
 type dependency struct{ Path, Version, Dir string }
 
-// dependencies adds the modules of the packages in dir and of what they import.
+// dependencies adds to found the modules of all packages that those in dir import, directly or not.
 func dependencies(dir, platform string, found map[string]dependency) error {
 	cmd := exec.Command("go", "list", "-deps", "-json=Module", "./...")
 	cmd.Dir = dir

@@ -134,7 +134,7 @@ func (r Repo) writeVersion(version string, published []Module) error {
 	return os.WriteFile(path, released(b, version, time.Now()), 0o644)
 }
 
-// writeWork makes go.work replace that version of each module that another one requires.
+// writeWork puts that version into go.work's replacements of our modules.
 func (r Repo) writeWork(version string, published []Module) error {
 	path := filepath.Join(r.Dir, "go.work")
 	b, err := os.ReadFile(path)
@@ -191,7 +191,7 @@ func (r Repo) recordFormat(version string) error {
 }
 
 // writeSums adds to the last commit the sums of the modules that others require. A module's go.sum needs the sums of
-// the modules that it requires, so those come first.
+// the modules that it requires, so those modules come first.
 func (r Repo) writeSums(version string, published []Module) error {
 	sums := map[string][]string{}
 	for _, m := range published {

@@ -17,7 +17,7 @@ import (
 // Root is the path of the module at the top.
 const Root = "github.com/goneli/neli"
 
-// Lab is the folder of the module whose packages tests of other modules import through go.work.
+// Lab is the folder of module lab. Tests of other modules import its packages through go.work.
 const Lab = "lab"
 
 // unpublished lists the folders of modules that get no tag, since users do not import them.

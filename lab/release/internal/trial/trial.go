@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Checkout makes a repository with a library, a module that requires it, one of its own, one of examples and one that is
-// not published. Files replace those of the same name. It returns the directory.
+// Checkout makes a repository with a library, a module that requires it, one that requires nothing, one of examples and
+// one that is not published. files replace those of the same name. It returns the directory.
 func Checkout(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
