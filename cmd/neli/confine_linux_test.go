@@ -113,7 +113,7 @@ func beConfined() int {
 }
 
 func (c *confinement) become() error {
-	runtime.LockOSThread() // what prctl says is a thread's
+	runtime.LockOSThread() // prctl's settings belong to a thread
 	wanted := map[string]string{}
 	for _, d := range c.Directives {
 		wanted[d.Name] = d.Value
@@ -140,7 +140,7 @@ func (c *confinement) become() error {
 	return syscall.Exec(c.Command[0], c.Command, env)
 }
 
-// cover puts an empty directory over others.
+// cover puts an empty directory over each of dirs.
 func cover(dirs ...string) error {
 	for _, dir := range dirs {
 		if _, err := os.Stat(dir); err != nil {

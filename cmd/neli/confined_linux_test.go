@@ -20,8 +20,8 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/needs"
 )
 
-// The sentinel's unit asks for little. Under all that it asks for, applied by this test as systemd would,
-// the sentinel watches members of other users, and releases what a killed cgroup of them held.
+// The sentinel's unit confines the sentinel. Confined by this test as systemd would do it, the sentinel
+// watches members of other users, and releases what they held when their cgroup is killed.
 func TestConfinedSentinelWorks(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -39,7 +39,7 @@ func TestConfinedSentinelWorks(t *testing.T) {
 		require.True(t, known, "%s: this test does not know the directive", d.Name)
 	}
 
-	// /run, as other directories are covered.
+	// In /run, since the unit hides other directories.
 	base, err := os.MkdirTemp("/run", "neli-test-")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
@@ -102,7 +102,7 @@ func TestConfinedSentinelWorks(t *testing.T) {
 	require.Zero(t, lock.Size())
 }
 
-// startConfined starts the command of a confinement in it.
+// startConfined starts a plan's command, confined as the plan says.
 func startConfined(t *testing.T, plan confinement, change func(*exec.Cmd)) *process {
 	t.Helper()
 	orders, err := json.Marshal(plan)
@@ -118,7 +118,7 @@ func startConfined(t *testing.T, plan confinement, change func(*exec.Cmd)) *proc
 	}, append(env, programVariable+"=confine"))
 }
 
-// attempts returns what a shell in a confinement says of what it was able to do.
+// attempts returns what a confined shell was able to do, as the shell says.
 func attempts(t *testing.T, plan confinement) []string {
 	t.Helper()
 	plan.Command = []string{"/bin/sh", "-c", `echo begun
@@ -141,7 +141,7 @@ func inCgroup(t *testing.T, cmd *exec.Cmd, dir string) {
 	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(f.Fd())
 }
 
-// confined looks at what the kernel says of a process.
+// confined checks that a process is confined, by what the kernel says of it.
 func confined(t *testing.T, pid, user int) {
 	t.Helper()
 	read := func(file string) string {

@@ -17,8 +17,8 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/needs"
 )
 
-// ward is a leader beside a sentinel, with what happens to the leader and its only possible
-// successor.
+// ward is a leader beside a sentinel, its only possible successor, and what happens to the
+// leader.
 type ward struct {
 	name     string
 	socket   string          // of the leader
@@ -105,7 +105,7 @@ func TestOnlyRolesOfDeadMembersAreReleased(t *testing.T) {
 	apart.notes("namespaces-leader")
 	require.Zero(t, foreign.heard(), "nobody tells the secret to a socket that another user may have put there")
 
-	// The members that lived through it can still die, and the closed connection has hurt nobody.
+	// The members that live can still die. The closed connection has released nothing.
 	require.False(t, closed.follower.leads(), "the end of a connection is no death")
 	for _, w := range append(wards, closed) {
 		if w.lives || w == closed {
@@ -143,8 +143,8 @@ func inPidfs(t *testing.T) bool {
 
 // freezer freezes a process, until it is thawed.
 type freezer struct {
-	freeze func(pid int) // may be called for several
-	frozen func() bool   // all are
+	freeze func(pid int) // may be called for several processes
+	frozen func() bool   // all of them are frozen
 	thaw   func()
 }
 
@@ -276,8 +276,8 @@ func serve(t *testing.T, path string, f func(*net.UnixConn)) {
 	})
 }
 
-// proxy stands before a sentinel and returns its own socket. It delays what members say, and passes
-// on the files with it or not at all.
+// proxy stands before a sentinel and returns its own socket. It delays what members say. It passes on
+// the files that come with that only if files is set.
 func proxy(t *testing.T, sentinel string, delay time.Duration, files bool) string {
 	t.Helper()
 	path := filepath.Join(filepath.Dir(sentinel), fmt.Sprint("proxy", delay.Milliseconds()))
@@ -317,7 +317,7 @@ func proxy(t *testing.T, sentinel string, delay time.Duration, files bool) strin
 	return path
 }
 
-// closeFiles closes the files that came with a packet. It returns 0, how many bytes of them are left.
+// closeFiles closes the files that came with a packet. It returns 0, the length of the oob that is left.
 func closeFiles(oob []byte) int {
 	messages, _ := unix.ParseSocketControlMessage(oob)
 	for _, m := range messages {

@@ -58,7 +58,7 @@ func testMain(m *testing.M) int {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
-	// This process adopts what a process under test leaves behind, so that it leaves no zombies.
+	// This process becomes the parent of what a process under test leaves behind.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Println(err)
 		return 1
@@ -127,7 +127,7 @@ func neliWith(t *testing.T, env []string, args ...string) *process {
 	return neliBy(t, func(*exec.Cmd) {}, env, args...)
 }
 
-// neliBy starts the command after change has changed how.
+// neliBy starts the command once change has adapted it.
 func neliBy(t *testing.T, change func(*exec.Cmd), env []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.CommandContext(context.Background(), program, args...), done: make(chan struct{})}
@@ -243,9 +243,8 @@ func (p *process) code() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// alive reports whether a process exists and is not a zombie. While a process executes a command, it
-// looks like a zombie for a moment if another thread than the main one does it, but it then has
-// several threads.
+// alive reports whether a process exists and is not a zombie. A process whose main thread is not the one
+// that calls execve looks like a zombie for a moment, but has several threads then.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -254,7 +253,7 @@ func alive(pid int) bool {
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)
 	if fields[0] == "X" {
-		return alive(pid) // the process is being removed, or just executes a command
+		return alive(pid) // the process is being removed, or is just calling execve
 	}
 	return fields[0] != "Z" || fields[17] != "1"
 }
@@ -266,7 +265,7 @@ func dead(t *testing.T, within time.Duration, pids ...int) {
 	}
 }
 
-// stop stops a guard again and again until its elector has resumed it, since nothing shows when it is
+// stop stops a guard, and waits until its elector has resumed it: 50 checks in a row must find it not
 // stopped. A guard whose lease ends meanwhile ends, too.
 func stop(t *testing.T, guard int) {
 	t.Helper()
@@ -306,5 +305,5 @@ func parent(t *testing.T, pid int) int {
 	return ppid
 }
 
-// family is a script whose shell waits for a grandchild. Only a signal to the group ends that one.
+// family is a script whose shell waits for a grandchild. Only a signal to the group ends the grandchild.
 const family = `echo token $NELI_TOKEN; sleep 1000 & echo grandchild $!; echo child $$; wait`

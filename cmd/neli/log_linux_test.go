@@ -15,7 +15,7 @@ import (
 // its shell would end or hang when it reports a killed child.
 const ticking = `exec 2>/dev/null; trap 'exit 3' TERM; while :; do echo tick $NELI_TOKEN; sleep 0.2; done`
 
-// badLogs are standard errors that accept no lines.
+// badLogs gives a command a standard error that accepts no lines, in several ways.
 func badLogs(t *testing.T) map[string]func(*exec.Cmd) {
 	t.Helper()
 	to := func(f *os.File) func(*exec.Cmd) {
@@ -87,7 +87,7 @@ func TestExitCodeOutlastsTheLog(t *testing.T) {
 	}
 }
 
-// A sentinel that cannot log goes on, and ends in an orderly way.
+// A sentinel that cannot log goes on, and exits with code 0 upon a signal.
 func TestSentinelOutlivesItsLog(t *testing.T) {
 	c := broker(t)
 	for name, log := range badLogs(t) {

@@ -104,7 +104,6 @@ func TestRubbishInTheTopicHasNoEffect(t *testing.T) {
 }
 
 // status lists all members by names that transfer accepts. It does not list itself or another status.
-// If it has no right to call the members, it says so.
 func TestStatusNamesAllMembers(t *testing.T) {
 	c := brokerWith(t, "jobs.neli")
 	one := neli(t, c, "run", "--timeout", long.String(), "--name", "one", "--", "sh", "-c", family)
@@ -112,8 +111,8 @@ func TestStatusNamesAllMembers(t *testing.T) {
 	neli(t, c, "run", "--name", "two", "--", "sh", "-c", family)
 	neli(t, c, "run", "--name", "three", "--", "sh", "-c", family)
 	require.Eventually(t, func() bool { return len(membersOf(t, neli(t, c, "status", "--json"))) == 3 }, soon, time.Millisecond, "they have started")
-	// Three in a row, so that the result does not depend on when the members last announced themselves. On a
-	// busy machine a member may answer too late.
+	// Three right answers in a row, so that the result does not depend on when the members last announced
+	// themselves. On a busy machine a member may answer too late.
 	inARow := 0
 	require.Eventually(t, func() bool {
 		other := neli(t, c, "status")

@@ -89,7 +89,7 @@ func TestTransferNeedsWrite(t *testing.T) {
 	require.Contains(t, p.errors.String(), "for 3s", "it does not wait for an answer")
 }
 
-// The same holds while there is no holder to which a request could be sent.
+// A user who may only read is told that even while there is no holder to send a request to.
 func TestTransferNeedsWriteEvenWithoutAHolder(t *testing.T) {
 	c := secured(t, map[string][]kmsg.ACLOperation{"reader": {kmsg.ACLOperationRead}})
 	p := neli(t, c, "transfer", "--config", as(t, "reader"), "somebody")

@@ -311,7 +311,7 @@ func TestEnvironmentOfTheCommand(t *testing.T) {
 	require.Regexp(t, `^\d+$`, got["NELI_TOKEN"])
 	require.NotEqual(t, "outer", got["NELI_NAME"])
 	require.NotEqual(t, "outer", got["NELI_MEMBER"])
-	// If the outer one's group were inherited, the inner one would wait for it forever.
+	// If the inner neli took its group from the outer one, it would wait for the outer one forever.
 	require.Equal(t, 125, neliWith(t, env, "run", "--", "true").code())
 }
 

@@ -129,7 +129,7 @@ func TestSuspendedSentinelReleasesNothingWhileACommandRuns(t *testing.T) {
 	timer := time.NewTimer(long) // no term is released before it is T old
 	<-timer.C
 
-	// If they were stopped by a signal, the kernel would resume them when their elector has died.
+	// The guards are frozen: if a signal had stopped them, the kernel would resume them at their elector's death.
 	for _, f := range freezers(t) {
 		for _, pid := range children(t, a.cmd.Process.Pid) {
 			f.freeze(pid)

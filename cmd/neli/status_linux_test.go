@@ -87,8 +87,8 @@ func TestCheckNeedsNoSentinel(t *testing.T) {
 	require.NotContains(t, strings.Join(with.output(), "\n")+with.errors.String(), "sentinel")
 }
 
-// Check refuses settings that acknowledge records before they are safe, unless --known names them. It
-// only reports all other differences.
+// Check refuses settings that acknowledge records before they are safe, unless --known names them. Of other
+// differences it only tells.
 func TestCheckRefusesUnsafeSettings(t *testing.T) {
 	c := brokerWith(t, "jobs.neli")
 	c.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {

@@ -220,8 +220,8 @@ func installSentinel(t *testing.T, c *kfake.Cluster) int {
 	return pid
 }
 
-// eat has a process in a service's cgroup take more memory than the cgroup may have, and returns when the
-// kernel has killed the service's own process, which was another one.
+// eat has another process in a service's cgroup take more memory than the cgroup may have. It returns the
+// time when the kernel has killed the service's own process.
 func eat(t *testing.T, s *service) time.Time {
 	t.Helper()
 	cgroup := filepath.Join("/sys/fs/cgroup", systemctl(t, "show", "-p", "ControlGroup", "--value", s.unit))

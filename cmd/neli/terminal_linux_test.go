@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal returns the two ends of a new terminal. A shell has set "stty tostop" in it if tostop.
+// terminal returns the two ends of a new terminal, which has the setting of "stty tostop" if tostop is true.
 func terminal(t *testing.T, tostop bool) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -113,8 +113,8 @@ func TestStopThatNeliDidNotSendIsLogged(t *testing.T) {
 	require.Equal(t, 1, strings.Count(p.errors.String(), "the command was stopped"), "neli passed on TSTP")
 }
 
-// A stopped command gets the signal to end, whoever stopped it and whatever the reason. Its trap runs long before
-// --drain is over. Its shells start no program after the first signal: see TestOtherSignalsArePassedOn.
+// A stopped command gets the signal to end, whatever the reason for the end. Its trap runs long before --drain is
+// over. Its shells start no program after the first signal: see TestOtherSignalsArePassedOn.
 func TestStoppedCommandIsToldToFinish(t *testing.T) {
 	c := broker(t)
 	const script = `trap 'echo bye; exit 3' TERM INT HUP QUIT; sh -c 'trap "echo bye too; exit" TERM INT HUP QUIT; sleep 1000 & echo grandchild $$; while :; do wait; done' & echo child $$; while :; do wait; done`

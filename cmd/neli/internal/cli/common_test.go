@@ -234,7 +234,7 @@ func TestProgramsGetAllRoles(t *testing.T) {
 
 // If no broker is reached, the command prints the Kafka client's error without secrets, and what a
 // closed connection may mean.
-func TestUnreachedBrokerIsToldWithoutSecrets(t *testing.T) {
+func TestErrorOfAnUnreachedBrokerHasNoSecrets(t *testing.T) {
 	props := neli.KafkaConfigMap{"sasl.password": "hunter2", "sasl.username": "reader"}
 	require.Equal(t, "reader: [redacted] refused", withoutSecrets(errors.New("reader: hunter2 refused"), props))
 	require.Equal(t, "deadline (EOF): look at security.protocol and sasl.mechanism, since a broker that closes the connection may want TLS or other credentials",

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// historyFile has a leader that falls silent. The second one's Claim takes the role at the given second.
+// historyFile has a leader that falls silent. Another member's Claim takes the role at the given second.
 func historyFile(t *testing.T, second string) string {
 	const records = `{"neli_history":1,"group":"g","topic":"g.neli","topic_id":"id","starts":[0],"ends":[4]}
 {"partition":0,"offset":0,"time":"2026-01-02T03:04:00Z","record":{"neli":1,"group":"g","log":"id","kind":"claim","process":"a","session":1,"name":"host\u001b a","read":-1,"seq":1,"t":5000000000,"roles":"0","fresh":true}}

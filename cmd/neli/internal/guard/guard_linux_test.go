@@ -339,8 +339,8 @@ func TestOrdersSurviveEncoding(t *testing.T) {
 	}
 }
 
-// Why a command cannot be started is said without the names of calls.
-func TestWhyACommandIsNotStarted(t *testing.T) {
+// The reason why a command cannot be started names no system call.
+func TestStartErrorNamesNoSystemCall(t *testing.T) {
 	for command, why := range map[string]string{
 		"/nonexistent": "no such file or directory", "nosuchcommand": "executable file not found in $PATH", "/tmp": "is a directory", "/etc/passwd": "permission denied",
 	} {

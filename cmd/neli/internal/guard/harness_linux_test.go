@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if code, ok := Main(os.Args[1:]); ok {
 		os.Exit(code)
 	}
-	// This process adopts what a guard leaves behind, so that it leaves no zombies.
+	// This process becomes the parent of what a guard leaves behind.
 	adoptOrphans()
 	os.Exit(m.Run())
 }
@@ -38,16 +38,16 @@ type elector struct {
 	guard   *exec.Cmd
 	orders  *os.File
 	reports *bufio.Scanner
-	group   int // of the command, once it was started
+	group   int // the command's process group, once the command was started
 }
 
-// guarded starts a guard of a shell script.
+// guarded starts a guard of a command.
 func guarded(t *testing.T, command ...string) *elector {
 	t.Helper()
 	return guardedBy(t, func(*exec.Cmd) {}, command...)
 }
 
-// guardedBy starts a guard after change has changed how.
+// guardedBy starts a guard once change has adapted it.
 func guardedBy(t *testing.T, change func(guard *exec.Cmd), command ...string) *elector {
 	t.Helper()
 	in, orders, err := os.Pipe()
@@ -107,8 +107,8 @@ func (e *elector) last() Report {
 	return r
 }
 
-// alive reports whether a process exists and is not a zombie. A process that becomes a command looks
-// like one for a moment, if the thread that does it is not the main one, but it has several threads.
+// alive reports whether a process exists and is not a zombie. A process whose main thread is not the one
+// that calls execve looks like a zombie for a moment, but has several threads then.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	_, rest, _ := strings.Cut(string(stat), ") ")
@@ -117,7 +117,7 @@ func alive(pid int) bool {
 	case err != nil:
 		return false
 	case fields[0] == "X":
-		return alive(pid) // it is being removed, or just becomes a command
+		return alive(pid) // the process is being removed, or is just calling execve
 	}
 	return fields[0] != "Z" || fields[17] != "1"
 }

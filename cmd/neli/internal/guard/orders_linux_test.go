@@ -60,7 +60,7 @@ func goOn(t *testing.T, commands []int) {
 	}, 500*time.Millisecond, 10*time.Millisecond, "the lease was renewed")
 }
 
-// The same holds for a second guard.
+// A second guard that was stopped past a deadline heeds newer orders first, too.
 func TestAStoppedSecondGuardHeedsNewerOrdersFirst(t *testing.T) {
 	const many = 20
 	var commands []int
@@ -91,7 +91,7 @@ func TestAStoppedSecondGuardHeedsNewerOrdersFirst(t *testing.T) {
 	goOn(t, commands)
 }
 
-// A signal may come before the first deadline: a member whose lease is not certain at the moment sends none.
+// A signal may come before the first deadline: an elector sends no deadline while its lease is not certain.
 func TestASignalBeforeTheFirstDeadlineIsKept(t *testing.T) {
 	in, out, err := os.Pipe()
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestASignalBeforeTheFirstDeadlineIsKept(t *testing.T) {
 	news := func(order []byte) {
 		_, err := out.Write(order)
 		require.NoError(t, err)
-		for range 3 { // the third one fits when the first one was dealt with
+		for range 3 { // the third one fits only after the first one was handled
 			g.orders.news <- struct{}{}
 		}
 	}

@@ -8,23 +8,23 @@ import (
 )
 
 const (
-	// refuseCloseRange refuses close_range as filters do that do not know it.
+	// refuseCloseRange refuses close_range, like a filter that does not know the call.
 	refuseCloseRange = "close_range"
 	// refuseBoth also refuses to mark a file close-on-exec.
 	refuseBoth = "close_range,F_SETFD"
 )
 
-// refuse makes this thread's system calls fail, and those of the program that it becomes.
+// refuse makes these system calls fail, for this thread and for the program that it becomes.
 func refuse(calls string) error {
 	const (
-		number, argument = 0, 24 // offsets in what the kernel passes to a filter: the call, its second argument (seccomp(2))
+		number, argument = 0, 24 // offsets in what a filter gets: of the call, and of its second argument (seccomp(2))
 		eperm            = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	)
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
 	end := func(with uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: with} }
-	unless := func(k uint32, skip uint8) unix.SockFilter { // skips so many if the value is not k
+	unless := func(k uint32, skip uint8) unix.SockFilter { // skips that many instructions if the value is not k
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jf: skip}
 	}
 	p := []unix.SockFilter{load(number), unless(unix.SYS_CLOSE_RANGE, 1), end(eperm)}
