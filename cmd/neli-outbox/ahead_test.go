@@ -70,7 +70,7 @@ type slotWorld struct {
 	note  note             // the last committed note
 }
 
-// lead is one term, with one writer.
+// lead runs one term, with one writer.
 func (s *slotWorld) lead() {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
@@ -96,7 +96,7 @@ func (s *slotWorld) check(seed uint64) {
 	require.Len(s.t, seen, len(s.keys), "seed %d: rows are lost", seed)
 }
 
-// insert makes rows visible. A row of one key may become visible after a later row of another.
+// insert makes up to seven new rows visible.
 func (s *slotWorld) insert() {
 	for range min(s.left, s.random.IntN(8)) {
 		s.left--
@@ -131,7 +131,7 @@ func (l *fakeLeader) step() bool {
 	l.mu.Lock()
 	takes := time.Duration(l.random.IntN(3)) * time.Millisecond
 	l.mu.Unlock()
-	time.Sleep(takes) // in a bubble
+	time.Sleep(takes) // in synctest's bubble
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.steps--; l.steps == 0 {

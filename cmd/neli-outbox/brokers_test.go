@@ -18,7 +18,7 @@ import (
 
 // On three brokers, with three replicas of which two must be in sync, partitions always have a leader, as transactions
 // need it. The brokers crash or are restarted one after another, while relays are killed and suspended and the database
-// crashes. NELI_OUTBOX_FOR=10m lasts longer than the default, until each broker has been down once.
+// crashes. The test ends when each broker has been down once, and with NELI_OUTBOX_FOR=10m not before ten minutes.
 func TestNothingIsLostOnThreeBrokers(t *testing.T) {
 	span := time.Duration(0)
 	if text := os.Getenv("NELI_OUTBOX_FOR"); text != "" {

@@ -48,7 +48,7 @@ func TestPasswordsInArgumentsAreRefused(t *testing.T) {
 }
 
 // Without a group, relays of unrelated tables would share a topic and transactional ids. The room for batches is a multiple of
-// their size.
+// their size, and would overflow.
 func TestAnEmptyGroupAndHugeBatchesAreRefused(t *testing.T) {
 	t.Setenv("OUTBOX_GROUP", "")
 	c, flags := given(t)

@@ -19,7 +19,7 @@ import (
 // eager is a floor that rises at each look.
 func eager() *floor { return &floor{full: time.Now()} }
 
-// published reads all rows of slot 0 as a relay does, and deletes them.
+// publishAll reads all rows of slot 0 as a relay does, and deletes them.
 func (s *store) publishAll(t *testing.T, ctx context.Context, above *floor) (rows []row) {
 	t.Helper()
 	for last := []row(nil); ; {
@@ -158,8 +158,8 @@ func TestTheFloorIsBelowTheRowsThatAreLeft(t *testing.T) {
 	require.EqualValues(t, 9, above.id)
 }
 
-// Rows below the floor show that ids went back. The next look finds them if the sequence is behind,
-// and otherwise a look within fullAfter.
+// Rows below the floor show that ids went back. If the sequence is behind the floor, the next look finds
+// these rows. Otherwise a look within fullAfter finds them.
 func (s server) testRowsBelowTheFloorAreFound(t *testing.T) {
 	table := s.store(t, 1)
 	above := eager()

@@ -22,10 +22,10 @@ import (
 // memoryOfRelay is all the memory that a relay has in this test.
 const memoryOfRelay = 128 << 20
 
-// testOddRowsAndTables publishes rows of any size and kind, while ids go back and the table is restored, by one relay
-// with little memory. Each good row is published unless an earlier row of its key is set aside, those of a key in their
-// order, and nothing makes the relay end. The test types the commands that the relay asks for. NELI_ROUNDS=50 repeats
-// it.
+// testOddRowsAndTables publishes rows of any size and kind by one relay with little memory, while ids go back and the
+// table is restored. Each good row is published unless an earlier row of its key is set aside. Rows of a key keep their
+// order, and the relay does not end. The test types the commands that the relay asks for. NELI_ROUNDS=50 makes 50
+// rounds of it.
 func testOddRowsAndTables(fence string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		rounds := 3
@@ -57,7 +57,7 @@ type fuzz struct {
 	random *rand.Rand
 	relay  *program
 	n      int
-	bad    map[string]bool     // keys that have a bad row, by name
+	bad    map[string]bool     // keys that have a bad row
 	want   map[string][]string // names of the rows that must be published, by key
 	typed  int                 // how often the table was repaired
 }
@@ -68,7 +68,7 @@ func (f *fuzz) exec(statement string, args ...any) {
 	require.NoError(f.t, err)
 }
 
-// add inserts a row. Its payload begins with its name; of has the other columns.
+// add inserts a row. Its payload begins with its name. good says that a relay can publish it.
 func (f *fuzz) add(topic, key string, size int, headers any, good bool) {
 	f.n++
 	name := fmt.Sprintf("row %d.", f.n)
@@ -162,11 +162,11 @@ func (f *fuzz) disturb(round int) {
 	require.NoError(f.t, f.store.pool.QueryRow(f.t.Context(), "SELECT last_value FROM outbox_id").Scan(&last))
 	back := max(1, last-f.random.Int64N(60))
 	switch round % 3 {
-	case 0: // while it runs
+	case 0: // somebody sets the sequence back
 		f.exec("SELECT setval('outbox_id', $1)", back)
 	case 1: // a switch to a logical replica: rows come, the sequence does not
 		f.exec("DROP SEQUENCE outbox_id; CREATE SEQUENCE outbox_id")
-	case 2: // a restored table: those who write come first
+	case 2: // a restored table: rows keep their ids, and the sequence is set back
 		f.exec(fmt.Sprintf(`BEGIN; CREATE TABLE saved AS TABLE outbox; DROP TABLE outbox; SELECT setval('outbox_id', %d); %s;
 			ALTER TABLE outbox DISABLE TRIGGER outbox_order; INSERT INTO outbox SELECT * FROM saved; ALTER TABLE outbox ENABLE TRIGGER outbox_order; DROP TABLE saved; COMMIT`, back, schema(4)))
 	}
@@ -203,7 +203,7 @@ func buildRelay(t *testing.T) string {
 	return binary
 }
 
-// confinement is a group of processes that has memoryOfRelay.
+// confinement is a group of processes that may use memoryOfRelay together.
 type confinement struct{ dir, peakOf string }
 
 func littleMemory(t *testing.T) confinement {

@@ -39,8 +39,8 @@ func TestUnavailableTopicSettingsAreAskedForAgain(t *testing.T) {
 	}
 }
 
-// A row was set aside because its topic took no record as large. Once the topic takes larger ones,
-// the row is published.
+// A row was set aside because it was too large for its topic. Once the topic takes larger records, the
+// row is published.
 func TestRaisedRecordLimitIsUsed(t *testing.T) {
 	takes := "1000"
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
@@ -59,8 +59,8 @@ func TestRaisedRecordLimitIsUsed(t *testing.T) {
 	require.NoError(t, topics.check(t.Context(), client, large))
 }
 
-// By default, if franz-go cannot know whether the brokers have a record, it retries for any time. publish must not wait for
-// that, since the term ends only when it has returned.
+// By default, if franz-go cannot know whether the brokers have a record, it retries for ever. publish must not wait for
+// that, since the term ends only when publish has returned.
 func TestPublishEndsWithItsContext(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t", progressTopic("g")))
 	require.NoError(t, err)

@@ -304,7 +304,7 @@ func (s server) testASuspendedRelayKeepsNoLocks(t *testing.T) {
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	require.NoError(t, err)
 	former := &store{pool: pool}
-	_, err = former.next(ctx, 0, []ref{{0, 0}}, nil, limits{1, 1}, &floor{}) // prepares both statements
+	_, err = former.next(ctx, 0, []ref{{0, 0}}, nil, limits{1, 1}, &floor{}) // prepares the statements
 	require.NoError(t, err)
 
 	suspended.Store(true)

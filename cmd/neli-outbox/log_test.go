@@ -39,7 +39,7 @@ func TestRelayOutlivesTheReaderOfItsLog(t *testing.T) {
 	}()
 	refuse := func() {
 		t.Helper()
-		for attempt := false; !attempt; { // beside attempts the driver asks to cancel what it gave up
+		for attempt := false; !attempt; { // the driver also connects to cancel an attempt that it gave up
 			conn, err := database.Accept()
 			require.NoError(t, err, "the relay has ended")
 			begin := make([]byte, 8) // the length, then the version or the code of a cancellation

@@ -48,7 +48,7 @@ func (w *world) tracesOf(lost []place) string {
 		records[id] = append(records[id], fmt.Sprintf("record %s of %q", where(r), r.Value))
 	}
 	notes := map[int64][]string{}
-	if w.topicName != "header" { // no notes there
+	if w.topicName != "header" { // notes of relays by headers name no rows
 		committed := map[string]bool{}
 		for _, r := range read(progressTopic(w.topicName), kgo.ReadCommitted()) {
 			committed[where(r)] = true

@@ -201,7 +201,7 @@ func (s server) testAFailedDeletionSetsNoRowAside(t *testing.T) {
 	require.ErrorContains(t, err, "division by zero")
 }
 
-// The ids of rows that a relay has published belong to other rows now. These must be
+// The ids of rows that a relay has published belong to other rows now. The other rows must be
 // neither deleted nor left out.
 func TestRowsWithReusedIDsAreNotDeleted(t *testing.T) {
 	t.Parallel()
@@ -315,8 +315,8 @@ func TestSettingARowAsideIsRetried(t *testing.T) {
 	})
 }
 
-// The relay itself refuses a name that is not that of a topic. Kafka's requests have no room for a
-// long one.
+// The relay itself refuses a name that no topic can have. Kafka's requests have no room for a long
+// one.
 func TestTopicNameIsChecked(t *testing.T) {
 	for topic, good := range map[string]bool{"t": true, "A-z_0.9": true, strings.Repeat("t", 249): true, "g.out": true, strings.Repeat("t", 250): false,
 		"": false, ".": false, "..": false, "...": true, "a b": false, "ä": false, "t\n": false, "g.outbox": false, "g.neli": false} {
@@ -365,7 +365,7 @@ func TestSlowLinkGetsSmallerBatches(t *testing.T) {
 	}
 }
 
-// slow is a writer that takes only some rows in time. If it takes none, reading lasts until publish has said so.
+// slow is a writer that takes only most rows in time. If most is 0, next lasts until publish has failed.
 type slow struct {
 	writer
 	why  error
@@ -385,7 +385,7 @@ func (s *slow) next(ctx context.Context, _, _ []ref, most limits) (look, error) 
 
 func (s *slow) publish(context.Context, []row, []ref, position) error { return s.why }
 
-// broken is a table that lacks something for a while.
+// broken is a table that fails for a while: with why, or, if why is nil, with ids that went back.
 type broken struct {
 	publisher
 	writer

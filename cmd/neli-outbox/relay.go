@@ -290,8 +290,8 @@ func (t *turn) leave(ctx context.Context, w writer, published []ref) {
 	}
 }
 
-// refused retries with half as many rows until it knows which row is refused, and sets that row aside. The next writer's
-// first look deletes what was published, so that its first note names no earlier rows.
+// refused retries with half as many rows until it knows which row is refused, and sets that row aside. A writer's first
+// look deletes what was published, so that its first note names no earlier rows.
 func (t *turn) refused(ctx context.Context, r *refusal) error {
 	if n := len(r.rows); n > 1 || r.more {
 		t.rows = max(1, n/2)

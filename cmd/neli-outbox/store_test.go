@@ -178,9 +178,9 @@ func (s server) testTheOrderOfCommitsNeedsTheLock(t *testing.T) {
 	require.Equal(t, []string{"k first", "k second"}, read, "the order of ids would do without the lock")
 }
 
-// disorder lets eight sessions insert into three keys. Each notes the time before and after its commit. If a transaction's
-// commit returned before another one's with the same key was requested, its rows must come first. It returns the rows that
-// violate this.
+// disorder lets eight sessions insert rows of three keys. Each notes the times before and after its commits. A row must
+// come first if its commit returned before the commit of another row of the same key was requested. It returns the rows
+// that violate this.
 func disorder(t *testing.T, s *store, each int, read func(done <-chan struct{}) []row) []string {
 	ctx := t.Context()
 	asked, returned := map[string]time.Time{}, map[string]time.Time{}
@@ -438,7 +438,7 @@ func (s server) testRowsThatNobodyCouldPublishAreNotInserted(t *testing.T) {
 	}
 }
 
-// Tables of earlier versions have no constraint against this.
+// Tables of earlier versions have no constraint against such times.
 func (s server) testARowWithoutAFiniteTimeIsRead(t *testing.T) {
 	table := s.store(t, 1, " CHECK (isfinite(created))")
 	_, err := table.pool.Exec(t.Context(), "INSERT INTO outbox (topic, key, created) VALUES ('t', 'a', 'infinity'), ('t', 'b', '-infinity'), ('t', 'c', '2026-01-02Z')")

@@ -80,7 +80,7 @@ func TestSlotsContinueAfterTheNotesWereDeleted(t *testing.T) {
 	require.Equal(t, []int64{1}, publish())
 }
 
-// The topic of notes may have been created by somebody else. Unless it is compacted and nothing else,
+// The topic of notes may have been created by somebody else. Unless its cleanup.policy is compact alone,
 // Kafka deletes notes some day.
 func TestRelayWarnsIfKafkaDeletesNotes(t *testing.T) {
 	for name, c := range map[string]struct {

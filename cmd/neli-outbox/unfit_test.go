@@ -50,11 +50,11 @@ func TestRefusedRowIsNamed(t *testing.T) {
 
 var publishers = map[string]func(*testing.T, []kgo.Opt, []row) error{"transactions": publishInTransaction, "header": publishByHeader}
 
-// databaseTime is when the rows are read.
+// databaseTime is the time of the database at which the rows are read.
 var databaseTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// A process whose clock is wrong must not set rows aside. Therefore a note has the time of a row. A row may be of the future if its
-// topic takes the broker's time, and then the note has the database's.
+// A process whose clock is wrong must not set rows aside. Therefore a note has the time of a row. A row may have a time
+// in the future if its topic uses the broker's time. Then the note has the database's time.
 func TestNoteHasTheTimeOfARow(t *testing.T) {
 	for created, want := range map[time.Time]time.Time{databaseTime.Add(-time.Hour): databaseTime.Add(-time.Hour), databaseTime.Add(time.Hour): databaseTime} {
 		for rule, publish := range publishers {
@@ -109,7 +109,7 @@ func answerForSettings(broker *kfake.Cluster, fill func(*kmsg.DescribeConfigsRes
 	})
 }
 
-// noteSlot is that of the rows. Only the topic of notes has a partition of this number.
+// noteSlot is the slot of the rows. Only the topic of notes has a partition of this number.
 const noteSlot = 3
 
 func publishInTransaction(t *testing.T, opts []kgo.Opt, rows []row) error {

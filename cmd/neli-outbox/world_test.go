@@ -80,7 +80,7 @@ func newWorld(t testing.TB, options kafkatest.Options, slots int, flags ...strin
 	require.NoError(t, err)
 	t.Cleanup(w.nursery.Close)
 	w.timeout = 2 * time.Second
-	if text := os.Getenv("NELI_OUTBOX_TIMEOUT"); text != "" { // for a busy machine, on which that is too short a lease
+	if text := os.Getenv("NELI_OUTBOX_TIMEOUT"); text != "" { // a busy machine needs a longer lease
 		w.timeout, err = time.ParseDuration(text)
 		require.NoError(t, err)
 	}
@@ -259,8 +259,8 @@ func valueOf(r *kgo.Record, header string) string {
 	return ""
 }
 
-// admitted returns the records that a reader accepts if it knows tokens and ids, and how many it drops as a former leader's
-// and as repeated.
+// admitted returns the records that a reader accepts if it looks at tokens and ids. It also returns how many the reader
+// drops: late records of a former leader, and repeated ones.
 func admitted(t testing.TB, records []*kgo.Record) (taken []*kgo.Record, late, repeated int) {
 	t.Helper()
 	var filter fence.Filter
