@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestChosen(t *testing.T) {
+func TestEnvironmentNamesTheClient(t *testing.T) {
 	for name, version := range map[string]string{"": "librdkafka", "confluent": "librdkafka", "franz": "franz-go"} {
 		t.Setenv(Env, name)
 		p, err := Chosen()

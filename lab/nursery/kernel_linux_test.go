@@ -19,7 +19,7 @@ func TestTheKernelLetsNoProcessOutliveAKilledParent(t *testing.T) {
 	eventuallyDead(t, child)
 }
 
-// The caller may start a process in another way, on the thread that the process dies with.
+// StartBy calls the caller's function on the thread whose end kills the children.
 func TestStartBy(t *testing.T) {
 	n, err := New("")
 	require.NoError(t, err)

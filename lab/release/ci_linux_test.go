@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// If a lane is killed, as for want of memory, its further stages do not run.
+// If a lane is killed, for example for lack of memory, its further stages do not run, and CI fails.
 func TestCIFailsIfALaneIsKilled(t *testing.T) {
 	script, err := os.ReadFile("../../.ci/run")
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ import (
 
 const deploy = "../../deploy"
 
-// There is no docker where this runs. The test does the same as the Dockerfile, and the image is a folder.
+// There is no docker where this test runs. It does what the Dockerfile does, with a folder as the image.
 func TestImages(t *testing.T) {
 	dockerfile, err := os.ReadFile(deploy + "/Dockerfile")
 	require.NoError(t, err)
@@ -188,7 +188,7 @@ func handsOver(t *testing.T, d *appsv1.Deployment) {
 	}
 }
 
-// systemd itself verifies the units. The program that they start is in its place.
+// systemd itself verifies the units. A script stands in for the program that they start.
 func TestUnits(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "neli")
@@ -210,7 +210,7 @@ func TestUnits(t *testing.T) {
 }
 
 // Only the leader's pod keeps the label by which the Service finds it.
-func TestLabel(t *testing.T) {
+func TestOnlyTheLeadersPodIsLabelled(t *testing.T) {
 	for holder, want := range map[string]string{
 		"b": "label pod/a neli-leader-\nlabel --overwrite pod/b neli-leader=true\n",
 		"a": "label --overwrite pod/a neli-leader=true\n",

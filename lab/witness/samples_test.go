@@ -64,7 +64,7 @@ func TestSamplesMakeRuns(t *testing.T) {
 	assert.Len(t, s.Runs(), 3)
 }
 
-func TestClock(t *testing.T) {
+func TestNowRunsLikeGosClock(t *testing.T) {
 	before, began, after := Now(), time.Now(), Now()
 	require.Eventually(t, func() bool { return Now()-after > 20*time.Millisecond }, time.Minute, time.Millisecond)
 	least := Now() - after

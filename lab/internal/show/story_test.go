@@ -43,7 +43,7 @@ func samples(t *testing.T) *witness.Samples {
 	return s
 }
 
-// member is one that found itself leading role 0, with this token, at two instants.
+// member returns a member that found itself leading role 0, with this token, at two instants.
 func member(t *testing.T, name string, token int64, first, last time.Duration) *Process {
 	p := &Process{Name: name, Samples: samples(t)}
 	run := -1

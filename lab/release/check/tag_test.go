@@ -54,7 +54,7 @@ func TestTagsThatAreNoVersionsAreIgnored(t *testing.T) {
 	require.Equal(t, "v0.1.0", rehearsed(t, r, ""))
 }
 
-func TestUnsaid(t *testing.T) {
+func TestUnsaidNamesChangesThatTheChangelogOmits(t *testing.T) {
 	report := apidiff.Report{Changes: []apidiff.Change{
 		{Message: "Config.Grace: removed"},
 		{Message: "(*Neli).Ask: changed from func() to func(int)"},

@@ -60,7 +60,7 @@ func TestCut(t *testing.T) {
 }
 
 // A changelog without the heading would be released without the version.
-func TestCutNeedsUnreleasedChanges(t *testing.T) {
+func TestCutNeedsTheUnreleasedHeading(t *testing.T) {
 	r := checkout(t, map[string]string{"CHANGELOG.md": "# Changelog\n\n## Unreleased\n\n- A line.\n"})
 	require.ErrorContains(t, r.Cut("v0.2.0"), "CHANGELOG.md has no line \"## [Unreleased]\"")
 	status, err := r.Git("status", "--porcelain")
@@ -104,7 +104,7 @@ func TestChangelog(t *testing.T) {
 	require.Empty(t, Section(text, "0.3.0"))
 }
 
-// Otherwise a release would not be tidy.
+// A go.sum in another order than Go's would make a release untidy.
 func TestFormatSumsIsGosOrder(t *testing.T) {
 	r, err := Here()
 	require.NoError(t, err)
