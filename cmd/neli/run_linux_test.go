@@ -164,8 +164,8 @@ func TestDrainIsLimited(t *testing.T) {
 // consul lock ends the command 90 s after the loss (hashicorp/consul#9788), etcdctl
 // lock never (etcd-io/etcd#7983).
 //
-// The command is killed a tenth of T before the lease is over. With the longer T that is time enough for this
-// process to see it.
+// The command is killed a tenth of T before the lease is over. With T = long, that is enough time for this
+// process to see the command dead.
 func TestCommandIsDeadWhenTheLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	c := broker(t)

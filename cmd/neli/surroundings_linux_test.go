@@ -17,7 +17,7 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/needs"
 )
 
-// firstProcess makes a neli process 1 of a namespace of its own, as in a container.
+// firstProcess makes neli process 1 of a PID namespace of its own, as in a container.
 func firstProcess(t *testing.T) func(*exec.Cmd) {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")

@@ -68,7 +68,7 @@ func tidy(text string) string {
 	return fieldAtStart.ReplaceAllStringFunc(text, func(field string) string { return flagOf[strings.TrimSuffix(field, ":")] + ":" })
 }
 
-// onlyInGo is advice in the library's errors that only a program can follow.
+// onlyInGo matches advice in the library's errors that only a program can follow.
 var onlyInGo = regexp.MustCompile(` \(in Go: [^()]*\)`)
 
 // badValue matches the error about a flag's value that is not of the flag's type. That error ends in Go's own words.
@@ -80,7 +80,7 @@ func readable(text string) string {
 	return m[2] + ": " + m[1] + " must be " + must
 }
 
-// property is the beginning of the library's error about a property of its KafkaConfig.
+// property matches the beginning of the library's error about a property of its KafkaConfig.
 var property = regexp.MustCompile(`(?m)^(?:Kafka client: )?KafkaConfig(?:\[([^\]]+)\]: |: ([A-Za-z0-9._-]+)([:=]))`)
 
 // placed returns an error's text with the place where each faulty property was given, and with flags in place

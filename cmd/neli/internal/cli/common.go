@@ -78,7 +78,7 @@ func (c *common) resolve(cmd *cobra.Command) (neli.Config, error) {
 	}, nil
 }
 
-// logger writes to standard error.
+// logger returns a logger that writes to standard error.
 func (c *common) logger(cmd *cobra.Command) (*slog.Logger, error) {
 	var level slog.Level
 	if level.UnmarshalText([]byte(c.logLevel)) != nil {

@@ -105,7 +105,7 @@ func (s scout) reach(ctx context.Context, n *neli.Neli, cfg neli.Config, within 
 	}
 }
 
-// isExit reports whether an error has an exit code.
+// isExit reports whether an error has this exit code.
 func isExit(err error, code int) bool {
 	var e exit
 	return errors.As(err, &e) && e.code == code

@@ -31,7 +31,7 @@ const (
 	maxRangesTold = 8000
 )
 
-// ranges formats a Standing's roles as ranges, "0-4,9". It cuts the list after most of them.
+// ranges formats a Standing's roles as ranges, "0-4,9". It leaves out the ranges beyond the number most.
 func ranges(s neli.Standing, most int) string {
 	var parts []string
 	for roles := slices.Collect(s.Roles()); len(roles) > 0; {

@@ -221,7 +221,7 @@ func (g *guard) watch(first told) int {
 		case t.gone:
 			late, news = true, nil
 			g.kill()
-		case t.deadline != deadline: // only ever later
+		case t.deadline != deadline: // a deadline never becomes earlier
 			deadline = t.deadline
 			g.alarm.set(deadline)
 		case Now() >= deadline:

@@ -32,7 +32,7 @@ func second(pipe *os.File, c *Cgroup) int {
 			}
 			_ = c.Close()
 			return 0
-		case told.deadline != deadline: // only ever later
+		case told.deadline != deadline: // a deadline never becomes earlier
 			deadline = told.deadline
 			alarm.set(deadline)
 		case deadline > 0 && Now() >= deadline:

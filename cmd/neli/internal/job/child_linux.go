@@ -130,7 +130,7 @@ func (c *child) follow() {
 			c.log.Error(r.Trouble, "process_group", r.Group)
 		}
 		group = r.Group
-		c.kin.add(group) // this process waits for it if the guard is killed
+		c.kin.add(group) // this process waits for the group if the guard is killed
 	}
 	c.stop.over()
 	if !last.Ended { // the guard was killed; the kernel has killed the command, and this process adopted the rest of the group

@@ -25,8 +25,8 @@ const farewell = time.Second
 
 // limits bound what clients can take of the process.
 type limits struct {
-	// request is how long a client may take to send its request: the header, and a body that no route
-	// reads.
+	// request is how long a client may take to send its request: the header, and a body, although no route
+	// reads one.
 	request time.Duration
 	// answer is how long an answer may take, from the request until the client has accepted it. Streams
 	// of events, which are meant to last, have limits of their own.
@@ -42,8 +42,8 @@ type limits struct {
 var usual = limits{request: 5 * time.Second, answer: 30 * time.Second, idle: 30 * time.Second, connections: 300}
 
 // Serve serves the routes of [nelihttp.Handler] for n and /metrics at l, which it closes in any case.
-// There is no authentication. stop ends it and returns when no request is pending. Call stop after n
-// is closed, which ends streams.
+// There is no authentication. stop ends the serving, and returns when no request is pending. Close n before
+// that, since streams last until n is closed.
 func Serve(l net.Listener, n *neli.Neli, log *slog.Logger) (stop func(), err error) {
 	handler, err := routes(n)
 	if err != nil {
