@@ -67,8 +67,8 @@ func (rs Runs) Proven() []Span {
 }
 
 // Led returns the times at which a member certainly led. All runs must be of one role. The time between two true runs
-// counts if no other answer is between them and it is shorter than presumption: for that long, evidence received before
-// proves leadership.
+// counts if no other answer is between them and if it is shorter than presumption: evidence received before proves
+// leadership for that long.
 func (rs Runs) Led(presumption time.Duration) []Span {
 	var led []Span
 	former := No
@@ -111,8 +111,8 @@ func Together(a, b Runs) (length time.Duration, met bool) {
 
 // Idle returns the times at which a member certainly did not lead: between two consecutive samples that say so, before
 // a first sample that says so, before its birth, and after its death. All runs must be of one role. Between two such
-// samples it cannot have become leader and stopped again, since a term lasts at least T, and samples further apart than
-// that are in different runs. So nothing is certain while it was suspended. A member without samples has ended before
+// samples the member cannot have begun and ended a term, since a term lasts at least T, and samples that far apart are
+// in different runs. So nothing is certain while the member was suspended. A member without samples has ended before
 // its sampler ran, and long before it could be elected.
 func (rs Runs) Idle(born, died time.Duration) []Span {
 	if len(rs) == 0 {

@@ -65,7 +65,7 @@ func (c *check) firstExample(address string) (*exec.Cmd, error) {
 	return exec.Command(filepath.Join(dir, "first")), nil
 }
 
-// leads runs a program until it prints says, and then interrupts it. It must end without an error.
+// leads runs a program until it prints says, and then interrupts it. The program must end without an error.
 func leads(cmd *exec.Cmd, says string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

@@ -112,8 +112,8 @@ func tidy(r repo.Repo, m repo.Module, all []repo.Module, check bool) (changed bo
 	return true, os.WriteFile(filepath.Join(r.Dir, m.Dir, "go.sum"), hasSums, 0o644)
 }
 
-// empty makes a module with the packages of lab and no code, so that a module whose tests import lab does not require
-// what lab does.
+// empty makes a module with the packages of lab and no code. So a module whose tests import lab does not get lab's
+// requirements.
 func empty(dir, lab string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -27,7 +27,7 @@ func (r Repo) Zip(path string, m Module, version, revision string) error {
 	return f.Close()
 }
 
-// Sums returns the lines of go.sum for a version of a module, from its files at a revision.
+// Sums returns the lines of go.sum for a version of a module, from its files at a revision, which is checked out.
 func (r Repo) Sums(m Module, version, revision string) ([]string, error) {
 	dir, err := os.MkdirTemp("", "neli-sums")
 	if err != nil {
