@@ -1,4 +1,4 @@
-// Package lab is the module with all that tests, measures and releases the repository. It is not published, and no go.mod
+// Package lab is the module that tests, measures and releases this repository. It is not published, and no go.mod
 // requires it: tests of other modules import its packages through go.work. This directory has no code.
 //
 //	integration   the library on a real Kafka
