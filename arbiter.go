@@ -22,7 +22,7 @@ type arbiter interface {
 	Set(elector.Desired)
 	// Collect returns the changes for the application and marks them as delivered.
 	Collect() []term.Change
-	// Peek returns the losses and revocations that Collect would return, and marks none.
+	// Peek returns the losses and revocations that Collect would return, and does not mark them as delivered.
 	Peek() []term.Change
 	// Drained tells the arbiter that the application has finished the work of the term
 	// with this id on these units, which were revoked.
@@ -36,7 +36,7 @@ type core struct {
 	elector *elector.Elector // the arbiter in exclusive mode; nil in non-exclusive mode
 }
 
-// newCore returns the core on what was opened.
+// newCore returns the core on logs or clients that were opened.
 func (s *settings) newCore(on kafkalog.Opened, clocks clock.Clock, app application) core {
 	h := s.threshold()
 	terms := term.New(h.young, s.frozen.Clock(clocks.Glance))

@@ -35,8 +35,8 @@ type Config struct {
 
 	// Advertise is the address by which other processes and users reach this one: host:port, or a URL
 	// with http, https, ws, wss, grpc or grpcs, without user and password. Others find it in Holder and
-	// Member, and can send requests there; nelihttp.Forward and module neligrpc do, and nothing else in
-	// this library connects to it. All who can read the topic can read it. At most 256 bytes of UTF-8,
+	// Member, and can send requests there. Only nelihttp.Forward and module neligrpc do so in this
+	// library. All who can read the topic can read the address. At most 256 bytes of UTF-8,
 	// without blanks. It needs Mode Exclusive. Default: none.
 	Advertise string
 
@@ -45,10 +45,10 @@ type Config struct {
 	Zone string
 
 	// Observer makes this process watch the election without contending. Holder, Watch and Members
-	// work; Pulse, Background, Lead and StepDown return ErrObserver; no barrier is called. An
-	// observer joins no group, creates no topic, and writes only what Ask sends, so READ on
-	// LeaderTopic is the only right that it needs otherwise. Give it the members' LeaderGroupID,
-	// LeaderTopic, Roles, HeartbeatTimeout, MaxClockDrift, Logs and TokenBase. Default: false.
+	// work; Pulse, Background, Lead, StepDown and Rebalance return ErrObserver; no barrier is called.
+	// An observer joins no group and creates no topic. It needs READ on LeaderTopic, and WRITE only for Ask. Give
+	// it the members' LeaderGroupID, LeaderTopic, Roles, HeartbeatTimeout, MaxClockDrift, Logs and TokenBase.
+	// Default: false.
 	Observer bool
 
 	// Nomination says which processes may claim a role: NominationOpen or NominationAssigned. All
@@ -61,12 +61,12 @@ type Config struct {
 	// changes it at run time. Between −1,000,000 and 1,000,000. Default: 0.
 	Priority int
 
-	// MaxRoles is the most roles that this process is to lead. Roles that it would have by its share or
-	// preference beyond that go to other members: first to those preferred as much, then to the next. If all
-	// members have as many as they want, the roles that are left go to those that lead least, which log a
-	// warning: no role stays without a leader. Transfer may exceed it, too, and a member that is not yet
-	// present for 15 s gets nothing. It needs Open nomination, and has no effect while a member of a version
-	// that does not know it is present. At most 1,000,000. Default: 0, no limit.
+	// MaxRoles is the most roles that this process is to lead. Further roles that its share or preference
+	// would give it go to other members: first to equally preferred ones, then to the next. If all members
+	// lead as many as they want, the members that lead least get the rest, and log a warning: no role stays
+	// without a leader. Transfer may exceed MaxRoles, too. A member gets nothing before it has been
+	// present for 15 s. MaxRoles needs Open nomination, and has no effect while a member whose version does not
+	// know it is present. At most 1,000,000. Default: 0, no limit.
 	MaxRoles int
 
 	// Preference replaces Priority where the ranking depends on the role. It returns how much
@@ -74,16 +74,17 @@ type Config struct {
 	// Zone of m are set, because these are the same at every process.
 	//
 	// All members should use the same function, and its result should depend on its arguments
-	// only; ByZone returns one for zones. If two members disagree, roles may move back and forth (each at most once in 30 s);
-	// safety is not affected. The library calls it once for each role and member, when the member is
-	// first heard and when its priority has changed, on a goroutine of its own. Until it has returned, the member is not preferred; after
-	// five seconds a warning is logged. Close waits for a call in progress. Default: none.
+	// only; ByZone returns one for zones. If two members disagree, roles may move back and forth (each at
+	// most once in 30 s); safety is not affected. The library calls it once for each role and member, when
+	// the member is first heard and when its priority has changed, on a goroutine of its own. Until the calls
+	// for a member have returned, that member is not preferred; after five seconds a warning is logged. Close
+	// waits for a call in progress. Default: none.
 	Preference func(m Member, role int) int
 
-	// Weight says how much work a role is, compared with the others. Balance then levels the sums of the weights of what
-	// members lead, instead of the numbers of roles, with the same tolerance of a tenth. A role moves only if that
-	// makes the difference of the two members smaller: one that weighs more than a share stays, and its leader gets nothing
-	// else. Preference comes first, and MaxRoles counts roles.
+	// Weight says how much work a role is, compared with the others. Balance then levels the weight that each
+	// member leads instead of the number of roles, with the same tolerance of a tenth. A role moves only if that
+	// makes the difference of the two members smaller. So a role that weighs more than a share stays, and its leader
+	// gets no other role. Preference comes first, and MaxRoles counts roles.
 	//
 	// All members should use the same function, and its result should depend on the role only. If two members disagree,
 	// roles may move back and forth (each at most once in 30 s); safety is not affected. New and SetRoles call it once
@@ -100,7 +101,7 @@ type Config struct {
 
 	// Healthy checks whether this process should lead; nil means yes. The library calls it about
 	// once a second, on a goroutine of its own, and never concurrently with itself. While it
-	// returns an error, or when a call has not returned within 5 s, this process claims nothing
+	// returns an error, or while a call takes longer than 5 s, this process claims nothing
 	// and gives up its roles in an orderly way (LeaderRevoked, ReasonUnhealthy). In non-exclusive
 	// mode the process leaves the group and leads on for HeartbeatTimeout, so that other members
 	// can take over. Close waits for a call in progress. Default: always healthy.
@@ -112,18 +113,18 @@ type Config struct {
 	// goroutine, the leader keeps the role if it can, and otherwise gives it to another member.
 	//
 	// A role may also be led unprepared: if its leader died or does not know Prepare, in a new group, and if
-	// half of the leader's DrainTimeout is over. The process that leads it must then prepare it itself; package
+	// half of the leader's DrainTimeout is over. Its new leader must then prepare it when it leads; package
 	// shards does that.
 	//
-	// ctx lasts beyond Prepare's return, for as long as what it has prepared is to be kept for a later term. When
-	// ctx ends, context.Cause is ErrLed if this process leads the role now, perhaps before Prepare has returned;
-	// otherwise it wraps ErrNotLed, and what is prepared is to be given up. Each call has a goroutine
-	// of its own, and at most MaxPrepares run at once; a call that goes on after the end of ctx keeps its place
-	// until it returns. Close waits for all calls. It needs Mode Exclusive and Open nomination. Default: none; roles
-	// are taken unprepared.
+	// ctx does not end when Prepare returns: it lasts for as long as this process is to keep what it has prepared.
+	// When ctx ends, context.Cause is ErrLed if this process leads the role now, perhaps before Prepare has
+	// returned. Otherwise it wraps ErrNotLed, and this process is to give up what it has prepared. Each call has a
+	// goroutine of its own, and at most MaxPrepares run at once; a call that goes on after the end of ctx counts
+	// until it returns. Close waits for all calls. Prepare needs Mode Exclusive and Open nomination. Default: none;
+	// roles are taken unprepared.
 	Prepare func(ctx context.Context, role int) error
 
-	// MaxPrepares is how many roles Prepare is called for at once. From 1 to 1,000. Default: 16.
+	// MaxPrepares is how many calls of Prepare may run at once. From 1 to 1,000. Default: 16.
 	MaxPrepares int
 
 	// PrepareTimeout limits one call of Prepare: after that, ctx ends and the call has failed. A leader that can
@@ -146,8 +147,8 @@ type Config struct {
 	// In exclusive mode each role has its own leader and token, and one beat renews all roles that a
 	// process leads on a partition. In non-exclusive mode all roles of a partition are led together.
 	// Processes may have different values of R for a while: each leads only the roles that it knows.
-	// SetRoles changes R at run time. At most 1,000,000; docs/tuning.md#many-roles says what so many
-	// need. Default: 1.
+	// SetRoles changes R at run time. At most 1,000,000; docs/tuning.md#many-roles says what a million
+	// roles need. Default: 1.
 	Roles int
 
 	// How long leadership lasts without evidence, and how long the application may take.
@@ -159,9 +160,9 @@ type Config struct {
 	// has not heard may use that value.
 	//
 	// Non-exclusive mode: longer than the group's session timeout plus two broadcast intervals, at
-	// most 24 h; default three session timeouts (18 s, or 135 s with group.protocol=consumer). If a
-	// join, a leave or a cut may leave a role without a leader because it is shorter than a session
-	// and a rebalance, New logs a warning with the least value that avoids that.
+	// most 24 h; default three session timeouts (18 s, or 135 s with group.protocol=consumer). If it is
+	// shorter than a session and a rebalance together, a join, a leave or a cut may leave a role without
+	// a leader; New logs a warning with the least value that avoids that.
 	HeartbeatTimeout time.Duration
 
 	// HeartbeatInterval is the time between beats.
@@ -183,8 +184,8 @@ type Config struct {
 
 	// DrainTimeout limits how long the application may take to finish after LeaderRevoked while
 	// its successor waits. If this process cannot keep its roles (Close, StepDown, Healthy) and successors have
-	// Prepare, DrainTimeout covers both: after half of it, a role is given up unprepared, so the application has
-	// at least the other half; at its end the role is released. At most 24 h. Default: 10 s.
+	// Prepare, DrainTimeout limits the time for both. Prepare has at most half of it; then the role is given up
+	// unprepared, so the application has at least the other half. At most 24 h. Default: 10 s.
 	DrainTimeout time.Duration
 
 	// MaxClockDrift is ρ: the largest rate error, as a fraction, of the hardware clock of any
@@ -264,9 +265,9 @@ type Config struct {
 	// The library calls it only for roles that this process leads, for one request at a time, at
 	// most once a second on average and in bursts of at most four, on a goroutine of its own. That
 	// goroutine carries out an accepted request before it takes the next one. Excess requests are
-	// dropped; requesters retry for 30 s and then report that there was no answer, and so they do while
-	// a call has not returned, which is logged at two thirds of MaxPulseInterval. Close waits for a call
-	// in progress.
+	// dropped. Requesters retry for 30 s and then report that there was no answer, whether a request was
+	// dropped or the call has not returned. A call that takes two thirds of MaxPulseInterval is logged.
+	// Close waits for a call in progress.
 	//
 	// Nothing in a request is authenticated, including the requester's name: accept only what any
 	// principal that can write to the topic may ask. Default: none; all requests are refused.
@@ -279,8 +280,8 @@ type Config struct {
 	//
 	// A sentinel that is missing or refuses is never fatal. A crash then costs HeartbeatTimeout,
 	// as Stats.Sentinel and a warning report. Only the sentinel's user and root may be able to
-	// write to the socket's directory, and to those above it unless the sentinel is of this
-	// process's user or root. Linux 5.3 or later; refused elsewhere. docs/sentinel.md says when to
+	// write to the socket's directory, and also to the directories above it unless the sentinel runs
+	// as this process's user or as root. Linux 5.3 or later; refused elsewhere. docs/sentinel.md says when to
 	// use it. Default: $NELI_SENTINEL.
 	Sentinel string
 
@@ -299,8 +300,8 @@ type Config struct {
 	// constant; the data is in attributes, and every line has group and name (docs/runbook.md lists
 	// them).
 	//
-	// The handler is called on a goroutine of its own, one line at a time, in order: nothing in this
-	// library waits for it but Close. If it blocks, up to 1,024 lines wait for it and later ones are
+	// The handler is called on a goroutine of its own, one line at a time, in order. Only Close waits for
+	// it, and a Neli that fails, for a second at most. If it blocks, up to 1,024 lines wait for it and later ones are
 	// dropped; if it panics, the line is lost. Stats counts both, and a line reports them. Lines have
 	// the time of what they report. Those of the last instant are lost if the process ends without
 	// Close. Default: discard everything, including the warning that no broker was reached.

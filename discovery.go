@@ -132,8 +132,8 @@ func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 //
 // A slow consumer misses intermediate states and gets the newest state when it asks for more. It
 // delays no other part of the library, and costs eight bytes for each role. There may be any
-// number of Watches: they share one look at each change. More than a hundred together learn of
-// changes less often, ten microseconds apart for each of them.
+// number of Watches: they share one look at each change. If there are a hundred or more, changes are
+// announced less often: after each, a pause of ten microseconds for each Watch follows.
 //
 // The sequence ends with ctx (if that is not nil), with Close, and when this Neli fails (Await
 // returns why). It uses no goroutine, so leaving the loop early leaks nothing.

@@ -71,28 +71,29 @@ Safety does not depend on group membership, rebalance callbacks, commits or the 
 	   ▲ offset 17 = token of 0 and 2  ▲ offset 19 = token of 1
 
 A partition of the leader topic is a totally ordered log, so it can act as an arbiter. Role j lives
-on partition j mod M; one log carries the leases of any number of roles. A process has a session on
-each log, with a random id, which lasts until its lease lapses or the process loses its place in the
-log. Every process folds the log into the same state: which session holds which role, and with which
-token. A process that holds a role writes beats; one beat renews all its roles on a partition. V is
-the time, taken before the record was sent, of the process's newest beat or claim that it has read
-back from the log. IsLeader compares the state and V with the clock, and does nothing else: it turns
-false by itself.
+on partition j mod M; one log carries the leases of any number of roles. On each log a process has a
+session with a random id. The session lasts until its lease lapses or the process loses its place in
+the log. Every process folds the log into the same state: which session holds which role, and with
+which token. A process that holds a role writes beats; one beat renews all its roles on a partition.
+V is the time just before the process sent its newest beat or claim that it has read back from the
+log. IsLeader checks the state, compares V with the clock, and does nothing else: it turns false by
+itself.
 
 All other processes follow the log. One of them may claim a role after its holder has released it,
 or has been silent for so long that the lease must be over by any clock; the holder's records state
 how long its lease is (HeartbeatTimeout). A claim is valid if its sender had read the holder's
 newest evidence before it sent the claim; the claim's offset is the fencing token. A process that
 has just started learns the state from a snapshot, which other processes write to the log when they
-hear it. If there is none, it waits until no lease that it cannot know of can still be valid. A
+hear it. If there is none, it waits until every lease that it cannot know of must be over. A
 consumer group, if there is one, only decides who may claim.
 
 With Open nomination the members divide the roles among themselves. Each says Hello every five
-seconds. All rank the members for a vacant role in the same way, and a member claims later the more
-members rank before it. A leader with more roles than its share hands the surplus over in batches,
-to members that answer when they are asked. Priority, Preference, Weight, DisableRebalance,
-Healthy, Transfer and StepDown influence that; Ask asks another process for a Transfer or a
-StepDown, and its Config.Requests decides. None of this affects safety.
+seconds, less often in groups of more than 25. All rank the members for a vacant role in the same
+way, and a member claims later the more members rank before it. A leader with more roles than its
+share hands the surplus over in batches, to members that answer when they are asked. Priority,
+Preference, Weight, DisableRebalance, Healthy, Transfer and StepDown influence that. Ask asks another
+process for a Transfer, a StepDown or a Rebalance; that process's Config.Requests decides. None of
+this affects safety.
 
 # Discovery
 

@@ -36,16 +36,16 @@ var (
 	ErrAccess = errors.New("neli: access refused")
 )
 
-// ErrObserver is returned by Pulse, Background, Lead and StepDown of a Neli that only watches
-// (Config.Observer).
+// ErrObserver is returned by Pulse, Background, Lead, StepDown and Rebalance of a Neli that only
+// watches (Config.Observer).
 var ErrObserver = errors.New("neli: an observer does not contend")
 
 // Errors of Transfer, which may also return ErrNotDone.
 var (
 	// ErrNotLeader: this process does not lead the role.
 	ErrNotLeader = errors.New("neli: this process does not lead the role")
-	// ErrNoMember: no member that may claim has this id, and the name belongs to no member or to
-	// several. If it belongs to several, the text has their ids.
+	// ErrNoMember: no member that may claim the role has this id or name, or several members have
+	// this name; then the text has their ids.
 	ErrNoMember = errors.New("neli: no such member")
 	// ErrLeadsAlready: the chosen member leads the role already. Nothing was done. Ask returns it
 	// too.

@@ -20,25 +20,25 @@ type Event interface {
 	change() Change
 }
 
-// Barrier is a callback for changes of leadership. It runs on the goroutine that calls Pulse,
-// Background or Lead, or Close if none of these is in progress, and never concurrently with itself
-// or with the task of Background. It must not call Pulse, PulseCtx, Lead, Background, Close,
-// Transfer, StepDown or Ask of the same Neli. It may call IsLeader, Token and the other methods
-// that only look.
+// Barrier is a callback for changes of leadership. It runs on the goroutine that calls Pulse or Lead,
+// on Background's own goroutine, or on Close's if none of these is in progress; never concurrently
+// with itself or with the task of Background. It must not call Pulse, PulseCtx, Lead, Background,
+// Close, Transfer, StepDown, Rebalance or Ask of the same Neli. It may call IsLeader, Token and the
+// other methods that only look.
 //
 // While the barrier is at work, the application counts as alive, without a limit: the library cannot
 // tell a barrier that loads for long from one that hangs. Config.Healthy can, and takes the roles away
 // when it returns an error. At two thirds of MaxPulseInterval, and whenever that time has doubled, a
 // warning is logged, and Stats.Barrier says how long it has lasted. No further event can be delivered
-// meanwhile. So after HeartbeatTimeout this process claims nothing and gives back what the application
-// was not told of, and each role that it is to give up is released by the Deadline.
+// meanwhile. So after HeartbeatTimeout (MaxPulseInterval if that is shorter) this process claims nothing
+// and gives back roles of which the application was not told. A role to be given up is released by the Deadline.
 type Barrier func(Event)
 
 // Term is one uninterrupted leadership of roles that share a partition and a token. A partition
 // may have several Terms, in one event or in several.
 type Term struct {
 	Partition int
-	Roles     []int // ascending; those below the number of roles at the time
+	Roles     []int // ascending; in non-exclusive mode those below R (the former R if R now leaves the partition none)
 	// Token is the fencing token: strictly increasing over the successive leaders
 	// of a role. −1 in non-exclusive mode, which has none.
 	Token int64
@@ -115,13 +115,13 @@ type LeaderAcquired struct{ Change }
 //
 // Exclusive mode: finish the work in hand. The lease is renewed, and no successor is elected,
 // until the barrier returns or Deadline has passed. The process's other roles are not affected, even
-// if the barrier goes on beyond that. Deadline is DrainTimeout away, or as little as half of it if
+// if the barrier runs past Deadline. Deadline is DrainTimeout away, or as little as half of it if
 // successors had time to prepare before (Config.Prepare). It has a monotonic reading, so
 // time.Until is right even if the wall clock is set. Work that goes on beyond Deadline may overlap
 // with the successor's; fencing tokens guard against that.
 //
-// Non-exclusive mode: leadership has ended, after the group had given the partition to another
-// member. Deadline is zero, and blocking delays nobody.
+// Non-exclusive mode: leadership has ended in an orderly way. Reason says why: mostly the group had
+// given the partition to another member. Deadline is zero, and blocking delays nobody.
 type LeaderRevoked struct {
 	Change
 	Deadline time.Time
@@ -164,8 +164,8 @@ const (
 	// or suspended, or the broker was down.
 	ReasonLapsed
 	// ReasonNotPulsed: the lease lapsed because the application did not call Pulse for
-	// MaxPulseInterval; or the role was given back before the application was told of it, since the
-	// barrier was at work on a former event for HeartbeatTimeout.
+	// MaxPulseInterval; or the barrier was at work on an earlier event for HeartbeatTimeout, and this
+	// process gave back the role before the application was told of it.
 	ReasonNotPulsed
 	// ReasonSuperseded: this process has read a later claim by another process.
 	ReasonSuperseded

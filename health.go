@@ -57,8 +57,8 @@ func (n *Neli) watchHealth() healthWatch {
 	return healthWatch{func() { stop(); work.Wait() }}
 }
 
-// checkHealth calls Config.Healthy, and passes to judge its result, or errHealthHangs first if
-// that takes too long.
+// checkHealth calls Config.Healthy and passes its result to judge. If the call takes too long, judge
+// gets errHealthHangs first.
 func (n *Neli) checkHealth(judge func(error)) {
 	answer := make(chan error, 1)
 	var call sync.WaitGroup

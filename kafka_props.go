@@ -79,8 +79,8 @@ func (s *settings) largestBatch() string {
 // every broker. The client wants another second for the answer (socket.timeout.ms).
 const longPoll = time.Second
 
-// brokers returns the bootstrap servers for messages. It is empty if no property names them; a
-// Provider's options may do so instead.
+// brokers returns the bootstrap servers as log lines name them. It is empty if no property names them:
+// a Provider's options may do so instead.
 func (s *settings) brokers() string {
 	named := or(s.kafka["bootstrap.servers"], s.kafka["metadata.broker.list"])
 	if s.Provider != nil {

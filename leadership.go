@@ -25,12 +25,11 @@ import (
 // Done closes when any method of the context is called, or as soon as this package's goroutines
 // run again, which may be a moment after fn does. A select on Done and something else may find
 // both ready and take either: check Err afterwards. A derived context (context.WithTimeout,
-// errgroup) ends when Done closes, but its own Err does not ask the clock. Derive it just before
-// the work, since deriving does, or ask the context that fn was given.
+// errgroup) ends when Done closes, but its own Err does not ask the clock. Deriving a context asks the
+// clock once: derive it just before the work, or check the context that fn was given.
 //
-// If the clock says that a term is over, but nothing else has ended it, the term may go on: a wall
-// clock that is set forward and back does that. Once fn has returned, it runs again with the same
-// Token.
+// A term that is over by the clock may go on after all if nothing else has ended it, for example if
+// the wall clock is set forward and then back. Once fn has returned, it runs again with the same Token.
 //
 // If fn returns an error before its context has ended, Lead ends and returns that error. An error
 // that fn returns afterwards is only logged, whatever it is, and Lead goes on: many libraries report

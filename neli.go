@@ -68,7 +68,7 @@ const (
 	StateClosing
 	// StateClosed: stopped by Close.
 	StateClosed
-	// StateFailed: stopped by an error that cannot be retried; Pulse returns it. Close leaves it so.
+	// StateFailed: stopped by an error that cannot be retried; Pulse returns it. Close does not change this state.
 	StateFailed
 )
 
@@ -162,8 +162,8 @@ func (n *Neli) IsLeader() bool {
 	return ok
 }
 
-// leadsAny also returns the clock reading that decided. The lowest role of a unit equals the
-// unit's number, so R bounds units as it bounds roles.
+// leadsAny is IsLeader that also returns the clock reading on which the answer is based. The lowest
+// role of a unit equals the unit's number, so R bounds units as it bounds roles.
 func (n *Neli) leadsAny() (clock.Instant, bool) {
 	return n.core.terms.LeadsAny(int(n.roles.Load()))
 }
@@ -185,8 +185,8 @@ func (n *Neli) Token(role int) (token int64, ok bool) {
 	return token, true
 }
 
-// term returns the term in which this process leads role at this instant. ok is false if it leads none,
-// as at or beyond R.
+// term returns the term in which this process leads role at this instant. ok is false if it does not lead
+// role, or if role is not below R.
 func (n *Neli) term(role int) (id, token int64, ok bool) {
 	if role < 0 || role >= int(n.roles.Load()) {
 		return 0, 0, false

@@ -44,7 +44,7 @@ func prepareEnds(why prepare.Why) error {
 	return fmt.Errorf("%w: %s", ErrNotLed, ends[why])
 }
 
-// Preparation says what this process has prepared of others' roles, and how it gave its own up.
+// Preparation counts the roles of others that this process has prepared, and says how it gave up its own.
 type Preparation struct {
 	// Prepared counts the calls of Config.Prepare that returned nil in time, and Failed those that did not.
 	// Led counts the roles that this process led when they were prepared, and LetGo those whose

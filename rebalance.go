@@ -22,15 +22,15 @@ type Moved struct {
 
 // Rebalance hands over at once those roles of this process that exceed its share, or for which another
 // member is preferred. It returns what was handed over, once nothing is left to move. Balance does the
-// same by itself, but only after two looks, and tolerates a difference of a tenth; DisableRebalance turns
-// that off. If all leaders call Rebalance, one after the other, members that are preferred alike then
+// same by itself, but waits for two seconds first, and tolerates a difference of a tenth; DisableRebalance
+// turns that off. If all leaders call Rebalance, one after the other, members that are preferred alike then
 // differ by one role at most; the command neli rebalance asks all of them.
 //
-// Roles move as for balance: in batches of at most 10,000, to a member with Config.Prepare at most its
-// MaxPrepares, the next batch when the last is decided; each role after the application has finished
-// (LeaderRevoked, ReasonRebalanced); only to members that have been present for 15 s and answer. A role
-// that was transferred by hand, or has moved in the last 30 s, stays. While
-// this process's own records take too long to come back, it waits for up to a minute.
+// Roles move as for balance, and only to members that have been present for 15 s and answer. A batch has at
+// most 10,000 roles; for a member with Config.Prepare it has at most that member's MaxPrepares. The next batch
+// begins when the outcome of the last is known. Each role moves after the application has finished
+// (LeaderRevoked, ReasonRebalanced). A role that was transferred by hand, or has moved in the last 30 s, stays.
+// While this process's own records take too long to come back, it waits for up to a minute.
 //
 // At the end of ctx no further batch begins. Rebalance then returns what has been handed over so far, and
 // the cause of ctx. It also returns ErrClosed or the error that ended this Neli, and ErrObserver for an

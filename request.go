@@ -134,7 +134,7 @@ func (n *Neli) decide(r Request) error {
 	return err
 }
 
-// serve puts one request to the application and carries it out if that accepts.
+// serve puts one request to the application, and carries it out if the application accepts it.
 func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	log := n.set.logger.With(q.Describe()...)
 	r := Request{Role: q.Role, To: q.To, StepDown: q.Verb == lease.StepDown, Rebalance: q.Verb == lease.Rebalance, RequesterID: q.By, RequesterName: q.Name}
@@ -150,7 +150,7 @@ func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	}
 	err := ErrNotLeader
 	switch {
-	case !n.IsLeaderOf(q.Role): // by now
+	case !n.IsLeaderOf(q.Role): // not any more
 	case r.StepDown:
 		err = n.StepDown(ctx)
 	case r.Rebalance:

@@ -7,12 +7,12 @@ import (
 	"github.com/goneli/neli/internal/kafkalog"
 )
 
-// health is what a Neli has met so far: how its clients fare, and how its log-in does. Settings do
-// not change; this does.
+// health is what changes while a Neli runs, unlike its settings: the state of its clients and of its
+// log-in.
 type health struct {
 	clients kafkalog.Health
-	logins  atomic.Uint64    // that failed
-	trouble kafkalog.Limiter // of lines on that
+	logins  atomic.Uint64    // counts failures to get a token
+	trouble kafkalog.Limiter // limits the log lines about these failures
 	logger  *slog.Logger
 }
 
@@ -24,7 +24,7 @@ func (h *health) loginFailed(err error) {
 	}
 }
 
-// report sets what Stats has of it.
+// report sets the fields of Stats that health knows.
 func (h *health) report(s *Stats) {
 	s.Reached, s.RefusedSettings = !h.clients.Contact.Lacking(), h.clients.Refusals.Meaning()
 	s.ReadersReplaced, s.Throttled = h.clients.Replaced.Load(), h.clients.Throttling.Total()

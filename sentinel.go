@@ -30,16 +30,16 @@ const sentinelVariable = "NELI_SENTINEL"
 // is invalid; that error lists everything that is wrong with cfg.
 //
 // It acts only on deaths that the kernel reports. If the whole machine or its network fails, or a
-// process hangs or is suspended, fail-over takes HeartbeatTimeout as without a sentinel, and so it
-// does while no sentinel runs. Several sentinels on different sockets do no harm. Requests that
+// process hangs or is suspended, or while no sentinel runs, fail-over takes HeartbeatTimeout as
+// without a sentinel. Several sentinels on different sockets do no harm. Requests that
 // the dead process sent may arrive after its successor has begun: use fencing tokens.
 // docs/sentinel.md has the rest.
 //
 // cfg.Sentinel is the path of the unix socket on which members register. It is required here, and
 // $NELI_SENTINEL does not count. Only this process's user and root may be able to write to its
-// directory. If others may write to one above it, only members of the same user register, or all
-// if this process is root. A missing directory is made with mode 0750; its mode decides which users can reach the
-// socket. A socket left by a killed sentinel is replaced.
+// directory. If others may write to a directory above that, only members of the same user register;
+// all register if this process is root. A missing directory is made with mode 0750; its mode decides
+// which users can reach the socket. A socket left by a killed sentinel is replaced.
 //
 // RunSentinel also uses KafkaConfig (leave it empty with a Provider of small logs), Name, Logger,
 // LoginToken and Provider (of the same kind as the members'), and ignores the rest of cfg, since one
@@ -47,7 +47,7 @@ const sentinelVariable = "NELI_SENTINEL"
 // Warn. The sentinel needs READ, WRITE and DESCRIBE on the members' topics.
 //
 // allow has patterns, as of path.Match, of the leader topics to watch (of the groups, with small
-// logs and no broker). Members of others are refused. Without patterns none is refused.
+// logs and no broker). Members of other topics are refused. Without patterns no member is refused.
 func RunSentinel(ctx context.Context, cfg Config, allow ...string) error {
 	if ctx == nil {
 		return errors.New("neli: RunSentinel: ctx is nil")
@@ -75,25 +75,25 @@ func RunSentinel(ctx context.Context, cfg Config, allow ...string) error {
 	return nil
 }
 
-// post is what a sentinel was given.
+// post is the configuration of a sentinel, and the patterns of the topics that it may watch.
 type post struct {
 	Config
 	allow []string
 }
 
-// newPost keeps nothing that the caller may change.
+// newPost copies what the caller may change later.
 func newPost(cfg Config, allow []string) *post {
 	cfg.KafkaConfig = maps.Clone(cfg.KafkaConfig)
 	return &post{cfg, slices.Clone(allow)}
 }
 
-// options are those of the Hub, which connects registered members, their deaths and their logs.
+// options returns the options of the Hub, which connects registered members, their deaths and their logs.
 func (p *post) options() sentinel.Options {
 	return sentinel.Options{Open: p.open, Allow: p.allow, Rules: p.rules, Now: clock.System().Now, Logger: p.Logger}
 }
 
-// check checks the configuration as New does: those of its fields that a sentinel uses, by making
-// the clients that it would use.
+// check checks the fields that a sentinel uses as New does: it also makes the clients that the sentinel
+// would use.
 func (p *post) check() error {
 	probe := Config{KafkaConfig: p.KafkaConfig, Name: p.Name, LoginToken: p.LoginToken, Provider: p.Provider, Logger: p.Logger, LeaderGroupID: "sentinel"}
 	set, f := probe.check("")
@@ -208,7 +208,7 @@ func (s *settings) resolveSentinel(socket string, f *faults) {
 	}
 }
 
-// checkSocket notes what is wrong with the path of a socket. It reports whether nothing is.
+// checkSocket adds a fault if something is wrong with the path of a socket, and reports whether the path is right.
 func checkSocket(f *faults, field, path string) bool {
 	err := sentinel.CheckSocket(path)
 	if err != nil {

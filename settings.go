@@ -241,7 +241,7 @@ func (s *settings) resolveTimes(f *faults) {
 		f.check(s.HeartbeatTimeout <= maxTimeout, "HeartbeatTimeout", s.HeartbeatTimeout, fmt.Sprintf(
 			"must be at most %v in exclusive mode: a process that knows nothing of the log waits that long for a leader "+
 				"that it has not heard", maxTimeout))
-		s.HeartbeatTimeout = min(max(s.HeartbeatTimeout, minTimeout), maxTimeout) // what depends on it is checked by the nearest that is allowed
+		s.HeartbeatTimeout = min(max(s.HeartbeatTimeout, minTimeout), maxTimeout) // the checks below use the nearest value allowed
 		f.check(!set || s.HeartbeatInterval <= s.HeartbeatTimeout*9/40, "HeartbeatInterval", s.HeartbeatInterval, fmt.Sprintf(
 			"must be at most %v, 0.225 of HeartbeatTimeout (%v)", s.HeartbeatTimeout*9/40, s.HeartbeatTimeout))
 		f.check(!set || f.has("HeartbeatInterval") || s.HeartbeatInterval >= s.HeartbeatTimeout/1000, "HeartbeatInterval", s.HeartbeatInterval, fmt.Sprintf(
@@ -283,8 +283,8 @@ func (s *settings) resolveTimes(f *faults) {
 	}
 }
 
-// faultyTime returns which field a fault of non-exclusive mode's times names (one that the user has
-// set), its value, and the beginning of the rule's text.
+// faultyTime returns the field to be named if the times of non-exclusive mode do not fit: one that the
+// user has set. It also returns that field's value and the beginning of the rule's text.
 func (s *settings) faultyTime(given Config, session time.Duration) (field string, value any, subject string) {
 	subject = fmt.Sprintf("does not fit: HeartbeatTimeout (%v) ", s.HeartbeatTimeout)
 	switch {
@@ -299,19 +299,19 @@ func (s *settings) faultyTime(given Config, session time.Duration) (field string
 }
 
 // leastTimeout returns the least T with which a join, a leave or a cut leaves no role without a
-// leader: a session, and all that a member stays away for when it makes room for another one. If
+// leader: a session, and the time for which a member stays away to make room for another one. If
 // HeartbeatInterval is not set, B grows with T.
 func (s *settings) leastTimeout(session time.Duration, set bool) time.Duration {
 	if set {
 		return session + s.absence
 	}
 	fixed := (session + s.absence - 2*s.broadcast).Seconds()
-	share := (2 * s.broadcast).Seconds() / s.HeartbeatTimeout.Seconds() // that two B take of any T
+	share := (2 * s.broadcast).Seconds() / s.HeartbeatTimeout.Seconds() // the part of any T that two B take
 	return time.Duration(math.Ceil(1000*fixed/(1-share)-0.001)) * time.Millisecond
 }
 
-// leastRebalance is the time below which no group rebalances: a member that learns of it at a
-// heartbeat joins a second later at the latest (librdkafka looks that often).
+// leastRebalance is the least time to leave for a rebalance: a member that learns of it at a
+// heartbeat joins up to a second later, since librdkafka looks once a second.
 const leastRebalance = time.Second
 
 // answerWait is the least time for which a leaving holder with Open nomination waits for its

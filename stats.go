@@ -49,8 +49,8 @@ type Stats struct {
 	LoginFailures uint64 `json:"login_failures"`
 
 	// LogLinesWaiting is how many lines Config.Logger's handler has not returned from: if it stays
-	// above 0, the handler is blocked. LogLinesLost is how many it never got, since 1,024 waited (of
-	// debug lines 512), or did not take: it panicked or returned an error.
+	// above 0, the handler is blocked. LogLinesLost is how many lines the handler never got, because
+	// 1,024 others waited (512 for debug lines), or on which it panicked or returned an error.
 	LogLinesWaiting int    `json:"log_lines_waiting"`
 	LogLinesLost    uint64 `json:"log_lines_lost"`
 
@@ -95,18 +95,18 @@ type Stats struct {
 	// Vacancies is how long roles had no leader, one value for each role that has one again: from
 	// the Release to the next Claim at a hand-over; from the last evidence of the former holder to
 	// the next Claim after a crash, at most a HeartbeatInterval more than the truth. Leaderless is
-	// the total in seconds over all roles. It includes vacancies that last, but the silence of a
-	// holder before its lease is over only once another term has begun, since it may be heard again.
+	// the total in seconds over all roles. It includes vacancies that have not ended. A holder's silence before
+	// its lease is over is added only once another term has begun, since the holder may be heard again.
 	//
-	// Time that this process cannot know does not count: in which it was suspended, or its own
-	// records did not come back (CutOff). If the log itself stood still, as in an outage of the
+	// Time of which this process can know nothing does not count: while it was suspended, or while its
+	// own records did not come back (CutOff). If the log itself stood still, as in an outage of the
 	// broker, the time counts afterwards from the end of the holder's lease on, less up to
 	// HeartbeatTimeout. An observer, which writes nothing, counts what it reports as StatusVacant.
 	Vacancies  Timing  `json:"vacancies"`
 	Leaderless float64 `json:"leaderless"`
-	// LeaderSilence is for how long there has been no sign of a leader of the role for which that is
-	// longest: since the newest evidence of its holder, if two heartbeats are missing, or since its
-	// Release. It is 0 if all leaders were heard, and while CutOff is not 0.
+	// LeaderSilence is the longest time for which any role has had no sign of a leader: since the newest
+	// evidence of its holder, if two heartbeats are missing, or since its Release. It is 0 if all leaders
+	// were heard, and while CutOff is not 0.
 	LeaderSilence time.Duration `json:"leader_silence"`
 	// CutOff is for how long this process has read nothing although it should have, since its own
 	// records do not come back: its broker or its network is down, and it cannot know who leads.
@@ -127,8 +127,8 @@ type Stats struct {
 	// term.
 	EvidenceAge time.Duration `json:"evidence_age"`
 	// ClaimsWithheld is for how long this process has claimed nothing, though roles were vacant, because
-	// its own records take a quarter of HeartbeatTimeout or longer to come back; 0 if that is not
-	// so. It is a round trip after a start. If it lasts, raise HeartbeatTimeout.
+	// its own records take a quarter of HeartbeatTimeout or longer to come back; 0 if they do not. After a
+	// start it grows for one round trip. If it goes on growing, raise HeartbeatTimeout.
 	ClaimsWithheld time.Duration `json:"claims_withheld"`
 	// RecordAge is how long ago this process last read a record, or called New if it has read
 	// none.
@@ -137,8 +137,8 @@ type Stats struct {
 	// while the application waits in Pulse, Background or Lead, or is in the barrier, and for an
 	// observer.
 	PulseAge time.Duration `json:"pulse_age"`
-	// Barrier is how long the barrier has been at work on an event, 0 if it is not. From
-	// HeartbeatTimeout on, this process claims nothing. A barrier that never returns keeps the roles
+	// Barrier is how long the barrier has been at work on an event, 0 if it is not. From HeartbeatTimeout
+	// (MaxPulseInterval if that is shorter) on, this process claims nothing. A barrier that never returns keeps the roles
 	// that it was told of, unless Config.Healthy objects.
 	Barrier time.Duration `json:"barrier"`
 	// Reached is whether a broker, or the host of a small log, has answered this process since
@@ -216,7 +216,7 @@ func byReason(c term.Counts) map[Reason]uint64 {
 	return ended
 }
 
-// never stands for the RecordAge of a process that has read none.
+// never stands for the RecordAge of a process that has read no record.
 const never = time.Duration(-1)
 
 func ageOf(at, now clock.Instant, none time.Duration) time.Duration {

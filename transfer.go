@@ -17,14 +17,14 @@ import (
 // nor preference moves it. To give up all roles call StepDown.
 //
 // to is the Member.ID of a member, or its Name if no other member has that name. A member that
-// crashed and was started again under its name has two entries for a while: once the former one is
-// overdue, the name means the other one. Errors:
+// crashed and was started again under its name has two entries for a while: once the announcement of
+// the former entry is overdue, the name means the new one. Errors:
 //
-//   - ErrNotLeader: this process does not lead the role, or is giving up its partition already;
+//   - ErrNotLeader: this process does not lead the role, or is giving it up already;
 //   - ErrLeadsAlready: the member is this process;
 //   - ErrNoMember: there is no such member, or several have this name;
-//   - ErrNoAnswer: the member did not answer within a second (within a HeartbeatInterval of up to fifteen
-//     seconds if that is longer), because it is dead, cut off or unhealthy; or its answer took a quarter of
+//   - ErrNoAnswer: the member did not answer within a second (within a HeartbeatInterval if that is
+//     longer), because it is dead, cut off or unhealthy; or its answer took a quarter of
 //     HeartbeatTimeout, on small logs a half, so it is too far away to claim in time; or it did
 //     not prepare the role (Config.Prepare). This process leads on, and the application receives no event;
 //   - ErrNotDone: the member answered, and then did not claim the released role in time: it crashed, or its machine

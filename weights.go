@@ -9,8 +9,8 @@ import (
 // maxWeight bounds a weight so that the sum of maxRoles weights cannot overflow.
 const maxWeight = 1_000_000
 
-// weigh asks Config.Weight for the weight of each role below a number; nil where weights have no effect. Of a weight that is
-// out of bounds it returns the rule, too.
+// weigh asks Config.Weight for the weight of each role below a number. It returns nil where weights have no effect. If a
+// weight is out of bounds, weigh returns that weight and the rule.
 func (s *settings) weigh(roles int) (weights *placement.Weights, wrong int, rule string) {
 	if s.Weight == nil || s.Observer || s.Mode != Exclusive || s.Nomination != NominationOpen {
 		return nil, 0, ""
