@@ -39,7 +39,7 @@ type app struct {
 // work is the work of an application for a role that it leads.
 type work struct {
 	token int64
-	open  int        // functions in progress, or 1
+	open  int        // functions in progress; without Lead 1
 	due   clock.Mono // when it has to end, by the process's monotonic clock; 0: no deadline
 }
 
@@ -164,7 +164,7 @@ func (p *proc) acquired(t neli.Term) {
 	p.w.acquired(p, t)
 }
 
-// ended asserts that a term that ends had begun, and that a fenced role is no longer led.
+// ended asserts that each term that ends had begun, and that this run allows the reason.
 func (p *proc) ended(c neli.Change) {
 	a, w := &p.app, p.w
 	a.lock.Lock()

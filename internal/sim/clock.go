@@ -70,8 +70,8 @@ func (m *machine) slewTo(by float64) { m.change(func(time.Duration) { m.Slew = b
 // pause stops all clocks.
 func (m *machine) pause() { m.change(func(time.Duration) { m.Paused = true }) }
 
-// suspend stops the machine, unless its wall clock was set back within a lease. By the ordinary
-// clocks alone, a stamp from before both would look younger than it is. The assumptions exclude
+// suspend stops the machine, unless its wall clock was set back within a lease. After both, an
+// earlier stamp would look younger than it is by the ordinary clocks alone. The assumptions exclude
 // that.
 func (m *machine) suspend(lease time.Duration) {
 	m.change(func(now time.Duration) {
@@ -90,8 +90,8 @@ func (m *machine) resume() {
 	})
 }
 
-// set sets the wall clock. If the machine was suspended within a lease, it only sets it forward,
-// for the same reason.
+// set sets the wall clock. If the machine was suspended within a lease, the clock is only set
+// forward, for the same reason.
 func (m *machine) set(d, lease time.Duration) {
 	m.change(func(now time.Duration) {
 		if d < 0 && (m.Suspended || m.Paused || m.resumed >= 0 && now-m.resumed <= lease) {

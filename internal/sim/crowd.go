@@ -213,7 +213,7 @@ func Gather(t *testing.T, size Size) {
 }
 
 // Scale lets a tenth of a crowd die, and asserts that everything is led W(T) + 1 s later. Then as
-// many start, and no role may lose its leader by that.
+// many start, and everything must be led at some time between T and 2 T later.
 func Scale(t *testing.T, size Size) {
 	inCrowd(t, size, 10*time.Second, func(c *crowd) {
 		c.join(size.Members)

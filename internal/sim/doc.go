@@ -26,7 +26,7 @@
 // SuiteSmall, and RunSmall for one seed, run processes on a majority of package nelitest's small
 // logs. They have an adversary of their own (small_faults.go): logs stop and forget; members are
 // cut off one way or both; halves are cut apart and heal; records are late by up to two leases;
-// clocks run at ± ρ. Their oracle has those promises that need no Kafka log (small_proc.go). A
+// clocks run at ± ρ. Their oracle checks the promises that need no Kafka log (small_proc.go). A
 // log that comes back from an image of its memory, with its former id, is excluded; the model of
 // package quorum shows why.
 //
@@ -34,9 +34,9 @@
 //
 // With Options.Hub there are one or two sentinels beside the members (sentinels.go). They are the
 // library's own, over a simulated kernel that tells them of deaths late, twice or never. They are
-// killed, suspended, cut off, and made to lag. Processes die with Claims in flight, which take
-// effect after their death, and so do their successors. The oracle also asserts that a Release
-// not sent by its own process is in the name of a dead one.
+// killed, suspended, cut off, and made to lag. Processes and their successors die with Claims in
+// flight, which take effect after that. The oracle also asserts that a sentinel releases only the
+// roles of dead processes.
 //
 // # The adversary
 //
@@ -46,7 +46,7 @@
 // stand still, and the others go on. In some seeds a hypervisor pauses the machine, and all four
 // clocks stand still. That is outside the promise, so only tokens are checked then.
 //
-// Members have different T, R, priorities and preferences, and are restarted with others. There
+// Members have different T, R, priorities and preferences, and other ones after a restart. There
 // are up to thousands of roles on several partitions. Records are late, doubled, overtaken, or
 // lost. Logs contain rubbish, copies of another cluster's records, and records of a newer
 // version, and their heads are deleted. Links are cut one by one, the broker stops and starts,

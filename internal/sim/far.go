@@ -11,11 +11,11 @@ import (
 type distances struct {
 	rnd  *rand.Rand    // used only by the scheduling goroutine
 	far  int           // how many members are far at most
-	half bool          // instead: half of them
-	most time.Duration // by which round trips are longer; 0: no member is far
+	half bool          // half of the members are far at most, whatever far says
+	most time.Duration // how much longer round trips of far members are at most; 0: no member is far
 }
 
-// distance is how much longer than others' a member's records take to the log, and the log's to it.
+// distance is how much longer records take from a far member to the log, and from the log to it.
 type distance struct{ appends, reads time.Duration }
 
 func (d distance) String() string {
@@ -27,9 +27,9 @@ const (
 	mostFar  = 400 * time.Millisecond
 )
 
-// drawDistances draws them for members with a lease of t at least. A member whose round trips take
-// t/4 claims nothing. So those of far members take less by the fastest clocks. near is the longest
-// round trip of the others.
+// drawDistances draws distances for members with a lease of t at least. A member whose round trips
+// take t/4 claims nothing, so round trips of far members take less even by the fastest clocks. near
+// is the longest round trip of the other members.
 func drawDistances(seed uint64, t, near time.Duration, drift float64) distances {
 	d := distances{rnd: rand.New(rand.NewPCG(seed, 47))}
 	if d.rnd.IntN(4) > 0 {
@@ -72,10 +72,10 @@ func (w *world) place(p *proc) {
 	}
 }
 
-// slowAppends makes a process's records take longer to the log than its distance does.
+// slowAppends delays a process's records to the log, in addition to its distance.
 func (p *proc) slowAppends(by time.Duration) { p.w.broker.Delay(p.id, p.far.appends+by) }
 
-// slowReads is the same for the log's records to the process.
+// slowReads does the same with records from the log to the process.
 func (p *proc) slowReads(by time.Duration) { p.w.broker.SlowReads(p.id, p.far.reads+by) }
 
 // place puts a process that starts near the logs or far from them.
@@ -93,8 +93,8 @@ func (w *smallWorld) place(p *smallProc) {
 	}
 }
 
-// slow makes records take longer than a process's distance does: its own to the logs, and the logs'
-// to it.
+// slow delays a process's records to the logs, and the logs' records to it, in addition to its
+// distance.
 func (p *smallProc) slow(appends, reads time.Duration) {
 	p.w.net.Slow(p.id, p.far.appends+appends, p.far.reads+reads)
 }

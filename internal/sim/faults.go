@@ -228,7 +228,7 @@ func (w *world) inject(value []byte) {
 	}
 }
 
-// skip adds offsets to a log that no client sees.
+// skip adds offsets that no client sees to a log.
 func (w *world) skip() {
 	partition, n := w.rnd.IntN(w.partitions), 1+w.rnd.IntN(3)
 	first, err := w.broker.Skip(simTopic, partition, n)

@@ -72,8 +72,8 @@ func inBubble(t *testing.T, transcript func() string, run func(*testing.T)) {
 	synctest.Test(t, run)
 }
 
-// wanted reports whether a violation is to fail the run. That is the case unless a rule was taken
-// out that is not meant to prevent it (see internal/mutation).
+// wanted reports whether a violation fails the run. While a rule is taken out, only violations that
+// this rule prevents do (see internal/mutation).
 func wanted(what string) bool {
 	want, err := regexp.Compile(os.Getenv(mutation.WantEnv))
 	return err != nil || want.MatchString(what)

@@ -9,8 +9,8 @@ import (
 	"github.com/goneli/neli/internal/history"
 )
 
-// unbroken reports whether the promise holds, that is, whether all its assumptions do at present.
-// It needs the lock. After a breach tokens start again.
+// unbroken reports whether all assumptions of the promise hold at present. After a breach tokens
+// start again. It needs the lock.
 func (w *world) unbroken() bool {
 	if w.breach.IsZero() {
 		return true
@@ -350,7 +350,7 @@ func (w *world) truthful() {
 	}
 }
 
-// proveLogs checks that the logs prove what neli history checks in them.
+// proveLogs asserts that neli history finds no fault in the logs.
 func (w *world) proveLogs() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 
 // Members that prepare roles before they lead them, beside others that do not.
 
-// preparing is what a seed decides about that.
+// preparing is what a seed decides about preparation.
 type preparing struct {
 	some  bool // three of four members prepare
 	trail bool // preparations fail, hang and ignore the end of their contexts
@@ -43,8 +43,8 @@ type bench struct {
 	j       *journal
 	seen    *Seen
 	trail   bool                 // preparations fail, hang and ignore the end of their contexts
-	limit   time.Duration        // for one
-	stopped func() chan struct{} // closed when the process goes on; nil: it is not suspended
+	limit   time.Duration        // of one call of Prepare
+	stopped func() chan struct{} // returns a channel that is closed when the process goes on; nil: it is not suspended
 
 	mu      sync.Mutex
 	rnd     *rand.Rand

@@ -45,7 +45,7 @@ type proc struct {
 	lateAt                time.Time     // when an append last took time and returned
 	lateStamp             clock.Instant // the clock reading when that append was called
 	unwell                time.Time     // since when the application is unwell; zero: it is well
-	woken                 time.Time     // when the process was last suspended
+	woken                 time.Time     // when the process last woke from a suspension
 	checkHung, checkHangs time.Time     // since when its health check has hung, and until when it does
 	awayFrom, awayUntil   clock.Mono    // from when and until when it claims nothing after it stepped down, by its own clock
 	most                  int           // Config.MaxRoles

@@ -10,9 +10,9 @@ import (
 )
 
 // Restart closes a crowd, each member some time after the one before, and then starts as many. It
-// asserts that roles are led again within a second after the last start. Reading a record takes
-// as long as where a hundred members share two cores. When they close together, all lag behind,
-// and their records must not bury what a newcomer looks for.
+// asserts that something is led within a second after the last start. Reading a record takes as long
+// as if a hundred members shared two cores. When they close together, all lag behind, and their
+// records must not bury what a newcomer looks for.
 func Restart(t *testing.T, size Size, apart time.Duration) {
 	inCrowd(t, size, 5*time.Second, func(c *crowd) {
 		c.join(size.Members)
@@ -26,8 +26,8 @@ func Restart(t *testing.T, size Size, apart time.Duration) {
 	})
 }
 
-// comeBack starts ten processes within 5 s, and asserts that something is led within d after the
-// last start.
+// comeBack starts the members again within 5 s, in ten groups. It asserts that something is led
+// within d after the last start, and everything within another T.
 func (c *crowd) comeBack(d time.Duration) {
 	c.Helper()
 	const processes = 10

@@ -35,7 +35,7 @@ type posts struct {
 	born    int
 	living  []*post
 	members map[string]watchedMember // by process; those still alive
-	numbers map[string]uint64        // by process: of its newest registration, at any sentinel
+	numbers map[string]uint64        // by process: the number of its newest registration, at any sentinel
 }
 
 // network has the faults that sentinels may suffer, of the brokers or of the small logs.
@@ -119,7 +119,7 @@ func (s *posts) after(d time.Duration, do func()) {
 	time.AfterFunc(time.Duration(s.rnd.Int64N(int64(d)+1)), do)
 }
 
-// register does what a member's Client does. It tries again as long as both are alive.
+// register does what a member's Client does. It tries again while the member and the sentinel are alive.
 func (s *posts) register(p *post, id string) {
 	s.mu.Lock()
 	m, lives := s.members[id]
@@ -234,8 +234,8 @@ func (s *posts) number() int {
 	return len(s.living)
 }
 
-// buriedAlive asserts that a Release that its process has not sent is in the name of a dead
-// process. It needs the lock.
+// buriedAlive asserts that the process in whose name a sentinel sent a Release is dead. It needs the
+// lock.
 func (w *world) buriedAlive(process string) {
 	if i := slices.IndexFunc(w.procs, func(p *proc) bool { return p.self == process }); i >= 0 {
 		w.violated("a sentinel's Release is in the name of %s, which lives", w.procs[i].id)

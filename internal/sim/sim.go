@@ -221,7 +221,7 @@ func (w *world) heals() bool {
 }
 
 // recovers asserts that every role that all members contend for is led within the bound, and that
-// soon every process knows it.
+// the witness soon knows it.
 func (w *world) recovers() {
 	w.until(2*time.Second, w.over) // a process whose log was deleted unread notices by then
 	bound, healed := w.bound(), time.Now()
@@ -343,7 +343,8 @@ func (w *world) termsSoFar() int {
 	return len(w.owners)
 }
 
-// capped reports whether nobody leads more than its cap, or all lead as much as theirs because they do not suffice.
+// capped reports whether no member leads more than its cap. If the caps do not suffice for all roles, it reports
+// whether every member leads at least its cap.
 func (w *world) capped() bool {
 	sum, above, below := 0, false, false
 	for _, p := range w.living() {

@@ -143,7 +143,7 @@ func (w *smallWorld) healAll() {
 
 // recovers asserts that every role is led within the bound, and then stays led. The bound is made
 // of the design's constants: two waits by the slowest clocks, since the last records may have
-// restarted one, and the delay of failed Claims.
+// restarted a wait, and the delay of failed Claims.
 func (w *smallWorld) recovers() {
 	slow := time.Duration(float64(w.t)*(1+w.drift)/(1-w.drift)/(1-w.drift)/(1-w.slew)) + time.Millisecond
 	bound, healed := 2*slow+6*w.t, time.Now()

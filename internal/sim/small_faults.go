@@ -7,7 +7,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// smallFault is something that the adversary does to a process, to a log, or to all.
+// smallFault is something that the adversary does to processes or logs.
 type smallFault struct {
 	name   string
 	strike func(w *smallWorld, p *smallProc)
@@ -126,7 +126,7 @@ var smallFaults = []smallFault{
 	{"slewed", func(w *smallWorld, p *smallProc) { p.clock.slewTo(w.anySlew()) }},
 }
 
-// halves cuts the machines whose bit is set off from the others. The member and the log with the
+// halves separates the machines whose bit is set from the others. The member and the log with the
 // same number are on one machine. If there are fewer logs than members, some machines have none.
 func (w *smallWorld) halves(side uint32) { w.halved(side)() }
 

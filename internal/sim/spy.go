@@ -12,7 +12,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// simRunaway is more records than any run needs: some process sends without end.
+// simRunaway is more records than any run needs. If there are more, some process sends without end.
 const simRunaway = 200_000
 
 var errRunaway = errors.New("too many records")
@@ -111,8 +111,8 @@ func (s *spyProducer) Append(topic string, partition int, value []byte, report f
 	return err
 }
 
-// sends returns when it was decided to send the present record. What was decided together is sent
-// one after the other, and a suspension may come in between.
+// sends returns when the process decided to send the present record. Records that were decided on
+// together are sent one after the other, and a suspension may come in between.
 func (p *proc) sends() clock.Instant {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,7 +228,7 @@ type spyReader struct {
 	w    *world
 	to   *reading
 	p    *proc
-	v    *witness      // the reader's, if p is nil
+	v    *witness      // the witness, if p is nil
 	last *kafka.Record // the record that Poll last returned; the next call of Poll shows that it was folded
 }
 

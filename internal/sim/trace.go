@@ -17,7 +17,7 @@ import (
 
 // A tracer writes for spec/TraceLease.tla what whole processes on one partition did, as far as their
 // broker and their callers see it: when reading began, what was read and sent, and what IsLeaderOf and
-// Holder then said. Without one, its methods do nothing.
+// Holder then said. The methods of a nil tracer do nothing.
 type tracer struct {
 	mu    sync.Mutex // guards the fields below
 	lines []*traced
@@ -32,7 +32,7 @@ type traced struct {
 	at     clock.Instant
 	offset int64   // begin, read
 	r      *record // send
-	from   *traced // arrive: where the record was sent, nil if nowhere
+	from   *traced // arrive: the event in which the record was sent; nil: there is none
 	newer  bool    // arrive: of a newer version
 	sees   string  // read: what the process said afterwards
 }
@@ -41,11 +41,11 @@ type traced struct {
 const TraceRho = 0.02
 
 const (
-	traceEvents = 600 // of a trace
+	traceEvents = 600 // in a trace, at most
 	traceLength = time.Minute
 )
 
-// untraced are faults that the specification has not.
+// untraced are faults that the specification does not have.
 var untraced = []string{"wall clock set", "offsets without records"}
 
 // Trace runs one seed, and returns its trace and the T of each process.
@@ -91,7 +91,7 @@ func (t *tracer) add(i int, l *traced) {
 	}
 }
 
-// assigned notes from where p reads on. If it is not where it was, it begins anew.
+// assigned notes the offset from which p reads on. Unless that is p's next offset, p begins anew.
 func (t *tracer) assigned(p *proc, offset int64) {
 	if t == nil || p == nil {
 		return
@@ -114,7 +114,7 @@ func (t *tracer) appended(e *truthEntry) {
 	t.add(len(t.lines), &traced{what: "arrive", from: t.sent[e.value], newer: e.newer})
 }
 
-// reads notes that p has got a record, and taken that it has folded it.
+// reads notes that p has got a record. taken notes that p has folded it.
 func (t *tracer) reads(p *proc, r kafka.Record) {
 	if t == nil {
 		return
@@ -152,7 +152,7 @@ func (t *tracer) taken(p *proc, offset int64) {
 	}
 }
 
-// sends notes a record of p. Since p made it, it may have read more, and time may have passed.
+// sends notes a record of p. Since p made the record, p may have read more, and time may have passed.
 func (t *tracer) sends(p *proc, value string, r *record) {
 	if t == nil || r == nil {
 		return
@@ -174,8 +174,8 @@ func (t *tracer) sends(p *proc, value string, r *record) {
 	t.add(i, l)
 }
 
-// A Line is what a real process notes of itself: when it took a step, by the readings of its clocks on
-// which it acted, what it read and sent in that step, and before it what it answered.
+// A Line is an event that a real process notes of itself, with the readings of its clocks on which it
+// acted: it began to read, read or sent a record, or answered who leads ("see").
 type Line struct {
 	Process        string
 	T              time.Duration
@@ -188,7 +188,7 @@ type Line struct {
 }
 
 // Replay returns the trace of processes on one machine that share a log with one partition, and the T of
-// each. Times are cut to microseconds, so what should last longer may seem to last 1 µs less or more.
+// each. Times are cut to microseconds, so a duration may seem 1 µs shorter or longer than it was.
 func Replay(group string, lines []Line) (trace string, leases map[string]time.Duration) {
 	t, procs, values := &tracer{sent: map[string]*traced{}}, map[string]*proc{}, map[int64]string{}
 	slices.SortStableFunc(lines, func(a, b Line) int { return cmp.Compare(a.Raw, b.Raw) })
@@ -197,7 +197,7 @@ func Replay(group string, lines []Line) (trace string, leases map[string]time.Du
 			values[l.Offset] = string(l.Value)
 		}
 	}
-	arrived := int64(0) // all of them arrive before the first of them that is read
+	arrived := int64(0) // records before this offset have arrived: each does just before it is first read
 	for _, l := range lines {
 		p := procs[l.Process]
 		if p == nil {
@@ -224,8 +224,8 @@ func Replay(group string, lines []Line) (trace string, leases map[string]time.Du
 	return t.text()
 }
 
-// text is the trace. Only now it is known which records arrive, when a process was in which session, and
-// when it knew the fold by the log's origin: its next record says both.
+// text returns the trace, and the T of each process. Only at the end is it known which records arrive. A
+// process's next record says in which session it was, and whether it knew the fold by the log's origin.
 func (t *tracer) text() (string, map[string]time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,8 +14,8 @@ func drawWeighing(seed uint64, p plan) bool {
 // weightOf is Config.Weight: few roles are heavy.
 func weightOf(role int) int { return 1000 / (1 + role*7%31) }
 
-// levelByWeight reports whether the members of a rank lead everything, and none of them could give the one with least a
-// role without leading less than that.
+// levelByWeight reports whether only members of the rank lead anything, and their weights are level: a member that
+// leads over an eighth of the mean more than the least has no role light enough to make that difference smaller.
 func (w *world) levelByWeight(rank int) bool {
 	var sums, lightest []int
 	total, least := 0, -1

@@ -25,7 +25,7 @@ const (
 	leaningFunction         // all have the same function
 	leaningLies             // each has another function
 	leaningZones            // each has a zone, and all the same order
-	leaningCaps             // each has a priority, and a number of roles that is enough for it
+	leaningCaps             // each has a priority and a cap (MaxRoles)
 	leanings
 )
 
@@ -227,7 +227,7 @@ var wills = []fault{
 	}},
 }
 
-// wish lets one of them strike now and then.
+// wish lets one of the wills strike now and then.
 func (w *world) wish() {
 	if !w.willed || w.rnd.IntN(3) > 0 {
 		return
@@ -242,7 +242,7 @@ type transferred struct {
 	after    int64 // the token that was given up
 }
 
-// transfer asks p to hand a role that it leads to q, and notes the result.
+// transfer asks p to hand over to q a role that p leads, and notes the result.
 func (w *world) transfer(p, q *proc) {
 	if q == nil || w.nomination != neli.NominationOpen || w.patient { // a transferred role is not shared out
 		return
@@ -320,8 +320,8 @@ func (p *proc) until() clock.Mono {
 	return p.awayUntil
 }
 
-// claims asserts that a process that sends a claim may lead. If sending was delayed, the claim
-// may have been decided before that changed.
+// claims asserts that a process that sends a claim may lead. It asserts nothing if sending was delayed:
+// when the process decided on the claim, it may still have been allowed to lead.
 func (p *proc) claims(at clock.Instant) {
 	if p.clock.Now() != at {
 		return

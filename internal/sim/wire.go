@@ -10,7 +10,7 @@ import (
 )
 
 // A second decoder of the wire form, as far as the fold needs it. It takes anything wrong for no
-// record at all. The library's own tests check that it refuses the same records.
+// record at all. The library's own tests check that the library refuses the same records.
 
 // record is a record of this group and log.
 type record struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// The witness is an observer in the world. No fault strikes it, so every leader that it reports
-// must be true in its terms: at the time of a record that it read as long ago as it says. It must
-// learn who leads, and it must write nothing but requests (asks.go).
+// The witness is an observer in the world. No fault strikes it, so each of its reports must be true:
+// the reported process held the role at the time of a record that the witness read as long ago as it
+// says. It must learn who leads, and it must write nothing but requests (asks.go).
 
 // simDelivery is longer than a record takes to reach a healthy process, including polls.
 const simDelivery = 500 * time.Millisecond

@@ -37,8 +37,8 @@ type world struct {
 	logID     string
 	truths    []*truth
 	led       map[int]*proc  // role → the process that last acquired it
-	tokens    map[int]int64  // role → the token of that
-	owners    map[term]*proc // the process that had it
+	tokens    map[int]int64  // role → the largest token with which it was led
+	owners    map[term]*proc // term → the process that led it
 	terms     int
 	restarted time.Time // when the broker last started
 	down      bool      // the broker is down
