@@ -31,7 +31,7 @@ const slow = 45 * time.Second
 type cell struct {
 	*cluster
 	mode, driver string
-	a            *member // whose application misbehaves; it has two roles
+	a            *member // the member whose application misbehaves; it has two roles
 	lines        logLines
 	free         chan struct{} // closed at the end, for code that does not return
 
@@ -139,7 +139,7 @@ var applicationRows = []row{
 			require.InDelta(c, 10, time.Since(began).Seconds(), 1, "the deadline is exact")
 			c.Pass(5 * time.Minute)
 			c.leads(1)
-			// b leaves. a's barrier is busy, so a takes nothing, and c takes all roles of b.
+			// b crashes. a's barrier is busy, so a takes nothing, and d takes b's role.
 			d := c.Work("d", c.configure)
 			c.Pass(20 * time.Second)
 			c.Crash(b)
@@ -497,7 +497,7 @@ func TestCallThatWaitsForItsTurnIsReported(t *testing.T) {
 	}
 }
 
-// A method that a go statement calls has no caller, so the log line has no place of it.
+// A method that a go statement calls has no caller, so the log line names the method only.
 func TestCallByAGoStatementIsReportedWithoutItsPlace(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		lines := newLogLines()

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With Assigned nomination, a closing holder leaves the group and leads on until the nominated
-// successor has announced itself. The gap is then a round trip, not a rebalance.
+// A closing holder leads on until its successor is ready. With Assigned nomination that is when the
+// nominated successor has announced itself. The gap is then a round trip, not a rebalance.
 func TestCloseWaitsForTheSuccessor(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		t.Run(nomination.String(), func(t *testing.T) {
@@ -40,8 +40,8 @@ func TestCloseWaitsForTheSuccessor(t *testing.T) {
 	}
 }
 
-// A rebalance that moves a partition hands it over in the same way.
-func TestRebalanceHandsOverWithoutAGap(t *testing.T) {
+// A rebalance that moves one of two partitions ends only the term of its role.
+func TestRebalanceRevokesOnlyTheRoleThatMoves(t *testing.T) {
 	simulate(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, func(c *cluster) {
 		with := func(cfg *neli.Config) { cfg.Partitions, cfg.Roles = 2, 2 }
 		a := c.Work("a", with)
@@ -230,7 +230,7 @@ func TestTaskEndsBeforeTheSuccessorLeads(t *testing.T) {
 	}
 	simulateWith(t, nelitest.Options{Jitter: 3 * time.Millisecond}, roles(2), func(c *cluster) {
 		with := func(cfg *neli.Config) { cfg.Partitions = 2 }
-		over := map[term]bool{} // terms that have ended, of any member; the bubble's broker tells who released
+		over := map[term]bool{} // terms of any member that have ended; the log shows which were released
 		var mu sync.Mutex
 		released := func(at term) bool {
 			return slices.ContainsFunc(records(c, "app.neli", at.partition, "release"), func(r kafka.Record) bool {

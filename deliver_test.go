@@ -283,7 +283,7 @@ func TestPanickingBarrierEndsLead(t *testing.T) {
 }
 
 // A program may recover from a panic of the barrier while functions of Lead still work on their roles. The next Lead
-// starts no function beside such a one, and Close waits for it.
+// starts no second function for such a role until the first has returned.
 func TestLeadStartsNoFunctionBesideOneLeftByAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a := onRoles(t, 2, 2, func(e Event) {

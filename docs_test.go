@@ -41,7 +41,7 @@ func TestReadmeExampleCompiles(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// called is a function of package neli, as the README names it: of a Neli n, of a Leadership l, or of the package.
+// called matches a call in the README: of a method of a Neli n or of a Leadership l, or of a function of the package.
 var called = regexp.MustCompile(`\b(n|l|neli)\.([A-Z][A-Za-z]*)\(`)
 
 // Every function that the README names has an example, where users see how to call it.
@@ -70,9 +70,9 @@ var (
 	code  = regexp.MustCompile("`[^`\n]*`")
 	// Links of Markdown, with a title or without, of definitions, and of HTML.
 	link = regexp.MustCompile(`\]\(<?([^()<>\s]+)>?(?:\s+"[^"]*")?\)|(?m:^\s*\[[^\]]+\]:\s+<?([^<>\s]+)>?)|<[^<>]*\s(?:href|src|srcset)="([^"]*)"`)
-	// here is where a link that is not relative leads into this repository all the same.
+	// here matches absolute links that lead into this repository.
 	here = regexp.MustCompile(`^https://github\.com/goneli/neli/(?:blob|tree)/main/`)
-	// named is a document, as comments, rules and recipes name it.
+	// named matches a document as comments, rules and recipes name it.
 	named   = regexp.MustCompile(`(?:^|[\s("\x60]|blob/main/)((?:docs|lab/bench/results)/[a-z-]+\.md)(#[a-z0-9-]+)?`)
 	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
 )
@@ -114,7 +114,7 @@ func TestSourcesNameDocumentsThatExist(t *testing.T) {
 	require.NoError(t, err)
 	sources["Makefile"] = string(recipes)
 	for file, text := range sources {
-		if !strings.Contains(text, ".md") { // much sooner than the expression
+		if !strings.Contains(text, ".md") { // much faster than the expression
 			continue
 		}
 		for _, m := range named.FindAllStringSubmatch(text, -1) {
@@ -125,7 +125,7 @@ func TestSourcesNameDocumentsThatExist(t *testing.T) {
 	}
 }
 
-// A warning or an error, and what a guard of neli run reports to be logged as one.
+// warning matches a call that logs a warning or an error, trouble a report of neli run's guard that is logged as one.
 var (
 	warning = regexp.MustCompile(`(?:(?:(?:[lL]og|[lL]ogger)\.(?:Warn|Error)|\blog)\(|inside\.Warn\(r\.n, )"([^"]+)"|slog\.Level(?:Warn|Error), "([^"]+)"`)
 	trouble = regexp.MustCompile(`\btell\((?:fmt\.Sprintf\()?"([^"]+)"`)
@@ -172,7 +172,7 @@ var (
 )
 
 // TestNothingStandsTwice looks for runs of words that stand twice in the README, the pages and the results, outside
-// blocks of code and heads of tables. Whatever stands in two places is soon changed in one.
+// blocks of code and heads of tables. Whatever stands in two places is soon changed in only one of them.
 func TestNothingStandsTwice(t *testing.T) {
 	documents, stands := markdown(t), map[string]string{}
 	for _, file := range slices.Sorted(maps.Keys(documents)) {

@@ -92,7 +92,7 @@ func TestFatalEndBesideAHungCheck(t *testing.T) {
 		select {
 		case err := <-awaited:
 			require.ErrorIs(c, err, neli.ErrTopicChanged)
-		case <-time.After(2 * time.Minute): // a deletion is believed after one
+		case <-time.After(2 * time.Minute): // a topic counts as deleted after one minute
 			require.Fail(c, "nobody was told")
 		}
 		require.Equal(c, neli.StateFailed, a.State())

@@ -10,7 +10,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// leader is a process that leads its group.
+// leader starts a process, and returns when the process leads its group.
 func leader(broker *nelitest.Broker, name string) *neli.Neli {
 	n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Name: name, Provider: broker.Provider(name), HeartbeatTimeout: 2 * time.Second,
 		DrainTimeout: 100 * time.Millisecond, Requests: func(neli.Request) error { return nil }})

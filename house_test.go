@@ -18,7 +18,7 @@ import (
 
 const electorDir = "internal/elector"
 
-// TestTheHouseStaysSmall holds what a stranger has to read within bounds. Whoever must raise one says why in its reason.
+// TestTheHouseStaysSmall limits how much a stranger has to read. Whoever raises a bound says why in its reason.
 func TestTheHouseStaysSmall(t *testing.T) {
 	source, documents := tree(t, ".go"), tree(t, ".md")
 	recipes := read(t, "Makefile")
@@ -71,14 +71,14 @@ func lines(source map[string]string, tests bool) (n int) {
 	return n
 }
 
-// fields counts those of a struct.
+// fields counts the fields of a struct.
 func fields(text, of string) int {
 	_, text, _ = strings.Cut(text, "\ntype "+of+" struct {\n")
 	text, _, _ = strings.Cut(text, "\n}")
 	return len(regexp.MustCompile(`(?m)^\t[A-Za-z]`).FindAllString(text, -1))
 }
 
-// words counts those of one document, or of all.
+// words counts the words of one document, or of all.
 func words(documents map[string]string, only string) (n int) {
 	for file, text := range documents {
 		if only == "" || file == only {

@@ -134,8 +134,8 @@ func TestGroupConsumerThatStandsStillIsReplaced(t *testing.T) {
 	}
 }
 
-// It is not replaced while no broker answers, nor while the process takes no part in the group, and
-// not again and again.
+// A group client is not replaced while no broker answers, nor while the process takes no part in the
+// group, and not again and again.
 func TestGroupConsumersAreNotReplacedRepeatedly(t *testing.T) {
 	mocked(t, Config{Nomination: NominationAssigned}, func(k *mockKafka) { k.away = true }, func(t *testing.T, k *mockKafka, n *Neli) {
 		p, err := n.Background(func() { time.Sleep(time.Second) })
@@ -353,7 +353,7 @@ func TestReadersAreNotReplacedRepeatedly(t *testing.T) {
 	})
 }
 
-func TestNoTopicIDEndsIt(t *testing.T) {
+func TestClusterWithoutTopicIDsIsUnsupported(t *testing.T) {
 	mocked(t, Config{}, func(k *mockKafka) { k.ids = "AAAAAAAAAAAAAAAAAAAAAA" }, func(t *testing.T, _ *mockKafka, n *Neli) {
 		_, err := n.Pulse(time.Minute)
 		require.ErrorIs(t, err, ErrUnsupported)

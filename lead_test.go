@@ -235,7 +235,7 @@ func TestAFunctionOfLeadGivesUpItsRole(t *testing.T) {
 }
 
 // If the caller of StepDown stops waiting, as with an HTTP request, StepDown goes on as usual: the pause
-// in claims begins when the work is done, not when the caller left.
+// in claims begins when the work is done, not when the caller stops waiting.
 func TestStepDownGoesOnWithoutItsCaller(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", func(cfg *neli.Config) { open(cfg); cfg.DrainTimeout = time.Minute })
@@ -260,7 +260,7 @@ func TestStepDownGoesOnWithoutItsCaller(t *testing.T) {
 	})
 }
 
-func TestLeadOnWhatHasEnded(t *testing.T) {
+func TestDriversAfterCancelAndClose(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)
 		require.Error(c, a.Lead(c.Context(), nil))

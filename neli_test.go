@@ -83,8 +83,8 @@ func TestAssignedCrashTakesTheSessionTimeout(t *testing.T) {
 		c.Crash(c.Leader(0, 2*silence))
 		c.Gap()
 		c.Leader(0, 10*time.Second)
-		// The dead member's last heartbeat was up to 3 s (heartbeat.interval.ms) before its end,
-		// and its session is counted from there. Allow 1.5 s for a rebalance.
+		// The dead member's last heartbeat was less than 3 s before its end, and its session is
+		// counted from there. Allow 1.5 s for a rebalance.
 		const session, heartbeat, rebalance = 6 * time.Second, 3 * time.Second, 1500 * time.Millisecond
 		gap := c.Gap()
 		require.GreaterOrEqual(c, gap, session-heartbeat)
@@ -95,7 +95,7 @@ func TestAssignedCrashTakesTheSessionTimeout(t *testing.T) {
 
 // A suspended leader wakes and finds its own beats to read. Their stamps are old, so they prove
 // nothing.
-func TestWokenLeaderDoesNotLead(t *testing.T) {
+func TestOldBeatsDoNotRenewAWokenLeader(t *testing.T) {
 	for _, asleep := range []time.Duration{3 * time.Second, 6 * time.Second, time.Minute} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
 			c.Work("a", nil)
@@ -144,7 +144,7 @@ func TestJoinAndLeaveDisturbNobody(t *testing.T) {
 
 // A lost group session does not end a lease. A completed assignment without the partition does, in
 // an orderly way.
-func TestLostSessionIsNoLostLease(t *testing.T) {
+func TestLostSessionDoesNotEndALease(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Work("a", nil)
 		c.Leader(0, 2*silence)
@@ -152,7 +152,7 @@ func TestLostSessionIsNoLostLease(t *testing.T) {
 		c.Pass(time.Minute)
 		require.Equal(c, []string{"acquired"}, a.Kinds())
 		b := c.Work("b", nil)
-		c.Pass(time.Minute) // nominated, but in the minority: only the lease counts
+		c.Pass(time.Minute) // b is nominated by now, but a holds the lease
 		require.True(c, a.IsLeader())
 		require.False(c, b.IsLeader())
 		c.Gap()

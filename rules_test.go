@@ -187,7 +187,7 @@ var simulatorRules = []mutation.Mutant{
 		Old: "case w.Log != c.Log:", New: "case false:", Want: twoLeaders + `|folds differ|has read of the holder`},
 	{Rule: "the stamp is taken before the send, not at the receipt", File: "internal/lease/consume.go",
 		Old: "e.Stamp = l.own.back(r.Seq, now, l.rules.T)", New: "l.own.back(r.Seq, now, l.rules.T)\n\t\te.Stamp = now",
-		Want: twoLeaders + `|the witness knows of nobody`}, // it leads on when its lease is over for those who read
+		Want: twoLeaders + `|the witness knows of nobody`}, // else it leads on after its lease has ended for readers
 
 	// What the application is told, and what it may ask.
 	{Rule: "IsLeader looks at the clock", File: "internal/term/published.go",

@@ -374,7 +374,7 @@ func TestDrainsAreTimed(t *testing.T) {
 	})
 }
 
-// Records that never reach the log, or reach it late, and a log that went back.
+// Stats count records that never reach the log, records that reach it late, and a log that went back.
 func TestStatsOfABadLog(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Work("a", open)

@@ -213,7 +213,7 @@ func TestSetRolesByRole(t *testing.T) {
 	})
 }
 
-// leads runs Lead on a goroutine; the functions run until their context ends.
+// leads is a Lead on a goroutine. Its functions run until their contexts end.
 type leads struct {
 	mu     sync.Mutex
 	runs   map[int]Leadership
@@ -239,7 +239,7 @@ func lead10k(ctx context.Context, n *Neli) *leads {
 	return l
 }
 
-// Each of ten thousand roles has a function and a context, which ends by itself.
+// Each of ten thousand roles has a function, and a context that ends independently of the others.
 func TestLeadOfManyRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const roles, partitions = 10_000, 10
