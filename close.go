@@ -70,7 +70,7 @@ func (n *Neli) Close() error {
 	}
 	defer func() { <-n.driver }()
 	for n.ended() == nil {
-		n.deliver() // in the background: the barrier may take longer than bound, and this Neli may end meanwhile
+		n.deliver() // the barrier may take longer than bound, and this Neli may end meanwhile
 		if n.ended() == nil && !n.wait(timer.C, nil) {
 			return fmt.Errorf("neli: Close: the Kafka clients have not stopped within %v", bound)
 		}

@@ -116,12 +116,12 @@ type Config struct {
 	// half of the leader's DrainTimeout is over. Its new leader must then prepare it when it leads; package
 	// shards does that.
 	//
-	// ctx does not end when Prepare returns: it lasts for as long as this process is to keep what it has prepared.
-	// When ctx ends, context.Cause is ErrLed if this process leads the role now, perhaps before Prepare has
-	// returned. Otherwise it wraps ErrNotLed, and this process is to give up what it has prepared. Each call has a
-	// goroutine of its own, and at most MaxPrepares run at once; a call that goes on after the end of ctx counts
-	// until it returns. Close waits for all calls. Prepare needs Mode Exclusive and Open nomination. Default: none;
-	// roles are taken unprepared.
+	// ctx does not end when Prepare returns nil: it lasts for as long as this process is to keep what it has
+	// prepared for a later term. When ctx ends, context.Cause is ErrLed if this process leads the role now, perhaps
+	// before Prepare has returned. Otherwise it wraps ErrNotLed, and what is prepared is to be given up. Each call
+	// has a goroutine of its own, and at most MaxPrepares run at once; a call that goes on after the end of ctx
+	// counts until it returns. Close waits for all calls. Prepare needs Mode Exclusive and Open nomination. Default:
+	// none; roles are taken unprepared.
 	Prepare func(ctx context.Context, role int) error
 
 	// MaxPrepares is how many calls of Prepare may run at once. From 1 to 1,000. Default: 16.

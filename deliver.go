@@ -167,7 +167,7 @@ func (n *Neli) settleRoles() {
 }
 
 // named returns the bound below which an event names the roles of partition p. If R now leaves p
-// no role, the bound is the largest R since the application was told of p.
+// no role, the bound is the largest R since the application last led nothing.
 func (n *Neli) named(p, below int) int {
 	if p < below {
 		return below
