@@ -128,7 +128,7 @@ func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 //
 // The first look takes as long as Standings does. After that the Watch looks only at roles near
 // those that have changed, unless a holder falls silent, is heard again, or there are small logs.
-// With more than 4,096 roles, what is yielded together need not have been true at one instant.
+// With more than 4,096 roles, Standings that are yielded together may be of different instants.
 //
 // A slow consumer misses intermediate states and gets the newest state when it asks for more. It
 // delays no other part of the library, and costs eight bytes for each role. There may be any
@@ -184,10 +184,10 @@ func (n *Neli) standing(of elector.Standing, now clock.Instant) Standing {
 //
 // Each Standing is about the past, as Holder is. The call takes time in proportion to R, some ten
 // milliseconds for a million roles. It looks at 4,096 roles at a time, so that it does not delay
-// this process's records. With more roles, each Standing says what was true at some instant of the
-// call, which need not be the same for all, and it may be HeartbeatTimeout/50 older, since calls
-// within that time share one look. To follow changes use Watch. It returns nil until the
-// partitions are known, and once this Neli is closing or has ended.
+// this process's records. With more roles, the Standings may be of different instants, and up to
+// HeartbeatTimeout/50 older than the call, since calls within that time share one look. To follow
+// changes use Watch. Standings returns nil until the partitions are known, and once this Neli is
+// closing or has ended.
 func (n *Neli) Standings() []Standing {
 	if n.core.elector == nil || n.State() != StateLive || n.ended() != nil {
 		return nil

@@ -109,7 +109,7 @@ func ExampleNeli_Ask() {
 	// leads: false
 }
 
-// Ask between two steps of a loop. The check reads the clock only, so it costs nothing.
+// Check between two steps of a loop. The check only reads the clock, so it costs next to nothing.
 func ExampleNeli_IsLeader() {
 	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
 	fmt.Println("leads:", n.IsLeader())

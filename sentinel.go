@@ -140,7 +140,7 @@ func (p *post) open(at sentinel.Place, logger *slog.Logger) (elector.Log, error)
 		return nil, err
 	}
 	if !small {
-		set.topic = at.Topic // whatever its name ends with
+		set.topic = at.Topic // the registered name, whatever it ends with
 	}
 	on, err := set.open(false)
 	if err != nil {

@@ -16,8 +16,8 @@ const maxZones = 1000
 // healthy member, by its members with the highest Priority. Members of other zones, and those without
 // one, come last. Give all members the same zones in the same order.
 //
-// ByZone panics without a zone, with more than 1,000, with the same one twice, and with an empty
-// one or one that Config.Zone would refuse.
+// ByZone panics if it is given no zone or more than 1,000, or if a zone is empty, is given twice, or is
+// one that Config.Zone would refuse.
 func ByZone(zones ...string) func(m Member, role int) int {
 	if len(zones) == 0 || len(zones) > maxZones {
 		panic(fmt.Sprintf("neli: ByZone: %d zones given: must be 1 to %d", len(zones), maxZones))

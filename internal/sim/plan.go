@@ -35,7 +35,7 @@ type plan struct {
 	slew       float64         // the greatest slew of ordinary clocks
 	partitions int
 	roles      int  // the largest number that any member contends for
-	sameR      bool // all members contend for all of them
+	sameR      bool // all members contend for all roles
 	newer      bool // there may be records of a newer version
 	rebalance  time.Duration
 	jitter     time.Duration

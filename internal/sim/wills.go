@@ -24,7 +24,7 @@ const (
 	leaningPriority         // each has a priority
 	leaningFunction         // all have the same function
 	leaningLies             // each has another function
-	leaningZones            // each has a zone, and all the same order
+	leaningZones            // each has a zone, and all prefer zones in the same order
 	leaningCaps             // each has a priority and a cap (MaxRoles)
 	leanings
 )
