@@ -16,8 +16,8 @@ import (
 const protocolVersion = 1
 
 // agreement is what all hosts and members of a group must have in common. A lease on a majority
-// is exclusive only if any two use a common list of logs, and if nobody's lease is longer than the
-// others wait.
+// is exclusive only if any two processes have a list of logs in common, and if none waits for less
+// time than another's lease lasts.
 type agreement struct {
 	group   string
 	timeout time.Duration // T
@@ -42,8 +42,8 @@ func (a agreement) message(host string) *wire.Agreement {
 	return m
 }
 
-// list returns a hash of the list of hosts. A sentinel and a member compare it, because a host refuses
-// only processes that reach it: each of two clusters accepts a sentinel with its own list.
+// list returns a hash of the list of hosts. A sentinel and a member compare their hashes. If their lists
+// name different clusters, no host refuses either, since each reaches only the cluster on its own list.
 func (a agreement) list() string {
 	sum := sha256.Sum256([]byte(described(a.message(""))))
 	return hex.EncodeToString(sum[:])

@@ -16,11 +16,11 @@ import (
 )
 
 // This file has what a host decides while the list of hosts changes. Some processes then have the old
-// list alone, some both, some the new one alone. Two of them that share a list share a log. Hosts keep
-// those with the old list alone and those with the new one alone apart.
+// list alone, some both, some the new one alone. Two majorities of the same list share a log. The hosts
+// never serve processes with the old list alone and processes with the new one alone at the same time.
 
-// lists are the hosts and the next hosts of a process or a host, as texts. Lists have no numbers: their
-// contents say which is which, and a process with both says which is older.
+// lists are the hosts and the next hosts of a process or a host, as texts. Lists have no numbers: they
+// are told apart by their contents, and a process with both knows which one is older.
 type lists struct{ hosts, next string }
 
 func listsOf(m *wire.Agreement) lists { return lists{listed(m.GetHosts()), listed(m.GetNext())} }
@@ -37,9 +37,9 @@ func (l lists) newAlone(m lists) bool { return l.next != "" && l.next == m.hosts
 // oldAlone reports that a host has both lists and a process the old one alone.
 func (l lists) oldAlone(m lists) bool { return l.next != "" && l.hosts == m.hosts && m.next == "" }
 
-// change is how far the change of the list is, as a host with both lists knows. It ends with the host's
-// process, like the log: a host that starts again serves the old list alone again, and asks again
-// before it serves the new one alone. The host's mutex guards it.
+// change is how far a host with both lists has got with the change. It is lost with the host's process,
+// like the log: after a restart the host serves processes with the old list alone again, and asks again
+// before it serves those with the new one alone. The host's mutex guards it.
 type change struct {
 	left    bool  // no process with the old list alone is served any more
 	open    bool  // processes with the new list alone are served

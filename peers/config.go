@@ -89,9 +89,9 @@ type Config struct {
 }
 
 // TLS are the certificates of one process. Each side of a connection shows a certificate signed
-// by the other side's CA. A host's must be valid for the host name or IP address that the list
-// has for it. That of a member that is not a host must be valid for a name in Members. Files that
-// have changed are read again, for new connections.
+// by the other side's CA. A host's certificate must be valid for its host name or IP address in
+// the list, any other member's for a name in Members. Files that have changed are read again, for
+// new connections.
 type TLS struct {
 	CertFile string // PEM, the certificate and all intermediate ones
 	KeyFile  string // PEM

@@ -20,7 +20,7 @@ type connection struct {
 	mu      sync.Mutex
 	ended   bool
 	seq     uint64
-	pending []*outgoing // in the order of sending, in which the answers come
+	pending []*outgoing // in the order of sending
 }
 
 // outgoing is a record to be appended.
@@ -105,8 +105,8 @@ func (c *connection) answered(seq uint64, err error) {
 	}
 }
 
-// overdue reports whether a record has waited too long for its answer. If the host is still
-// heard, it does not get what is sent.
+// overdue reports whether a record has waited too long for its answer. If so, the host is heard
+// but does not get what is sent, as in a one-way cut.
 func (c *connection) overdue(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

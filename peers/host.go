@@ -32,7 +32,7 @@ type host struct {
 	store       *smalllog.Log
 	subscribers map[*subscriber]struct{}
 	change      change
-	work        sync.WaitGroup // streams in progress
+	work        sync.WaitGroup // goroutines of streams, and open
 }
 
 // serverStream is the host's end of a stream, over the network or within the process.
@@ -64,7 +64,7 @@ type subscriber struct {
 	reader   *smalllog.Reader
 	own      map[int64]uint64    // records that it appended and that were not sent to it yet: offset → its number
 	more     chan struct{}       // has an element when there may be records to read
-	cut      chan error          // has why it is cut off
+	cut      chan error          // has the reason once it is cut off
 	old      bool                // it has the old list alone, and this host has both
 	refusals chan *wire.FromHost // waiting to be sent
 }

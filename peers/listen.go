@@ -43,7 +43,7 @@ func ListenAndServe(ctx context.Context, c Config) error {
 	}
 	v, err := newServer(ctx, s, logger)
 	if err != nil && ctx.Err() != nil {
-		return nil // or before it listened
+		return nil // it was told to end before it listened
 	}
 	if err != nil {
 		return err

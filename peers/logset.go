@@ -157,9 +157,9 @@ func (v *logSet) emit(ctx context.Context, e kafka.LogEntry) bool {
 // refused, if none of these has ever accepted it: its configuration differs from theirs.
 var ErrRefused = errors.New("refused by a majority of the log hosts")
 
-// refusedBy notes a refusal. It is final if a majority of the hosts of a list refuses and never did
-// anything else. After that it is retried for ever, since the hosts may be the ones that are
-// wrong.
+// refusedBy notes a refusal. If a majority of the hosts of a list refuses and none of these has ever
+// accepted this process, that is final. A host that has accepted it is asked again for ever, since
+// the host may be the one that is wrong.
 func (v *logSet) refusedBy(index int, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -202,7 +202,7 @@ var (
 // Lists implements kafka.Joint.
 func (v *logSet) Lists() [][]int { return v.lists }
 
-// numbers returns the numbers of the logs in both lists, or nil if there is one list.
+// numbers returns the numbers of each list's logs, or nil if there is one list.
 func (c Config) numbers() [][]int {
 	if len(c.Next) == 0 {
 		return nil

@@ -81,9 +81,9 @@ func (e pipeEnd) Recv() (*wire.ToHost, error) {
 }
 
 const (
-	// repeatEvery is after how long a host logs the same trouble again.
+	// repeatEvery is the period in which a host logs the same trouble at most once.
 	repeatEvery = time.Minute
-	// maxLines is how many different lines of one limit it logs within that time.
+	// maxLines is how many different lines one logLimit lets a host log in that period.
 	maxLines = 20
 )
 

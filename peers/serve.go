@@ -112,7 +112,7 @@ func (v *server) Follow(s grpc.BidiStreamingServer[wire.ToHost, wire.FromHost]) 
 }
 
 // bounded gives a call of Check a time limit. gRPC waits for the message before it calls Check, so
-// Check cannot limit that wait, as Follow does.
+// Check, unlike Follow, cannot limit that wait itself.
 func bounded(ctx context.Context, call *tap.Info) (context.Context, error) {
 	if call.FullMethodName == wire.SmallLog_Check_FullMethodName {
 		var cancel context.CancelFunc

@@ -19,7 +19,7 @@ const maxBallot = 1 << 61
 
 // top is the largest ballot ever appended to a log. It is kept in a file if there is one.
 type top struct {
-	file   string // "": memory only, so that it is lost with the log
+	file   string // "": none, so that the ballot is lost with the log
 	group  string
 	host   string
 	mu     sync.Mutex // held while writing
@@ -45,7 +45,7 @@ func openTop(file, group, host string) (*top, error) {
 	}
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, t.write(0) // as below
+		return t, t.write(0) // fail now if it cannot be written
 	}
 	if err != nil {
 		return nil, fmt.Errorf("peers: TopFile: %w", err)
@@ -61,8 +61,8 @@ func openTop(file, group, host string) (*top, error) {
 	return t, t.write(*had.Top) // fail now if it cannot be written later
 }
 
-// behindLinks returns the file that a path leads to. write replaces that file and not a link to it: the
-// link would become a file where nobody has asked for one, say on a disk that is not kept.
+// behindLinks returns the file that a path leads to. write replaces that file and not a link to it: a
+// file in place of the link would be where nobody asked for one, say on a disk that is not kept.
 func behindLinks(file string) (string, error) {
 	at, err := os.Lstat(file)
 	switch {

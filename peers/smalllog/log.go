@@ -68,8 +68,8 @@ func (l *Log) End() int64 { return l.end }
 // First returns the offset of the oldest record kept, End if there is none.
 func (l *Log) First() int64 { return l.first }
 
-// Top returns the largest ballot of all records ever appended, including those of former
-// incarnations as given to New, and what Raise was given.
+// Top returns the largest of the ballots of all records appended, the one given to New (of former
+// incarnations), and those given to Raise.
 func (l *Log) Top() int64 { return l.top }
 
 // Raise makes the largest ballot at least top.
@@ -127,7 +127,7 @@ func (r *Reader) Next() int64 { return r.next }
 func (r *Reader) Slow() bool { return r.next < r.log.first }
 
 // Read returns the next record and its offset. ok is false if there is none yet. The value must
-// not be changed. The error is ErrSlow, and is final.
+// not be changed. The error wraps ErrSlow, and is final.
 func (r *Reader) Read() (value []byte, offset int64, ok bool, err error) {
 	switch {
 	case r.Slow():
