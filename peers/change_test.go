@@ -32,14 +32,14 @@ func TestHostsServeProcessesWithACommonList(t *testing.T) {
 	}
 }
 
-// moving is two lists of three hosts without a common one.
+// moving returns two lists of three hosts, with no host in common.
 func moving(t *testing.T) (old, next []Host) {
 	t.Helper()
 	all := Hosts(t, 6)
 	return all[:3], all[3:]
 }
 
-// startAll starts the hosts of some lists with the same configuration.
+// startAll starts hosts with the same configuration.
 func startAll(t *testing.T, c Config, hosts ...Host) {
 	t.Helper()
 	for _, h := range hosts {
@@ -49,9 +49,9 @@ func startAll(t *testing.T, c Config, hosts ...Host) {
 	}
 }
 
-// A process with the new list alone ends the service for those with the old list alone, at hosts
-// that it does not know. It is served when their leases are over, and knows their largest ballot.
-func TestTheNewListAloneEndsTheOldListAlone(t *testing.T) {
+// Once a process with the new list alone has started, the old hosts, which it does not know, serve no
+// process with the old list alone. It is served when their leases are over, and knows their largest ballot.
+func TestTheNewListAloneEndsServiceForTheOldOne(t *testing.T) {
 	t.Parallel()
 	const long = 15 * time.Second // a busy machine takes seconds for what comes before the wait
 	old, next := moving(t)
@@ -86,7 +86,7 @@ func TestTheNewListAloneEndsTheOldListAlone(t *testing.T) {
 	require.Equal(t, 1, between.view(0).resets, "a process with both lists lost its connection")
 }
 
-// While most old hosts have the old list alone, the new list alone is not served.
+// While most old hosts have the old list alone, no process with the new one alone is served.
 func TestTheNewListAloneWaitsForTheOldHosts(t *testing.T) {
 	t.Parallel()
 	old, next := moving(t)
@@ -104,8 +104,8 @@ func TestTheNewListAloneWaitsForTheOldHosts(t *testing.T) {
 	before.mustAppend(t, 0, "x")
 }
 
-// A list that skips the step is refused where it has hosts in common with the old one.
-func TestAListThatSkipsTheStepIsRefused(t *testing.T) {
+// Hosts that are in the old list and the new one refuse processes with the new one if Next was never set.
+func TestAChangeWithoutNextIsRefused(t *testing.T) {
 	hosts := Hosts(t, 4)
 	startHosts(t, Config{Hosts: hosts[:3], HeartbeatTimeout: testTimeout})
 	m := join(t, Config{Hosts: hosts[1:], HeartbeatTimeout: testTimeout})

@@ -98,7 +98,7 @@ func TestSeparateHostNeedsMoreConfiguration(t *testing.T) {
 	require.ErrorContains(t, err, "must be 1 to 255 bytes of UTF-8")
 }
 
-// The end of the context is no error, whatever a host waits for by then.
+// The end of the context is no error, whatever a host is waiting for.
 func TestHostThatIsToldToEndEarlyEnds(t *testing.T) {
 	t.Run("waiting for the list", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func pods(names ...string) (all []*net.SRV) {
 	return all
 }
 
-// settle does what a start does.
+// settle finds the list and makes the settings, as a start does.
 func settle(ctx context.Context, c Config, log *slog.Logger) (*settings, error) {
 	c, err := c.discovered(ctx, log)
 	if err != nil {

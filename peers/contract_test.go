@@ -8,7 +8,7 @@ import (
 )
 
 // TestLogSetContract runs the contract tests that nelitest's small logs pass, too, with three
-// hosts in processes of their own.
+// hosts that ListenAndServe runs.
 func TestLogSetContract(t *testing.T) {
 	t.Parallel()
 	providertest.RunLogs(t, func(t *testing.T, test func(*testing.T, providertest.LogsBed)) {

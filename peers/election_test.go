@@ -101,7 +101,7 @@ func TestMembersElectALeaderByThemselves(t *testing.T) {
 						case <-stop:
 							return
 						}
-						if token > last { // lower ones are of terms that a busy machine has ended before
+						if token > last { // a smaller one is of a term that a stall of the machine has ended
 							select {
 							case next <- token:
 							case <-stop:

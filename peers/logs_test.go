@@ -55,7 +55,7 @@ func crowd(t *testing.T, members []*member) {
 	}
 }
 
-func TestHostsInProcessesOfTheirOwn(t *testing.T) {
+func TestMembersThatHostNoLogs(t *testing.T) {
 	for _, n := range []int{1, 3, 5} {
 		for _, secure := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d hosts, TLS %v", n, secure), func(t *testing.T) {

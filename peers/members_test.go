@@ -19,8 +19,8 @@ import (
 )
 
 // TestManyMembers measures a group of NELI_MEMBERS members with T = 5 s, in one process over real
-// sockets: with one role, with ten, and with a role for each member, for which a slow machine lacks
-// processors.
+// sockets: with one role, with ten, and with a role for each member. A slow machine lacks processors
+// for the last.
 func TestManyMembers(t *testing.T) {
 	members, _ := strconv.Atoi(os.Getenv("NELI_MEMBERS"))
 	if members == 0 {

@@ -44,7 +44,7 @@ type process struct {
 	errors bytes.Buffer
 }
 
-// startProcess starts the program of an environment variable.
+// startProcess starts the program that an environment variable selects (see programs).
 func startProcess(t *testing.T, name, variable string, orders any) *process {
 	t.Helper()
 	text, err := json.Marshal(orders)

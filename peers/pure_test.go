@@ -66,7 +66,7 @@ func TestCertificatesThatMayConnect(t *testing.T) {
 	}
 }
 
-// A handshake may still use a certificate when another one reads newer files.
+// A handshake may still use a certificate while another handshake reads newer files.
 func TestCertificateInUseIsNotChanged(t *testing.T) {
 	ca := newAuthority(t)
 	files := ca.issue(t, "before")

@@ -20,8 +20,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// programs are what the test binary can be in a process of its own, by the environment variable
-// that has its orders.
+// programs are the programs that the test binary runs instead of the tests, by the environment variable
+// that holds the program's orders.
 var programs = map[string]func(orders string) error{}
 
 // TestMain runs the tests, or one of the programs.
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // within bounds what takes milliseconds on a quiet machine.
 const within = 2 * time.Minute
 
-// given are the ports that tests have got, so that none gets another's while its host is down.
+// given are the ports that tests have got. No other test gets one, even while the host at it is down.
 var given sync.Map
 
 // freeAddresses returns n free addresses of this machine. Their ports are below those that the

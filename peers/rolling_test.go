@@ -126,7 +126,7 @@ func (r *rolling) stop(ids string) {
 // lead lets time pass.
 func (r *rolling) lead(d time.Duration) { <-time.After(d) }
 
-// good checks what the whole change must keep.
+// good checks what must hold throughout the change.
 func (r *rolling) good() {
 	r.Helper()
 	r.mu.Lock()
@@ -179,8 +179,8 @@ func TestHostsChange(t *testing.T) {
 	})
 }
 
-// Of five hosts three are a majority of the new list and of all, and one of them is no majority of
-// the old list.
+// The three hosts that serve are a majority of the new list and of all hosts. But only one of them is
+// in the old list, and one of three is no majority.
 func TestBothListsNeedAMajority(t *testing.T) {
 	t.Parallel()
 	hosts := peers.Hosts(t, 5)

@@ -23,8 +23,8 @@ import (
 
 const (
 	sentinelEnv = "NELI_WATCHED_MEMBER" // a member's orders, as JSON
-	// sentinelT is T beside a sentinel. Round trips and the end of a lease are told apart by half of it,
-	// also on a machine that gives the members no processor for seconds.
+	// sentinelT is T beside a sentinel. Half of it is longer than round trips and shorter than a lease,
+	// even on a machine that gives the members no processor for seconds.
 	sentinelT = 20 * time.Second
 )
 

@@ -49,7 +49,7 @@ func TestWithoutAFileARestartForgetsBallots(t *testing.T) {
 	assert.Zero(t, later.view(0).top)
 }
 
-func TestBallotsThatCannotBeAreRefused(t *testing.T) {
+func TestImpossibleBallotsAreRefused(t *testing.T) {
 	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
 	m := join(t, c)
@@ -80,8 +80,8 @@ func TestUnusableTopFileIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "TopFile")
 }
 
-// A host that moves gets the file of the former one. The name leaves no room for that of a temporary file,
-// which even the superuser cannot make then.
+// A host that moves gets the file of the former one. The file's name is so long that not even the superuser
+// can make a temporary file beside it.
 func TestATopFileThatCannotBeWrittenIsFoundAtTheStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), strings.Repeat("t", 255))
 	require.NoError(t, os.WriteFile(file, []byte(`{"group":"g","host":"a","top":7}`), 0o600))
@@ -89,7 +89,7 @@ func TestATopFileThatCannotBeWrittenIsFoundAtTheStart(t *testing.T) {
 	require.ErrorContains(t, err, "TopFile", "the host would refuse each record that raises the ballot")
 }
 
-// A link to the file stays a link: what it leads to may be on a disk that outlives this one.
+// A link to the file stays a link: its target may be on a disk that outlives the link's.
 func TestALinkToTheTopFileStays(t *testing.T) {
 	kept, dir := filepath.Join(t.TempDir(), "kept"), t.TempDir()
 	link := filepath.Join(dir, "top")

@@ -45,7 +45,7 @@ func TestRecordTooLargeIsRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestTopIsKeptAcrossIncarnationsThatAreTold(t *testing.T) {
+func TestTopIncludesFormerIncarnations(t *testing.T) {
 	id := smalllog.NewID()
 	l := smalllog.New(id, smalllog.DefaultLimits, 7)
 	assert.EqualValues(t, 7, l.Top())
