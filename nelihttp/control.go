@@ -37,8 +37,8 @@ func (h *handler) controlled(do func(*http.Request) error) http.HandlerFunc {
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		// It takes as long as the application takes to finish. An error means that the server has no
-		// deadlines to lift.
+		// A hand-over takes as long as the application takes to finish. An error means that the server has
+		// no deadlines to lift.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		err := do(r)
 		h.known.forget() // so that the next page shows the result
@@ -67,9 +67,9 @@ func hostName(header string) string {
 	return strings.ToLower(strings.TrimSuffix(name, "."))
 }
 
-// serves reports whether a browser that shows a page of this host shows our page. After its page was
-// loaded, an attacker's name can be made to resolve to this server (DNS rebinding), and the browser
-// then treats that page as one of the same origin. Neither an address nor localhost can be abused so.
+// serves reports whether a page that a browser has loaded from this host name is ours. Once an attacker's
+// page is loaded, its name can be made to resolve to this server (DNS rebinding), and the browser then
+// treats it as a page of the same origin. Neither an address nor localhost can be abused so.
 func (o *options) serves(name string) bool {
 	if _, err := netip.ParseAddr(name); err == nil {
 		return true
@@ -125,7 +125,7 @@ func transferOf(r *http.Request) (role int, to string, err error) {
 // badRequest is an error in the request itself.
 type badRequest struct{ error }
 
-// never is the error of what this process's configuration rules out: to try again is of no use.
+// never is the error for what this process's configuration rules out: trying again is of no use.
 type never struct{ error }
 
 func statusOf(err error) int {

@@ -21,8 +21,8 @@ OPTIONS and HEAD have the same status as GET, and no body.
 # What it promises
 
 /leader calls [neli.Neli.IsLeader] at the instant of the request, and /leader/{role} calls
-[neli.Neli.IsLeaderOf]; neither returns a flag that was set some time ago. If two members are asked
-about a role at the same instant, at most one answers 200 (exclusive mode).
+[neli.Neli.Token] or IsLeaderOf. Neither route answers with a flag that was set some time ago. If two
+members are asked about a role at the same instant, at most one answers 200 (exclusive mode).
 
 # What it does not promise
 
@@ -30,7 +30,7 @@ An answer is about the past when it arrives. A request that is routed by it may 
 no longer leads: that process must check IsLeaderOf, and the resource that it changes must check the
 fencing token. All other routes (/holder, /standings, /members, /events, the page) show what this
 process has read from the log, with its age. A process that is cut off reports after a while that
-everything is vacant.
+everything is vacant; only the page says that it is cut off.
 
 Leadership is not readiness. With a readiness probe on /leader a rolling update waits forever for
 followers that never become ready. Use /leader as the health check of a load balancer that sends
@@ -41,7 +41,7 @@ restart does not help then.
 # Requests for the leader
 
 [Forward] is for the application's own routes. It serves the requests for roles that this process leads, and sends the
-others to their leaders. A [Gate] lets it keep a role until the requests in progress are answered.
+others to their leaders. With a [Gate] the process keeps a role until its requests in progress are answered.
 
 # Bounds
 

@@ -21,8 +21,8 @@ const (
 )
 
 // events serves one stream. An event "standing" has a current Standing with all its roles: first each
-// known one, then those that change. Roles that an earlier Standing had belong to the newer one. If
-// there are too many, events "standings" have only numbers. The last event is "end": this process is
+// known one, then those that change. A role belongs to the newest Standing that has it. If there are
+// too many Standings, events "standings" have only numbers. The last event is "end": this process is
 // no longer live.
 func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	if !h.tellsOfOthers(w) {
@@ -60,7 +60,7 @@ func tooMany(w http.ResponseWriter) {
 func (h *handler) follow(r *http.Request, run *feedRun, s *stream) {
 	comment := time.NewTicker(commentEvery)
 	defer comment.Stop()
-	var told, numbers uint64 // the newest versions of which Standings, or numbers, were written
+	var told, numbers uint64 // the newest versions that were written, as Standings and as numbers
 	for s.err == nil {
 		changes, many, newest, news := run.since(told)
 		for _, c := range changes {

@@ -48,7 +48,7 @@ func (f *feed) keep() {
 	f.mu.Unlock()
 }
 
-// join adds a stream. leave must be called once; for the last stream it returns when the feed's
+// join adds a stream. leave must be called once; if it ends the run, it returns when the run's
 // goroutines have ended. ok is false if there are too many streams.
 func (f *feed) join() (run *feedRun, leave func(), ok bool) {
 	f.mu.Lock()
@@ -85,7 +85,7 @@ func (f *feed) leave(run *feedRun) {
 	}
 }
 
-// feedRun is one period in which there are streams.
+// feedRun is one period in which the feed runs.
 type feedRun struct {
 	src   source
 	known *shared[*glance]
@@ -117,7 +117,7 @@ func startFeed(src source, known *shared[*glance], past *history) *feedRun {
 		for range src.Watch(ctx) {
 			select {
 			case changed <- struct{}{}:
-			default: // it will be looked at
+			default: // a look is due already
 			}
 		}
 	})

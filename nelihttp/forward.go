@@ -37,9 +37,9 @@ func WithTargets(allow func(*url.URL) bool) ForwardOption {
 	return func(f *forwarder) { f.allow = allow }
 }
 
-// WithTransport sets what sends the forwarded requests: an http.Transport with the certificates and timeouts that
-// members need among themselves. Default: a transport for this Forward alone, with the system's root
-// certificates and without a proxy. It lets connecting take HeartbeatTimeout, and an answer as long as the client waits.
+// WithTransport sets the transport of forwarded requests, such as an http.Transport with the certificates and timeouts
+// that members need among themselves. Default: a transport for this Forward alone, with the system's root certificates
+// and without a proxy. Connecting may then take HeartbeatTimeout, and an answer as long as the client waits.
 func WithTransport(t http.RoundTripper) ForwardOption {
 	return func(f *forwarder) { f.transport = t }
 }
@@ -68,7 +68,7 @@ func WithTransport(t http.RoundTripper) ForwardOption {
 // The leader gets the method, path, query, Host, headers and body that the client has sent, even under
 // [http.StripPrefix]. Upgrades (WebSocket), streams, trailers of answers and cancellation work. Forward adds the client's
 // address to X-Forwarded-For, sets X-Forwarded-Host and X-Forwarded-Proto unless the client sent them, and counts in the header
-// Neli-Hops how often the group has forwarded the request. It forwards a request twice at most: a process that has just
+// Neli-Hops how often the group has forwarded the request. That is twice at most: a process that has just
 // handed a role over often knows the successor first. A malformed Neli-Hops counts as twice.
 //
 // A process that can neither serve nor forward a forwarded request answers 421, with the group in the header
@@ -260,7 +260,7 @@ var notLeading = &refusal{http.StatusServiceUnavailable, 0, "the process that le
 // notLeader is the header of a 421, with the name of the group. A 421 without it is the application's.
 const notLeader = "Neli-Not-Leader"
 
-// refuse tells a client when to try again, and a process that has forwarded the request that it should look again.
+// refuse tells a client when to try again. A process that has forwarded the request is told to look again.
 func (f *forwarder) refuse(w http.ResponseWriter, hops int, no *refusal) {
 	status := no.status
 	switch {

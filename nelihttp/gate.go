@@ -26,7 +26,7 @@ type served struct {
 	work  sync.WaitGroup // requests in progress; a WaitGroup, since time passes in a synctest bubble while one is awaited
 }
 
-// Serve lets requests for the role of a term in until ctx ends, and returns nil when those in progress have been answered.
+// Serve admits requests for the role of a term until ctx ends, and returns nil when those in progress are answered.
 // Until it begins, and from the end of ctx until another process leads, [Forward] answers new requests with 503. If
 // leadership is lost, and not given up, another process may lead before Serve returns: so pass the token to what requests
 // change.

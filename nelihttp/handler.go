@@ -68,8 +68,8 @@ func WithMetrics(at string) Option {
 // Handler returns a handler for the routes in the package comment. It works under [http.StripPrefix] and
 // is safe for concurrent use. One Watch of n serves the page's time line and all streams of events; its
 // goroutines end when n is closed or fails, so make one Handler for each Neli, and not one for each
-// request. A stream ends with its request, or then. In non-exclusive
-// mode there is nothing to watch. Handler panics if n is nil.
+// request. A stream ends with its request, or when n is closed or fails. In non-exclusive mode there is
+// nothing to watch. Handler panics if n is nil.
 func Handler(n *neli.Neli, opts ...Option) http.Handler {
 	if n == nil {
 		panic("nelihttp: Handler: n is nil")

@@ -19,7 +19,7 @@ const (
 
 // history records who led in the last ten minutes, as far as this handler knows: it sees every look
 // of the feed, from the time of Handler on. Of the time before, and while the feed does not run, it
-// knows only since when the present terms have lasted, from the holders' Since. The rest was not
+// knows only since when the present terms have lasted, from the holders' Since. The rest is shown as not
 // watched. Its size does not depend on the numbers of roles, holders and changes.
 type history struct {
 	mu         sync.Mutex
@@ -132,7 +132,7 @@ func (p *history) observe(g *glance) {
 	p.at, p.continuous = now, p.runs > 0
 }
 
-// mute shows silent holders as silent since their last evidence.
+// mute shows silent holders as silent since their last evidence, or as unknown if this process is cut off.
 func (p *history) mute(g *glance) {
 	for _, s := range g.standings {
 		w := g.who(s)
@@ -151,7 +151,7 @@ func (p *history) mute(g *glance) {
 	}
 }
 
-// mute shows another kind in place of a holder from a time on; unknown also in place of silence.
+// mute shows as in place of the holder with a name, from a time on. If as is unknown, it replaces silence, too.
 func (l *lane) mute(name string, from time.Time, as who) {
 	meant := func(w who) bool { return w == who{byOne, name} || w.kind == unheard && as.kind == unknown }
 	for i := 0; i < len(l.slices); i++ {

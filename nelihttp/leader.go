@@ -30,7 +30,7 @@ type leading struct {
 	Role   *int         `json:"role,omitempty"`
 	Token  *int64       `json:"token,omitempty"`  // of this process's term
 	Holder *neli.Holder `json:"holder,omitempty"` // as read from the log: this process or another
-	Roles  string       `json:"roles,omitempty"`  // led by this process, cut
+	Roles  string       `json:"roles,omitempty"`  // led by this process; at most maxRanges ranges
 	Count  int          `json:"count,omitempty"`
 }
 

@@ -46,7 +46,7 @@ type pageView struct {
 	Title   string
 	Lead    string // who leads
 	Bad     bool   // not all roles have a leader
-	Quiet   bool   // some holders are silent: the page is loaded again soon
+	Quiet   bool   // some holders are silent, or nothing is read: the page is loaded again soon
 	Unwell  string // the reason of /healthz
 	Metrics string
 	Style   template.CSS
@@ -130,7 +130,7 @@ func (h *handler) view(g *glance, query string) pageView {
 	if v.Title == "" {
 		v.Title = v.Group
 	}
-	if g.cutOff > 0 { // that a role is vacant is not known while nothing is read
+	if g.cutOff > 0 { // while nothing is read, no role is known to be vacant
 		v.overview.Roles.Unknown += v.overview.Roles.Vacant
 		v.overview.Roles.Vacant = 0
 	}
@@ -186,7 +186,7 @@ func (h *handler) row(g *glance, s neli.Standing, self string, now time.Time) pa
 	return row
 }
 
-// short formats a duration for people, with two or three digits.
+// short formats a duration for people.
 func short(d time.Duration) string {
 	switch {
 	case d < 0:

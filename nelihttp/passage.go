@@ -50,7 +50,7 @@ func hopsHeaderOf(others []string, group string, hops int) string {
 	return strings.Join(append(others, fmt.Sprintf("%s=%d", group, hops)), ", ")
 }
 
-// passage is what is sent of a request, to one holder or one after the other.
+// passage is a request in the form in which it is sent to one holder, or to two in turn.
 type passage struct {
 	uri   *url.URL // as the client sent it, before handlers changed its path
 	hops  string
@@ -84,7 +84,7 @@ func (p *passage) rewind(r *http.Request) {
 func (p *passage) rewrite(q *httputil.ProxyRequest, to *url.URL) {
 	q.Out.URL.Path, q.Out.URL.RawPath = p.uri.Path, p.uri.RawPath
 	q.SetURL(to)
-	// The holder must find the role that was found here, also in a query that has mistakes.
+	// The query stays as it is, even with mistakes, so that the holder finds the same role in it.
 	q.Out.URL.RawQuery, q.Out.Host = p.uri.RawQuery, q.In.Host
 	if p.body != nil {
 		p.rewind(q.Out)
