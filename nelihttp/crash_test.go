@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// visit returns the headline of the page, and the first lane of its time line: who for how long.
+// visit returns the headline of the page, and the first lane of its time line: who led for how long.
 func visit(c *scenario.Cluster, page http.Handler) (headline string, lane []string) {
 	w := httptest.NewRecorder()
 	page.ServeHTTP(w, httptest.NewRequestWithContext(c.Context(), "GET", "/", nil))

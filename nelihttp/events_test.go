@@ -189,7 +189,7 @@ func TestEventsEndWithTheProcess(t *testing.T) {
 }
 
 // On small logs other processes do not know the token of a term, but two terms of one holder differ in
-// when they began. A beat is no change of either, and a new term is one.
+// when they began. A beat changes neither Standing, and a new term does.
 func TestEventsOfTermsWithoutATokenOnSmallLogs(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		first, second := standing(0, "0", "a", 0), standing(0, "1", "a", 0)

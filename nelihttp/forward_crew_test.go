@@ -58,7 +58,7 @@ func roleInPath(r *http.Request) (int, error) {
 	return strconv.Atoi(role)
 }
 
-// peer is a process that leads what a test says, and knows the holders that it says.
+// peer is a process. A test sets what it leads, and which holders it knows.
 type peer struct {
 	name, at  string
 	server    *httptest.Server
@@ -108,7 +108,7 @@ func (p *peer) Holder(int) (neli.Holder, bool) {
 	return now, true
 }
 
-// knows tells a peer whom to name as the holder of role 1, when it is asked for the first time, the second, …
+// knows sets whom a peer names as the holder of role 1, call by call.
 func (c *crew) knows(name string, holders ...string) {
 	for _, h := range holders {
 		c.peers[name].known = append(c.peers[name].known, c.peers[h].holder())

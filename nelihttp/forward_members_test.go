@@ -35,7 +35,7 @@ func newWires() *wires {
 	return w
 }
 
-// serve starts the server of a process, which says whom it is served by.
+// serve starts the server of a process. Its answers name the process and its token.
 func (w *wires) serve(n *neli.Neli, name string) {
 	p := newPipes()
 	server := &http.Server{Handler: Forward(n, roleInPath, func(out http.ResponseWriter, _ *http.Request, in Term) {

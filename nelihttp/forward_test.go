@@ -166,7 +166,7 @@ func (s *sends) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}, Body: http.NoBody}, nil
 }
 
-// lone returns a peer without a server, which knows a holder with that address, and what it sends.
+// lone returns a peer without a server that knows a holder with that address, and the requests that it sends.
 func lone(advertise string, allow func(*url.URL) bool) (*peer, *sends) {
 	p, out := &peer{at: "10.0.0.1:80", known: []neli.Holder{{Member: "id of b", Advertise: advertise, Age: time.Second}}}, &sends{}
 	p.forwarder = newForwarder(p, roleInPath, serveBy("a"), WithTargets(allow), WithTransport(out))
@@ -264,7 +264,7 @@ func TestForwardSaysWhenToTryAgain(t *testing.T) {
 }
 
 // A holder that breaks the connection may have done what was asked. The client must not take it for undone.
-func TestForwardDoesNotRepeatWhatMayBeDone(t *testing.T) {
+func TestForwardRepeatsNoRequestThatMayBeDone(t *testing.T) {
 	c := newCrew(t, "a", "b", "c")
 	c.knows("a", "b", "c")
 	c.peers["b"].token = 17
@@ -279,7 +279,7 @@ func TestForwardDoesNotRepeatWhatMayBeDone(t *testing.T) {
 
 // http.Transport repeats some requests if an idle connection breaks. If it cannot connect then, the holder may still
 // have done what was asked.
-func TestForwardDoesNotTakeWhatWasSentForUndone(t *testing.T) {
+func TestForwardSaysThatARequestThatWasSentMayBeDone(t *testing.T) {
 	c := newCrew(t, "a", "b")
 	c.knows("a", "b")
 	c.peers["b"].token = 17
@@ -325,7 +325,7 @@ func TestForwardNeedsAllItsParts(t *testing.T) {
 
 func nowhere(*url.URL) bool { return false }
 
-// With a gate a process serves requests only while Serve runs for the same term, which waits for those in progress.
+// With a gate a process serves requests only while Serve runs for the same term. Serve waits for those in progress.
 func TestGateKeepsARoleForItsRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var gate Gate
