@@ -30,7 +30,7 @@ An answer is about the past when it arrives. A request that is routed by it may 
 no longer leads: that process must check IsLeaderOf, and the resource that it changes must check the
 fencing token. All other routes (/holder, /standings, /members, /events, the page) show what this
 process has read from the log, with its age. A process that is cut off reports after a while that
-everything is vacant; only the page says that it is cut off.
+everything is vacant (on the page: unknown).
 
 Leadership is not readiness. With a readiness probe on /leader a rolling update waits forever for
 followers that never become ready. Use /leader as the health check of a load balancer that sends

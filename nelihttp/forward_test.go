@@ -264,7 +264,7 @@ func TestForwardSaysWhenToTryAgain(t *testing.T) {
 }
 
 // A holder that breaks the connection may have done what was asked. The client must not take it for undone.
-func TestForwardRepeatsNoRequestThatMayBeDone(t *testing.T) {
+func TestForwardRepeatsNothingThatMayHaveRun(t *testing.T) {
 	c := newCrew(t, "a", "b", "c")
 	c.knows("a", "b", "c")
 	c.peers["b"].token = 17
@@ -279,7 +279,7 @@ func TestForwardRepeatsNoRequestThatMayBeDone(t *testing.T) {
 
 // http.Transport repeats some requests if an idle connection breaks. If it cannot connect then, the holder may still
 // have done what was asked.
-func TestForwardSaysThatARequestThatWasSentMayBeDone(t *testing.T) {
+func TestForwardAnswers502IfTheRequestWasSent(t *testing.T) {
 	c := newCrew(t, "a", "b")
 	c.knows("a", "b")
 	c.peers["b"].token = 17
