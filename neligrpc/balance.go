@@ -247,7 +247,7 @@ func (b *balance) ExitIdle() {} // calls make connections
 
 func (b *balance) Close() {
 	b.mu.Lock()
-	b.client = nil // connTo closes what it makes at the moment
+	b.client = nil // so that connTo closes a connection that it is making
 	b.mu.Unlock()
 	b.close(func(string, *conn) bool { return true })
 }

@@ -60,8 +60,8 @@ func TestCallsReachTheLeader(t *testing.T) {
 	require.Equal(t, answers(say, "a"), out)
 }
 
-// If the server refuses a call before its handler runs, the client looks once more for another term of the role. A stream
-// of messages is not repeated, and nothing that a handler may have done.
+// If the server refuses a call before its handler runs, the client looks once more for another term of the role. It
+// does not repeat a stream of messages, nor what a handler may have done.
 func TestARefusedCallIsTriedOnceMore(t *testing.T) {
 	const gone = "this process does not lead role 1"
 	for _, s := range []struct {
@@ -103,7 +103,7 @@ func TestARefusedCallIsTriedOnceMore(t *testing.T) {
 }
 
 // A call is not repeated once a handler has answered, or once its connection breaks: the handler may have run.
-func TestWhatMayBeDoneIsNotRepeated(t *testing.T) {
+func TestACallThatMayHaveRunIsNotRepeated(t *testing.T) {
 	c := newCrew(t, "a", "b")
 	c.peers["a"].token, c.peers["b"].token = 17, 17
 	for _, method := range []string{say, repeat} {
@@ -129,7 +129,7 @@ func TestWhatMayBeDoneIsNotRepeated(t *testing.T) {
 	require.Equal(t, "a3 b0", c.reached())
 }
 
-// Without a leader a call fails at once, or waits for one if it is to.
+// Without a leader a call fails at once, or with WaitForReady waits for one.
 func TestACallWithoutALeader(t *testing.T) {
 	c := newCrew(t, "a")
 	c.peers["a"].token = 17
@@ -322,7 +322,7 @@ func TestACallNamesOneRole(t *testing.T) {
 	require.Contains(t, out, "role 0, token 0: hello", "a service that needs no role")
 }
 
-func TestNothingWorksWithoutALeader(t *testing.T) {
+func TestInvalidUsesAreRefused(t *testing.T) {
 	creds := grpc.WithTransportCredentials(insecure.NewCredentials())
 	broker := nelitest.NewBroker(nelitest.Options{})
 	defer broker.Close()

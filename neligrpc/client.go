@@ -11,7 +11,7 @@
 // Each attempt of a call asks Neli.Holder who leads, so calls move as soon as the client's process has read of a move. If
 // the server refuses a call before its handler ran, because it does not lead the role, the client waits up to
 // HeartbeatTimeout/5 until its process knows another term of the role, and then tries again, once. It does not repeat
-// a stream in which the client sends.
+// a call in which the client sends a stream.
 //
 // # Errors
 //

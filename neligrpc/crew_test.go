@@ -79,7 +79,7 @@ func echo(do func(context.Context, string) (string, error)) *grpc.ServiceDesc {
 	}
 }
 
-// ask makes a call, and returns the answers, or what an error says.
+// ask makes a call, and returns the answers or the error.
 func ask(ctx context.Context, conn *grpc.ClientConn, method, text string, opts ...grpc.CallOption) (string, error) {
 	if method == say {
 		out := new(wrapperspb.StringValue)
@@ -147,7 +147,7 @@ func (c *crew) connect(targets func(*url.URL) string, opts ...grpc.DialOption) *
 	return conn
 }
 
-// says returns what a handler answers that says by whom and in which term it was called.
+// says returns the function of a peer's handler. Its answers name the peer, and the role and token of the call.
 func says(name string) func(context.Context, string) (string, error) {
 	return func(ctx context.Context, text string) (string, error) {
 		role, token, _ := FromContext(ctx)
@@ -155,7 +155,7 @@ func says(name string) func(context.Context, string) (string, error) {
 	}
 }
 
-// peer is a process that leads what a test says, and knows the holder that it says.
+// peer is a process. A test sets what it leads, and which holder it knows.
 type peer struct {
 	name, at string
 	server   *grpc.Server
@@ -251,7 +251,7 @@ func (c *crew) reached() string {
 	return strings.Join(all, " ")
 }
 
-// refused asserts that nothing was done, and when the caller may try again.
+// refused asserts that nothing was done, and that the error says when to try again.
 func refused(t testing.TB, err error, why string) {
 	t.Helper()
 	require.ErrorContains(t, err, why)

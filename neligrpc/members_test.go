@@ -49,7 +49,7 @@ func (w *wires) close() {
 	w.work.Wait()
 }
 
-// serve starts the server of a process, which says who has served and with which token.
+// serve starts the server of a process. Its answers name the process and its token.
 func (w *wires) serve(n *neli.Neli, name string) {
 	l := bufconn.Listen(1 << 16)
 	unary, stream := Guard(n)
