@@ -32,7 +32,7 @@ const (
 	ready                  // Prepare has returned nil
 	failed                 // Prepare has ended in another way
 	calledOff              // this process is not to lead it after all
-	over                   // the term ends for which it is prepared or served
+	over                   // the term for which it is prepared or served ends
 	left                   // Serve or Abandon has returned
 )
 
@@ -42,7 +42,7 @@ type action int8
 const (
 	nothing action = iota
 	wait           // ask again when the state has changed
-	adopt          // the same; what is being prepared is for the asking term
+	adopt          // wait, too; the Prepare at work is for the asking term from now on
 	prepare        // call Prepare
 	cancel         // end the context of Prepare
 	serve          // call Serve
@@ -52,7 +52,7 @@ const (
 // machine is the state machine of one shard. It knows nothing of goroutines and time.
 type machine struct {
 	state State
-	led   bool // a term waits for the preparation, or is served: only its end counts
+	led   bool // a term waits for the preparation, or is served: calledOff has no effect, but over has
 	ended bool // the context of the Prepare at work has ended
 }
 
@@ -71,7 +71,7 @@ func (m *machine) on(e event) action {
 		case e == led:
 			m.state, m.led = Serving, true
 			return serve
-		case e == over, (e == calledOff || e == offered) && !m.led: // offered again: another process has led it since
+		case e == over, (e == calledOff || e == offered) && !m.led: // offered again: another process has led it meanwhile
 			m.state = Draining
 			return abandon
 		}
@@ -89,7 +89,7 @@ func (m *machine) on(e event) action {
 	return nothing
 }
 
-// preparing is on while Prepare is at work.
+// preparing does what on does, while Prepare is at work.
 func (m *machine) preparing(e event) action {
 	switch {
 	case e == led && !m.ended:

@@ -12,7 +12,7 @@ func TestMachine(t *testing.T) {
 	var (
 		idle      = machine{}
 		preparing = machine{state: Preparing}
-		called    = machine{state: Preparing, ended: true} // off
+		called    = machine{state: Preparing, ended: true} // called off
 		adopted   = machine{state: Preparing, led: true}
 		stopped   = machine{state: Preparing, led: true, ended: true}
 		prepared  = machine{state: Prepared}
@@ -55,7 +55,7 @@ func TestMachineInAnyOrder(t *testing.T) {
 	type node struct {
 		machine
 		calls int8 // what is at work: 0 none, 1 Prepare, 2 Serve or Abandon
-		owes  bool // a Prepare was ready, and neither was called yet
+		owes  bool // a Prepare was ready, and neither Serve nor Abandon was called yet
 	}
 	seen, queue := map[node]bool{}, []node{{}}
 	for len(queue) > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/goneli/neli/internal/inside"
 )
 
-// After a Prepare that failed for a shard that this process leads.
+// Pauses after a Prepare that failed for a shard that this process leads.
 const firstPause, longestPause = time.Second, 30 * time.Second
 
 var errNoRun = errors.New("shards: Prepare: Run has ended")

@@ -9,8 +9,8 @@ import (
 	"github.com/goneli/neli"
 )
 
-// Causes with which contexts end (see context.Cause), and reasons for Abandon. Each wraps what package neli says
-// (ErrRevoked, ErrFenced, ErrNotLed, the cause of Run's context), which errors.Is finds, too.
+// Causes with which contexts end (see context.Cause), and reasons for Abandon. errors.Is also finds the cause from
+// package neli, if there is one: ErrRevoked, ErrFenced, ErrNotLed, or the cause of Run's context.
 var (
 	// ErrMoved: another process serves the shard next: for balance, by Transfer, StepDown or SetRoles, or because this
 	// process is unhealthy. Finish and return: the lease is kept until then, for neli.Config.DrainTimeout at most.
@@ -29,7 +29,7 @@ type Functions struct {
 	// may keep the shard up to date until then.
 	//
 	// If Prepare returns an error, panics or ends its goroutine, the shard is not ready, and Prepare must have cleaned
-	// up. What another process that leads the shard does then, neli.Config.Prepare says. If this process leads it, a
+	// up. neli.Config.Prepare says what another process that leads the shard does then. If this process leads it, a
 	// warning is logged, and Prepare is called again after 1 s, doubling to 30 s.
 	//
 	// At most neli.Config.MaxPrepares calls run at once for shards that others lead, and as many for shards that
@@ -104,7 +104,7 @@ func (s *Set) check(shard int) error {
 }
 
 // Prepare is the function for neli.Config.Prepare. It calls Functions.Prepare once earlier calls for the shard have
-// returned, and does nothing for roles of Rest. Before the first Run it waits for it, so that a shard that is offered
+// returned, and does nothing for roles of Rest. It waits until the first Run begins, so that a shard that is offered
 // between neli.New and Run is not left unprepared. It returns the error of Functions.Prepare or the cause of ctx, and
 // fails if there is no such shard, or Run has ended.
 func (s *Set) Prepare(ctx context.Context, role int) error {

@@ -113,7 +113,7 @@ func TestServeContextAsksTheClock(t *testing.T) {
 	}
 }
 
-// A process that prepares shards of another one, by hand.
+// byHand runs a test in which a leads all shards, and b prepares what the test asks for.
 func byHand(t *testing.T, test func(s *stage, a, b *member)) {
 	onStage(t, func(s *stage) {
 		a := s.start("a")
@@ -213,7 +213,7 @@ func TestPrepareThatIgnoresItsContext(t *testing.T) {
 	})
 }
 
-// A shard waits for its former Serve, in whatever way it comes back.
+// A process that gets a shard back does not serve it until its former Serve has returned.
 func TestServeThatIgnoresItsContext(t *testing.T) {
 	onStage(t, func(s *stage) {
 		a := s.start("a", func(a *member) {
@@ -288,7 +288,7 @@ func TestPrepareEndsWithTheTerm(t *testing.T) {
 	})
 }
 
-// MaxPrepares limits how many shards a process prepares that it leads.
+// MaxPrepares limits how many of the shards that it leads a process prepares at once.
 func TestFewPreparesAtOnce(t *testing.T) {
 	onStage(t, func(s *stage) {
 		a := s.start("a", func(a *member) { a.cfg.MaxPrepares = 1 })
@@ -301,7 +301,7 @@ func TestFewPreparesAtOnce(t *testing.T) {
 	})
 }
 
-// Wrong uses are refused with what is wrong.
+// Wrong uses are refused, and the error says what is wrong.
 func TestWrongUses(t *testing.T) {
 	_, err := shards.New(0, shards.Functions{})
 	require.EqualError(t, err, "shards: New: count is 0: must be at least 1")
@@ -363,7 +363,7 @@ func TestRest(t *testing.T) {
 	})
 }
 
-// Members come, go, are cut off, step down and hand shards over, and Prepares take all kinds of ends.
+// Members come, go, are cut off, step down and hand shards over, and Prepares end in all ways.
 func TestShardsSimulation(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/goneli/neli"
 )
 
-// servedWithin is how long what is prepared is kept for Serve after this process has got the shard. Lead calls its
-// function after the barrier has returned; never, if the term was over before.
+// servedWithin is how long a prepared shard is kept for Serve after this process has got the shard. Lead calls its
+// function after the barrier has returned, or never if the term was over before that.
 const servedWithin = time.Minute
 
 var errGoexit = errors.New("it ended its goroutine")
@@ -25,13 +25,13 @@ type stay struct {
 
 	// Guarded by Set.mu.
 	machine
-	why     error         // its end
+	why     error         // the reason to end ctx and call Abandon
 	err     error         // Prepare's
 	changed chan struct{} // closed when the state changes
 }
 
-// ask returns what to do for a shard, on behalf of a call of Set.Prepare or a term. st is nil before the first Run, which
-// closes changed, and after a Run, when changed is nil.
+// ask returns what to do for a shard, on behalf of a call of Set.Prepare or a term. Without a Run st
+// is nil: before the first Run, changed is closed when that begins; after a Run, changed is nil.
 func (s *Set) ask(shard int, e event) (st *stay, do action, changed <-chan struct{}) {
 	s.mu.Lock()
 	if st = s.stays[shard]; st == nil {
@@ -81,7 +81,7 @@ func (st *stay) take(e event, why error) action {
 	return do
 }
 
-// carryOut is the part without the lock. Prepare and Serve are called by those who asked.
+// carryOut is the part without the lock. The caller of ask calls Prepare or Serve.
 func (st *stay) carryOut(do action) {
 	switch do {
 	case cancel:
@@ -168,7 +168,7 @@ func (st *stay) serve(lead context.Context, l neli.Leadership) error {
 	return err
 }
 
-// serveContext follows Lead's context. Like that, it asks the clock in each method.
+// serveContext follows Lead's context. Like that, it asks the clock in Err, Done and Value.
 type serveContext struct {
 	context.Context
 	lead context.Context
