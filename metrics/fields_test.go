@@ -44,7 +44,7 @@ var shows = map[string]map[string]float64{
 	"Leaderless":       {"neli_leaderless_seconds_total": 7},
 	"LeaderSilence":    {"neli_leader_silence_seconds": 7},
 	"CutOff":           {"neli_cut_off_seconds": 7},
-	"Roles":            {"neli_role_leader 0": 0, "neli_role_leader 1": 0, "neli_roles unknown": 7}, // as many as WithRoles names
+	"Roles":            {"neli_role_leader 0": 0, "neli_role_leader 1": 0, "neli_roles unknown": 7}, // two, as c.detailed says
 	"Led":              {"neli_roles_led": 7},
 	"Held":             {"neli_roles held": 7, "neli_roles unknown": -7},
 	"Vacant":           {"neli_roles vacant": 7, "neli_roles unknown": -7},

@@ -25,8 +25,8 @@
 //     that long, and no longer;
 //   - the job checks ctx or the Leadership that [Jobs.Task] passes to it before each thing it does. It must
 //     stop when the lease is lost, and a suspended process or one that is cut off learns this only by the
-//     check. An action that must be safe even between the check and the action needs the Token (package
-//     fence).
+//     check. An action that must be safe even if the process is suspended right after the check needs the
+//     Token (package fence).
 //
 // A task made by gocron.NewTask cannot check, and may run beside its successor after the lease is lost. With
 // a Locker a hand-over waits for it nevertheless. With an Elector it does not, since gocron does not tell an
@@ -40,11 +40,11 @@
 // Each scheduler decides by its own clock when a job is due. An instance that does not lead the job at that
 // time skips the tick. So:
 //
-//   - A tick is missed, and not made up for, if no instance leads the job when it is due. After a crash that
-//     lasts a little longer than Config.HeartbeatTimeout. In a hand-over it lasts from when the former leader
-//     is told to finish until its runs on the role have ended and the next instance leads, a round trip
-//     later. A tick is also missed if the previous run of its job is still running, or if, during a
-//     hand-over, it comes too late by the former leader's clock and too early by the next one's.
+//   - A tick is missed, and not made up for, if no instance leads the job when it is due. After a crash
+//     nobody leads for a little longer than Config.HeartbeatTimeout. In a hand-over no run begins from when
+//     the former leader is told to finish until its runs on the role have ended and the next instance leads,
+//     a round trip later. A tick is also missed if the previous run of its job is still running, or if, during
+//     a hand-over, it comes too late by the former leader's clock and too early by the next one's.
 //   - A tick runs twice, one run after the other, if the former leader runs it and hands over, and the next
 //     leader's clock is so far behind that the tick is still to come. The clocks must differ by more than the
 //     duration of the run and the hand-over.
@@ -59,7 +59,7 @@
 //     starts in between. Use time.UTC, or have no ticks in these hours.
 //   - gocron waits for a tick with a timer. If meanwhile the instance's clock is set, or its machine is
 //     suspended, the tick comes at another time by the clock, as if the clocks of the instances differed by
-//     as much.
+//     the same amount.
 //
 // If every tick counts, let the job record, protected by the Token, up to which time it has done its work,
 // and continue from there.
