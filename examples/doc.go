@@ -5,7 +5,7 @@
 //	basic         one process of several runs a job: Background
 //	barrier       full control over what happens when leadership comes and goes: Pulse
 //	lead          a function with a context, and a fencing token that guards a database row: Lead
-//	shards        64 shards move among three processes, prepared, and who serves each request: package shards
+//	shards        shows who serves each request while 64 prepared shards move among three processes: package shards
 //	static        one static binary, without cgo: the Kafka client is franz-go
 //	nonexclusive  at least one leader at all times, by two disjoint groups
 //	fenced-sql    PostgreSQL refuses a leader that was suspended during its work

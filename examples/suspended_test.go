@@ -123,7 +123,7 @@ func snippets(t *testing.T, document string) []string {
 	return out
 }
 
-// around has, by document, a program around each snippet, which replaces SNIPPET. An element that starts with
+// around has, by document, a program for each snippet: the snippet replaces SNIPPET. A program that starts with
 // "//" says why its snippet is not tested.
 var around = map[string][]string{
 	"README.md": {`SNIPPET`},
@@ -284,7 +284,7 @@ func TestASuspendedSnippetDoesNothing(t *testing.T) {
 	}
 }
 
-// buildSnippet builds a program beside the examples' modules.
+// buildSnippet builds a program with the modules that the examples require.
 func buildSnippet(t *testing.T, source string) string {
 	t.Helper()
 	dir := t.TempDir()

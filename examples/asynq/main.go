@@ -46,7 +46,7 @@ func main() {
 }
 
 func run(ctx context.Context, cfg neli.Config, address, schedule string) error {
-	if _, err := cron.ParseStandard(schedule); err != nil { // asynq's parser; who does not lead would not notice
+	if _, err := cron.ParseStandard(schedule); err != nil { // asynq's parser; a follower would not find an error
 		return fmt.Errorf("-schedule %q: %w", schedule, err)
 	}
 	n, err := neli.New(cfg)

@@ -69,7 +69,7 @@ func run(ctx context.Context, cfg neli.Config, symbols []string) error {
 	logger.SetPrefix(n.Config().Name + ": ")
 	logger.Print("standing by")
 
-	// Close leaves the group, but this process goes on presuming for a while, until others have taken over.
+	// Close leaves the group, but this process leads on for a while, until others have taken over.
 	// So it publishes until Pulse says that its term is over.
 	closed := make(chan error, 1)
 	context.AfterFunc(ctx, func() {

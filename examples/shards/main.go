@@ -1,10 +1,10 @@
 // Command shards moves 64 shards among three processes under load, and prints who served each request. A shard takes
 // 100 ms to warm up; package shards does that before it moves.
 //
-// The program starts the processes itself: a, b, c with Prepare, then without, then with standbys, then with these and a
-// sentinel. It moves each shard three times and kills c. A move that fails is tried again. A scene ends with an error after
-// 90 seconds. After each of these scenes it prints lines of 64 requests, one
-// for each shard, by who served them (nobody: a dot), and how long shards were not served.
+// The program starts the processes a, b and c itself, in four scenes: with Prepare, without it, with standbys, and with
+// standbys and a sentinel. In each scene it moves each shard three times and kills c. A move that fails is tried again.
+// A scene that takes longer than 90 seconds is an error. After each scene the program prints lines of 64 requests, one
+// for each shard: who served them (nobody: a dot). It also prints how long shards were not served.
 //
 //	go run ./shards
 package main

@@ -57,7 +57,7 @@ func TestASceneWithoutShardsEndsWithItsContext(t *testing.T) {
 	require.EqualError(t, (&scene{}).await(ctx, nil), "too long")
 }
 
-// The only process keeps the shard twice before another one has it.
+// Each shard's process keeps it twice. After the third try another process has it.
 func TestAMoveThatFailsIsTriedAgain(t *testing.T) {
 	s := &scene{}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)

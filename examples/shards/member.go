@@ -70,7 +70,7 @@ func warm(ctx context.Context, _ int) error {
 	}
 }
 
-// serve lets requests in until the term ends. When it returns none is at work, since each holds the lock.
+// serve lets requests in until the term ends. When it returns no request is at work, since each holds the lock.
 func (m *member) serve(ctx context.Context, l neli.Leadership) error {
 	m.set(l.Role, &term{l, time.Now().UnixNano()}, "serves")
 	<-ctx.Done()
@@ -106,8 +106,8 @@ func (m *member) obey(ctx context.Context, n *neli.Neli, in io.Reader) {
 	}
 }
 
-// answer serves requests, one for each shard. All members get all requests, so that one that two have served would
-// show. One that was sent before this member served the shard was for the former owner.
+// answer serves requests, one for each shard. All members get all requests, so that a request that two of them serve
+// would show. A request that was sent before this member served the shard was for the former owner.
 func (m *member) answer(round int, sent int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
