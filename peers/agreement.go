@@ -52,7 +52,7 @@ func (a agreement) list() string {
 // differences names every difference from another agreement, with both values.
 func (a agreement) differences(other *wire.Agreement) []string {
 	if v := other.GetVersion(); v != protocolVersion {
-		// The rest of a message of another version may have another meaning.
+		// In a message of another version, the other fields may mean something else.
 		return []string{fmt.Sprintf("protocol version: %d here, %d there", protocolVersion, v)}
 	}
 	var d []string

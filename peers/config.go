@@ -23,7 +23,7 @@ type Host struct {
 // Config says where the small logs are, and which of them this process hosts. The list, T
 // (neli.Config.HeartbeatTimeout) and ρ (MaxClockDrift) must be the same for all hosts and members
 // of a group. A process that differs is refused, with a message that names both values. To change
-// T or ρ, stop all processes first; the list can change meanwhile (Next).
+// T or ρ, stop all processes first; the list can change while they run (Next).
 type Config struct {
 	// Hosts is the list of all log hosts, in any order: 3 or 5, of which a majority must be up for
 	// any member to lead. 1 is allowed for development: nobody leads while that host is down.
@@ -57,11 +57,12 @@ type Config struct {
 	// is a few bytes, and is written before a record that raises the ballot is appended. If every
 	// host has one, and none is ever lost, fencing tokens do not depend on wall clocks, whatever
 	// else is lost. A file belongs to one group and one host; when a host is replaced, the new one
-	// must get the file. If it cannot be written, such records are refused. Default: none.
+	// must get the file. While it cannot be written, records that raise the ballot are refused.
+	// Default: none.
 	TopFile string
 
-	// TLS are the certificates of this process. Default: none, which is allowed only if all
-	// addresses, and Listen, are loopback addresses, or with Insecure.
+	// TLS are the certificates of this process. Default: none, which is allowed only with Insecure,
+	// or if Listen and all addresses in the list are loopback addresses.
 	TLS *TLS
 
 	// Insecure allows other addresses than loopback ones without TLS. Anyone who reaches a port

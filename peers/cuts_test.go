@@ -69,7 +69,7 @@ func TestReadingContinuesAfterACut(t *testing.T) {
 }
 
 func TestRecordsSentIntoAOneWayCutAreGivenUp(t *testing.T) {
-	c, ways := crossed(t, testTimeout) // a busy machine must not lose the connection before the cut does
+	c, ways := crossed(t, testTimeout) // long, so that the cut ends the connection and not a stall of the machine
 	m := join(t, c)
 	m.begun(t)
 	ways[0].lose(true, false)
@@ -159,8 +159,8 @@ func TestEveryRecordIsReportedOnce(t *testing.T) {
 	}
 	t.Logf("%d records", len(all))
 	for log := range 3 {
-		// On a busy machine all records may have been lost in the cuts. One more must be appended, once the
-		// connections that were cut are noticed.
+		// On a busy machine all records may have been lost in the cuts. One more must be appended once the
+		// member has noticed which connections were cut.
 		last := ""
 		for n := 0; last == ""; n++ {
 			value := fmt.Sprintf("last %d/%d", n, log)

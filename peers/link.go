@@ -55,7 +55,7 @@ var (
 func (s *settings) patience() time.Duration { return max(s.agreed.timeout, 250*time.Millisecond) }
 
 // connectWithin is how long connecting may take if T is shorter: a few round trips. If it were
-// longer, attempts swallowed by a cut would be waited for after the cut has healed.
+// longer, a link would still wait for attempts that a cut has swallowed after the cut has healed.
 const connectWithin = 500 * time.Millisecond
 
 // refusedPause is the pause after a host has refused this process. Only a restart can change
@@ -98,8 +98,8 @@ func disagreement(err error) bool {
 	return false
 }
 
-// tell logs why there is no connection: when it is lost or refused, and if the reason changes, at
-// most every ten seconds.
+// tell logs why there is no connection: once when it is lost or refused, and then each new reason,
+// at most every ten seconds.
 func (l *link) tell(err error) {
 	why, refused := plain(err).Error(), disagreement(err)
 	if why == l.said || l.said != "" && refused == l.saidRefused && time.Since(l.saidAt) < 10*time.Second {

@@ -79,12 +79,12 @@ func (c Config) checkAlone(timeout time.Duration, drift float64) error {
 	return f.err()
 }
 
-// askUntil asks another host whether it agrees, until it answers.
+// askUntil asks another host whether it agrees, until it does.
 func (s *settings) askUntil(ctx context.Context, h Host, logger *slog.Logger) {
 	every := backoff.NewExponentialBackOff()
 	every.InitialInterval, every.MaxInterval = 100*time.Millisecond, refusedPause
 	said := ""
-	_, _ = backoff.Retry(ctx, func() (struct{}, error) { // it ends when the host has answered, or with ctx
+	_, _ = backoff.Retry(ctx, func() (struct{}, error) { // it ends when the host agrees, or with ctx
 		_, err := s.ask(ctx, h, s.agreed.message(h.ID))
 		if disagreement(err) && plain(err).Error() != said {
 			said = plain(err).Error()

@@ -31,7 +31,7 @@ type logSet struct {
 	links   []*link // empty until the list is known
 	server  *server // nil: this process hosts no log, or does not yet
 	begun   []bool  // logs that were read at least once
-	refused []error // by hosts that were never read
+	refused []error // refusals by hosts whose logs were never read
 }
 
 // maxEntries is how many entries may wait for Next. When there are more, the hosts have to wait,
@@ -68,7 +68,7 @@ func newLogSet(ctx context.Context, c Config, s kafka.LogSettings) (*logSet, err
 	return v, nil
 }
 
-// start begins to listen, within ctx, and to connect, until run is done.
+// start starts this process's host, within ctx, and the links, which run until run is done.
 func (v *logSet) start(ctx, run context.Context, c Config, s kafka.LogSettings) error {
 	set, err := c.settle(agreement{group: s.Group, timeout: s.HeartbeatTimeout, drift: s.MaxClockDrift}, s.Name, s.Logger)
 	if err != nil {

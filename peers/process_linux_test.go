@@ -35,7 +35,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// process is one of the programs in a process of its own, as the test sees it.
+// process is a program that runs in a process of its own, as the test sees it.
 type process struct {
 	name   string
 	cmd    *exec.Cmd

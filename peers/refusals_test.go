@@ -170,7 +170,7 @@ func TestRubbishOnThePortIsRefused(t *testing.T) {
 	}
 }
 
-// stranger is a connection that says nothing. The host greets it when it serves it, and closes it after a while.
+// stranger is a connection that says nothing. A host that serves it sends a greeting, and closes it after a while.
 type stranger struct {
 	net.Conn
 	greeted, closed bool

@@ -65,8 +65,8 @@ func beWatched(orders string) error {
 	}
 }
 
-// A sentinel that uses the members' own Provider, without a log of its own, releases on a
-// majority of the logs, even if the dead member's log has died with it.
+// A sentinel uses the members' own Provider, without a log of its own. It releases a dead member's roles
+// on a majority of the logs, even if the member's log has died with it.
 func TestASentinelReleasesWhatAKilledPeerLed(t *testing.T) {
 	t.Parallel()
 	hosts := Hosts(t, 3)

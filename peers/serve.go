@@ -24,11 +24,11 @@ import (
 )
 
 const (
-	// maxMessage is the size of a record with its envelope, or of a hello with its list. The
+	// maxMessage is the largest size of a record with its envelope, or of a hello with its list. The
 	// header of a longer message suffices to refuse it, before anything is allocated for it.
 	maxMessage = smalllog.MaxValue + 8<<10
-	// maxHeaders is the size of a call's headers. The library sends a few hundred bytes; gRPC would
-	// accept 16 MiB.
+	// maxHeaders is the largest size of a call's headers. The library sends a few hundred bytes; gRPC
+	// would accept 16 MiB.
 	maxHeaders = 16 << 10
 	// window is how many bytes may be in flight to one client that does not read. Since it is set,
 	// gRPC does not probe for a better one with messages of its own.
@@ -68,7 +68,7 @@ func newServer(ctx context.Context, s *settings, logger *slog.Logger) (*server, 
 	if err != nil {
 		return nil, fmt.Errorf("peers: log host %s cannot listen: %w (one address has one log host)", s.self.ID, err)
 	}
-	// Only after listening: until its former host has ended, the file may still change.
+	// The file is opened after listening: until the former host has ended, it may still change.
 	top, err := openTop(s.config.TopFile, s.agreed.group, s.self.ID)
 	if err != nil {
 		_ = listen.Close() // nothing was accepted
