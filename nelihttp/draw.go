@@ -69,7 +69,7 @@ func (h *handler) draw(g *glance) drawing {
 	return d
 }
 
-// lanesFor returns copies of the lanes that are shown for that many roles, and the colours.
+// lanesFor returns copies of the lanes that are shown if there are total roles, and the colours.
 func (p *history) lanesFor(total int, now map[who]int) (lanes [][]slice, names []string, at time.Time, classes map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

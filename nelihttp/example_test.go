@@ -43,7 +43,7 @@ func ExampleHandler() {
 		fmt.Println("HEAD /neli/leader:", resp.Status)
 	}
 	check()
-	if _, err := n.Pulse(time.Minute); err != nil { // and leads
+	if _, err := n.Pulse(time.Minute); err != nil { // returns when this process leads
 		log.Fatal(err)
 	}
 	check()

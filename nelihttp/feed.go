@@ -135,7 +135,7 @@ func startFeed(src source, known *shared[*glance], past *history) *feedRun {
 
 // look updates the rows after each change, until ctx is done. With many roles the library's Standings may
 // be up to T/50 older than the change, so look updates the rows once more after that time. It also
-// looks once a heartbeat, for holders that have fallen silent: nothing changes then.
+// looks once a heartbeat, since Watch does not report that a holder falls silent.
 func (f *feedRun) look(ctx context.Context, changed <-chan struct{}) {
 	var again <-chan time.Time
 	beat := time.NewTimer(beatOf(f.src.Config()))

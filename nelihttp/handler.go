@@ -145,7 +145,7 @@ func guard(mux *http.ServeMux) http.Handler {
 			// The path is the prefix itself. Relative to it, its last segment and a slash lead to the page.
 			prefix, query, _ := strings.Cut(r.RequestURI, "?")
 			to := url.URL{RawPath: "./" + path.Base(prefix) + "/", RawQuery: query}
-			to.Path, _ = url.PathUnescape(to.RawPath) // the server has parsed it
+			to.Path, _ = url.PathUnescape(to.RawPath) // no error, since the server has parsed it
 			head.Set("Location", to.String())
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		case p != path.Clean(p):

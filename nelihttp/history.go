@@ -37,7 +37,7 @@ type lane struct {
 	current []part // at the newest look
 }
 
-// slice is a period with its shares: they stayed the same, or these are their means.
+// slice is a period with the shares in it, or with their means if they changed.
 type slice struct {
 	from, to time.Time
 	parts    []part
@@ -151,7 +151,7 @@ func (p *history) mute(g *glance) {
 	}
 }
 
-// mute shows as in place of the holder with a name, from a time on. If as is unknown, it replaces silence, too.
+// mute replaces the holder called name by another kind, from a time on. Kind unknown also replaces silence.
 func (l *lane) mute(name string, from time.Time, as who) {
 	meant := func(w who) bool { return w == who{byOne, name} || w.kind == unheard && as.kind == unknown }
 	for i := 0; i < len(l.slices); i++ {

@@ -23,7 +23,7 @@ func (h *handler) about() about {
 	return about{Group: cfg.LeaderGroupID, Name: cfg.Name, State: h.src.State().String()}
 }
 
-// leading is the answer of /leader, and with a role that of /leader/{role}.
+// leading is the answer of /leader and /leader/{role}.
 type leading struct {
 	Leader bool `json:"leader"`
 	about
@@ -156,7 +156,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 
 // write writes a line of JSON, or why there is none.
 func write(w http.ResponseWriter, status int, body []byte, err error) {
-	if err != nil { // a Status or the like without a text
+	if err != nil { // such as a Status that has no text
 		status = http.StatusInternalServerError
 		body, _ = json.Marshal(failure{err.Error()})
 	}

@@ -101,7 +101,7 @@ func TestAnObserverOfAGroupWithoutMembersIsHealthy(t *testing.T) {
 	})
 }
 
-// In non-exclusive mode only the check of leadership is available.
+// In non-exclusive mode a process can say whether it leads, but not who else does.
 func TestMembersAnswerInNonExclusiveMode(t *testing.T) {
 	scenario.Simulate(t, nelitest.Options{}, scenario.Overlapping, func(c *scenario.Cluster) {
 		a := c.Work("a", func(cfg *neli.Config) { cfg.Mode = neli.NonExclusive })

@@ -60,8 +60,8 @@ func TestManyClientsShareOneLook(t *testing.T) {
 	}
 }
 
-// A look that takes long is not repeated while it lasts, nor for twenty times as long after it, so that
-// the library can read most of the time.
+// A look that takes long is not repeated until twenty times its duration has passed since it began, so
+// that the library can read most of the time.
 func TestManyClientsShareAnExpensiveLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &slowScript{script: newScript(standing(0, "0", "a", 17))}
