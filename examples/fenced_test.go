@@ -66,7 +66,7 @@ func testFencedKafka(t *testing.T, f flags) {
 // report. It returns both tokens.
 func tryFenced(t *testing.T, f flags, example string, more []string, wrote, refused string) (former, latter int) {
 	s := newStage(t)
-	more = append(more, "-takes", "4s") // a busy machine must suspend the leader while it prepares its report
+	more = append(more, "-takes", "4s") // long, so that even a busy machine suspends the leader before its report is ready
 	anna := s.start(example, "anna", f.of("anna", more...)...)
 	_, m := s.await(anna, `leads, with token (\d+); 0 reports are there$`)
 	former = number(t, m[0])

@@ -84,7 +84,7 @@ func TestEachFieldOfStatsIsShown(t *testing.T) {
 	})
 }
 
-// Each bucket of a Timing is one of Prometheus's; durations that are longer than all bounds are in +Inf only.
+// Each bucket of a Timing becomes one of Prometheus's. Durations longer than all bounds are in +Inf only.
 func TestBucketsAreShown(t *testing.T) {
 	var got dto.Metric
 	desc := prometheus.NewDesc("neli_x", "", nil, nil)

@@ -37,7 +37,7 @@ func answers(method, name string) string {
 	return name + served
 }
 
-// A call reaches the leader, by role and by key, and moves with the role. The header of the client's own is replaced.
+// A call reaches the leader, by role and by key, and moves with the role. A forged header of the caller is replaced.
 func TestCallsReachTheLeader(t *testing.T) {
 	c := newCrew(t, "a", "b")
 	for _, method := range []string{say, repeat, chat} {

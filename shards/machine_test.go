@@ -43,7 +43,7 @@ func TestMachine(t *testing.T) {
 		for e, want := range c.on {
 			m := c.from
 			do := m.on(event(e))
-			m.led, m.ended = m.led && m.state != Idle, m.ended && m.state == Preparing // else nobody looks at them
+			m.led, m.ended = m.led && m.state != Idle, m.ended && m.state == Preparing // nothing reads them in other states
 			assert.Equal(t, want, row{m, do}, "%+v, event %d", c.from, e)
 		}
 	}

@@ -16,7 +16,7 @@ const servedWithin = time.Minute
 
 var errGoexit = errors.New("it ended its goroutine")
 
-// stay is what a process does for a shard, from the begin of Prepare until Serve or Abandon has returned.
+// stay is what a process does for a shard, from the start of Prepare until Serve or Abandon has returned.
 type stay struct {
 	r     *run
 	shard int

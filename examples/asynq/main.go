@@ -46,7 +46,7 @@ func main() {
 }
 
 func run(ctx context.Context, cfg neli.Config, address, schedule string) error {
-	if _, err := cron.ParseStandard(schedule); err != nil { // asynq's parser; a follower would not find an error
+	if _, err := cron.ParseStandard(schedule); err != nil { // asynq's parser; a follower would miss an error
 		return fmt.Errorf("-schedule %q: %w", schedule, err)
 	}
 	n, err := neli.New(cfg)

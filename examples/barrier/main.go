@@ -117,8 +117,8 @@ func (i *importer) importRecord() {
 	}
 }
 
-// commit writes the batch. It fails if ctx ends first, or if this process no longer leads: it may have been
-// suspended while it prepared the transaction, and then the timer may be ready, too.
+// commit writes the batch. It fails if ctx ends first, or if this process no longer leads. After a suspension
+// during the preparation both cases of select may be ready, so that ctx alone would not stop the commit.
 func (i *importer) commit(ctx context.Context) error {
 	select {
 	case <-time.After(time.Duration(len(i.batch)) * time.Millisecond): // prepares the transaction

@@ -42,7 +42,7 @@ func main() {
 }
 
 func run(ctx context.Context, cfg neli.Config, schedule string) error {
-	if _, err := cron.New(cron.WithSeconds()).AddFunc(schedule, func() {}); err != nil { // a follower would not find an error
+	if _, err := cron.New(cron.WithSeconds()).AddFunc(schedule, func() {}); err != nil { // a follower would miss an error
 		return fmt.Errorf("-schedule %q: %w", schedule, err)
 	}
 	n, err := neli.New(cfg)
