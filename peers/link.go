@@ -25,7 +25,7 @@ type link struct {
 	settings *settings
 	open     func(ctx context.Context) (clientStream, func(), error) // the function ends the stream, and waits for its end
 	emit     func(ctx context.Context, e kafka.LogEntry) bool        // false: ctx is done, and the elector does not get e
-	refused  func(index int, err error)                              // called when a host refuses this process because its configuration differs
+	refused  func(index int, err error)                              // called when a host refuses this process (see disagreement)
 	logger   *slog.Logger
 
 	// Only for run's goroutine.

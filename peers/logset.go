@@ -154,7 +154,8 @@ func (v *logSet) emit(ctx context.Context, e kafka.LogEntry) bool {
 }
 
 // ErrRefused is wrapped by the final error of a process that a majority of the log hosts has
-// refused, if none of these has ever accepted it: its configuration differs from theirs.
+// refused, if none of these has ever accepted it: its configuration differs from theirs, or they
+// do not admit its certificate.
 var ErrRefused = errors.New("refused by a majority of the log hosts")
 
 // refusedBy notes a refusal. If a majority of the hosts of a list refuses and none of these has ever
