@@ -259,8 +259,8 @@ func main() {
 // acting matches the output of the snippets when they act.
 const acting = `sending what is due|serves key|UPDATE`
 
-// Each snippet of the README and the guides that acts as a leader is built unchanged, and tested like the
-// examples.
+// Each snippet of the README and the guides that acts as a leader is built unchanged but for the brokers'
+// address, and tested like the examples.
 func TestASuspendedSnippetDoesNothing(t *testing.T) {
 	for document, programs := range around {
 		all := snippets(t, document)

@@ -58,8 +58,8 @@ type service struct {
 	gate nelihttp.Gate // keeps a shard here until its requests are answered
 }
 
-// run ends the server last, because it forwards requests while the roles move. Shutdown comes after Close, because
-// it waits for the page's event streams, which Close ends.
+// run ends the server last, because the server forwards requests while the roles move. Shutdown comes after Close,
+// because Shutdown waits for the page's event streams, which Close ends.
 func (s *service) run(ctx context.Context, listen string) error {
 	collector, err := metrics.NewCollector(s.n)
 	if err != nil {
