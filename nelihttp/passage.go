@@ -29,7 +29,7 @@ const (
 // as too often: with it, a stranger can prevent the forwarding of his own request, but not send it in a circle.
 func hopsOf(h http.Header, group string) (hops int, others []string) {
 	for _, line := range h[hopsHeader] {
-		for entry := range strings.SplitSeq(line, ",") { // others may have joined lines
+		for entry := range strings.SplitSeq(line, ",") { // proxies may have joined lines
 			name, count, _ := strings.Cut(strings.TrimSpace(entry), "=")
 			n, err := strconv.ParseUint(count, 10, 8)
 			switch {

@@ -165,8 +165,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// begin notes that a call begins. It must be the only one for the shard in its process, and Serve the only one with a
-// valid context of all.
+// begin notes that a call begins. It must be the only call for the shard in its process. A Serve must be the only one
+// in all processes whose context is valid.
 func (s *stage) begin(what, who string, shard int, ctx context.Context, token int64) *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -141,7 +141,7 @@ func TestPrepareBeforeRun(t *testing.T) {
 	})
 }
 
-// What is prepared is given up if this process does not get the shard: when the leader calls it off, when the term was
+// A prepared shard is given up if this process does not get it: when the leader calls it off, when the term was
 // over before Serve, when another process has led the shard meanwhile, and when Run ends.
 func TestAbandon(t *testing.T) {
 	for name, c := range map[string]struct {
