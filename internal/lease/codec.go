@@ -73,8 +73,8 @@ type wire struct {
 	State  *wireState  `json:"state,omitempty"`
 	Hello  *wireHello  `json:"hello,omitempty"`
 
-	// Raw JSON, so that one of these fields in an unexpected form does not make a record malformed:
-	// members that do not know the field fold the record, and all must fold the same.
+	// These fields are raw JSON: an unexpected form of one must not make a record malformed that the
+	// fold needs. Members that do not know the field fold the record, and all must fold the same.
 	Wait     json.RawMessage `json:"wait,omitempty"`
 	Request  json.RawMessage `json:"request,omitempty"`
 	Answer   json.RawMessage `json:"answer,omitempty"`
@@ -197,14 +197,13 @@ func (c Codec) Ballot(value []byte) int64 {
 	return w.Ballot
 }
 
-// Decode reads a record. The error is or wraps one of those above.
+// Decode reads a record. Its error is or wraps one of ErrForeign, ErrOtherLog, ErrNewer, ErrMalformed.
 func (c Codec) Decode(value []byte) (*Record, error) {
 	if len(value) > MaxRecord {
 		return nil, c.oversize(value)
 	}
 	var w wire
-	// A newer version may have changed the types of fields. Its number and group still identify
-	// it.
+	// A newer version may have changed the types of fields, but not those of its number and group.
 	err := json.Unmarshal(value, &w)
 	switch {
 	case err != nil && w.Version <= Version:
@@ -245,8 +244,8 @@ type header struct {
 	ballot     int64
 }
 
-// headerOf reads the header in the first MaxRecord bytes of a record that may be very large: it must not
-// cost more than a record of this version does.
+// headerOf reads the header from the first MaxRecord bytes of a record. However large the record is, it
+// costs no more than a record of this version.
 func headerOf(value []byte) (h header) {
 	d := json.NewDecoder(bytes.NewReader(value[:min(len(value), MaxRecord)]))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {

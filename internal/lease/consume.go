@@ -17,7 +17,7 @@ type Event struct {
 	Origin    bool          // Known, because the log was read from its origin: no record tells others the fold
 	Evidence  bool          // a holder is alive
 	Own       bool          // the present session appended the record
-	Stamp     clock.Instant // Own: when it did; zero if that is longer ago than T
+	Stamp     clock.Instant // Own: when the record was made; zero if that is longer ago than T
 	Won       bool          // an own Claim was found valid: this record, or one of those kept for a Snapshot
 	Changed   []int32       // roles with a new holder or token, some perhaps twice; valid until the next call
 	Outlived  []Session     // sessions that lost their last role to a Claim, since they had been silent
@@ -152,8 +152,8 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 			e.Won = l.won
 		}
 	case r.Kind == Claim && r.Fresh && r.Read >= j.from-1 && r.Read >= j.busy:
-		// The sender had read every record that a holder may have written, both here and before
-		// this process began. So the Claim is valid in every fold, and the fold after a valid
+		// The sender had read every possible record of a holder, from before and after this
+		// process began to read. So the Claim is valid in every fold, and the fold after a valid
 		// fresh Claim depends on nothing before it.
 		l.known(o)
 		l.fold.apply(r, o, now, nil)
@@ -182,7 +182,7 @@ func (l *Lease) begun(o int64, now clock.Instant) {
 	l.refold(kept, none, now)
 }
 
-// known ends the join. Each holder's silence is counted from now.
+// known ends the join at offset o, with an empty fold.
 func (l *Lease) known(o int64) {
 	l.join = nil
 	l.disbelieved = nil

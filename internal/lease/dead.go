@@ -7,7 +7,7 @@ import "github.com/goneli/neli/internal/clock"
 // arrives late, twice or needlessly does no harm.
 
 // foreign is added to the sequence numbers of records written in another process's name. That
-// process never uses such numbers, so it does not take its own records for these.
+// process never uses such numbers, so it never mistakes these records for its own.
 const foreign = 1 << 52
 
 // ReleaseOf makes Releases of those of the given roles (ascending) that a session of another

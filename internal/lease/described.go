@@ -62,7 +62,7 @@ func plain(s string) bool {
 	})
 }
 
-// isAny reports whether a host is the address that stands for all of a machine's own.
+// isAny reports whether a host is the unspecified address, which names no machine.
 func isAny(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsUnspecified()
@@ -82,8 +82,8 @@ func isPort(port string) bool {
 	return err == nil && n > 0
 }
 
-// hint is text that no rule needs. A value of another form counts as none, so that readers of all
-// releases read the rest of the record alike.
+// hint is text that no rule of the lease needs. A value that is not text counts as none, so that
+// readers of all releases read the rest of the record alike.
 type hint string
 
 // UnmarshalJSON never fails.
@@ -105,7 +105,7 @@ func (m *most) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// orNone returns the text, or none if it breaks a rule.
+// orNone returns the text, or "" if check finds that it breaks a rule.
 func (h hint) orNone(check func(string) string) string {
 	if check(string(h)) != "" {
 		return ""

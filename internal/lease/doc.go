@@ -27,7 +27,7 @@ The package decides what may be claimed and who leads, and does not make records
 rules forbid. Package elector decides who should claim, when a beat is due, and when to
 give a role up. None of its decisions can make two leaders.
 
-The rules are exact. Weakening any one was seen to break the protocol, and has a mutant
-that a test must catch (rules_test.go). docs/design.md has all rules in one place.
+The rules are exact. The protocol was seen to break without any one of them, and a test must
+catch each mutant in rules_test.go. docs/design.md has all rules in one place.
 */
 package lease

@@ -17,8 +17,8 @@ type doubt struct {
 const (
 	// maxVoices bounds the processes whose votes are counted. No group has as many members.
 	maxVoices = 1024
-	// enough votes for a fold decide; further processes with the same fold need not write a
-	// Snapshot.
+	// enough is the number of votes for a fold from which on further processes with that fold
+	// need not write a Snapshot.
 	enough = 3
 )
 

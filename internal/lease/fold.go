@@ -22,7 +22,7 @@ type fold struct {
 	ended   []Session // sessions that were forgotten since takeEnded
 }
 
-// session is a holder. heard is the time when this process read its newest evidence. It is not
+// session is a holder. heard, the time when this process read the holder's newest evidence, is not
 // part of the fold.
 type session struct {
 	Holder

@@ -7,14 +7,14 @@ import (
 )
 
 // join is the state of a process until it knows the fold. The process learns the fold from a
-// Snapshot that reaches back to where it began to read, from a fresh Claim whose sender had read
-// all holders' records that this process has read, or from its own fresh Claim after a silence
+// Snapshot whose sender had read up to where this process began, from a fresh Claim whose sender had
+// read all holders' records that this process has read, or from its own fresh Claim after a silence
 // longer than any lease.
 type join struct {
 	from  int64         // s: where reading began
 	busy  int64         // newest record whose sender may be a holder: a valid fresh Claim must have read it
 	begun clock.Raw     // when s was known
-	bound time.Duration // no holder that has been silent since then has a larger T
+	bound time.Duration // no holder that has been silent since begun has a larger T
 	over  clock.Raw     // when the leases of all senders heard so far are over
 	kept  []entry       // records to fold after a Snapshot
 	since int64         // kept is complete from this offset on
@@ -73,7 +73,7 @@ func (j *join) hear(o int64, now clock.Instant, t time.Duration, rho float64) {
 
 // limit notes the largest T of any holder, as stated by a process that knew the fold at
 // offset r.Read. It covers the holders from before this process began; this process has
-// heard all later ones itself. So it counts only if r.Read reaches back to the beginning.
+// heard all later ones itself. So it counts only if r.Read reaches up to where this process began.
 func (j *join) limit(r *Record) {
 	if r.Longest != Unsaid && r.Read >= j.from-1 {
 		j.bound = min(j.bound, r.Longest)
@@ -90,7 +90,7 @@ type parts struct {
 	roles   int
 }
 
-// snapshot returns the whole of a Snapshot once its last part is here.
+// snapshot adds a part of a Snapshot, and returns the whole once all parts are here.
 func (j *join) snapshot(r *Record) (State, bool) {
 	s := r.State
 	if s.Parts == 1 {

@@ -16,8 +16,8 @@ type Rules struct {
 	Rho     float64       // ρ, the largest rate error of anybody's raw clock
 	History int           // K: a Snapshot is due after that many records
 
-	// Longest is the longest T that any member may have. Set it if something that every newcomer
-	// reads before it can claim fixes that value. 0 means clock.Tmax.
+	// Longest is the longest T that any member may have; 0 means clock.Tmax. Set it only if every
+	// newcomer must learn the same value before it can claim.
 	Longest time.Duration
 
 	// Dense says that the offsets of the log have no gaps. A record beyond the next offset
@@ -54,10 +54,10 @@ type Lease struct {
 // own is the state of this process's present session.
 type own struct {
 	session   Session
-	key       uint64 // of session
+	key       uint64 // the hash of session
 	seq       uint64
 	v         clock.Instant // V; zero: no evidence
-	ballot    int64         // the largest of that evidence
+	ballot    int64         // the largest ballot of the session's evidence read back
 	sent      []stamp       // own records in flight, oldest first
 	claiming  roleSet       // roles of Claims in flight, each in one Claim only
 	claims    []pending
@@ -116,8 +116,8 @@ func (l *Lease) Begin(s int64, whole bool, now clock.Instant) {
 	}
 }
 
-// Origin says whether the record that is read next, and all before it from offset 0 on, were read and
-// are all that was ever in this log: it had no earlier incarnation when the record was appended.
+// Origin says whether, with the next record, all records that were ever in this log will have been read,
+// from offset 0 on. The log must have had no earlier incarnation when that record was appended.
 func (l *Lease) Origin(yes bool) { l.origin = yes }
 
 // renew begins a new session on the same fold. This process no longer leads the roles of the

@@ -8,10 +8,10 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// Every method here makes a record to append. now must have been read before the call; it
+// The methods here make records to append. now must have been read before the call; it
 // becomes the record's stamp. The records may reach the log in any order.
 
-// record numbers a record, and remembers its stamp if the record may become evidence.
+// record numbers a record, and remembers its stamp unless it is a Release.
 func (l *Lease) record(k Kind, now clock.Instant) Record {
 	l.own.seq++
 	r := Record{Kind: k, Session: l.own.session, Name: l.rules.Name, Read: l.read, Seq: l.own.seq, Longest: Unsaid}
@@ -68,7 +68,7 @@ func (w *own) resolve(seq uint64) {
 // Word makes a Hello, Ping or Pong. The rules of the lease ignore these.
 func (l *Lease) Word(k Kind, now clock.Instant) Record { return l.record(k, now) }
 
-// Beat makes a Beat. It returns false for a session that holds nothing, since that Beat
+// Beat makes a Beat. It returns false if the session has lapsed, or holds nothing: such a Beat
 // would be no evidence.
 func (l *Lease) Beat(now clock.Instant) (Record, bool) {
 	if l.Holding() == 0 || l.Lapsed(now) {
@@ -91,8 +91,8 @@ func (l *Lease) MayClaim(role int32, now clock.Instant) bool {
 }
 
 // Claim makes a Claim of those of the given roles (ascending) that this process may claim, at
-// most MaxClaim of them. It returns false if there are none. A Claim is in flight until it is
-// read back, reported as failed, or given up.
+// most MaxClaim of them. It returns false if there are none, or if the session has lapsed. A Claim
+// is in flight until it is read back, reported as failed, or given up.
 func (l *Lease) Claim(roles []int32, now clock.Instant) (Record, bool) {
 	var may []int32
 	for _, role := range roles {
@@ -143,7 +143,7 @@ func (l *Lease) GiveUpClaims(sent clock.Instant) {
 }
 
 // Lapse ends the present session for good if it has lapsed, and makes the Releases of its roles.
-// At any given time it must be called before any other record is made.
+// The caller must call it first whenever it is about to make other records.
 func (l *Lease) Lapse(now clock.Instant) []Record {
 	if !l.Lapsed(now) {
 		return nil
@@ -209,7 +209,7 @@ func (l *Lease) former() []Session {
 	return ids
 }
 
-// releases makes the Releases of all roles of one of this process's sessions.
+// releases makes the Releases of one of this process's sessions, for the roles that which accepts.
 func (l *Lease) releases(id Session, now clock.Instant, which func(int32) bool) []Record {
 	i, ok := l.fold.index[id]
 	if !ok {

@@ -74,8 +74,8 @@ func (l *Lease) holderState(s *session) HolderState {
 	return HolderState{s.Session, s.held, s.Last, s.heard, s.freeAt(l.rules.Rho)}
 }
 
-// Until returns from when on the lease of the role's holder is over by any clock, if nothing is
-// read until then. ok is false as in Holder.
+// Until returns the time from which the lease of the role's holder is over by any clock, if nothing
+// is read until then. ok is false as in Holder.
 func (l *Lease) Until(role int32) (at clock.Raw, ok bool) {
 	if l.join != nil {
 		return 0, false
@@ -87,7 +87,7 @@ func (l *Lease) Until(role int32) (at clock.Raw, ok bool) {
 	return s.freeAt(l.rules.Rho), true
 }
 
-// Roles returns one more than the highest role that anybody has held.
+// Roles returns a number above all roles that anybody holds, at most MaxRoles.
 func (l *Lease) Roles() int32 {
 	if l.join != nil {
 		return 0
@@ -133,8 +133,8 @@ func (l *Lease) RolesOf(id Session) []int32 {
 	return roles
 }
 
-// Each calls of once for every holder. It then calls set for each role that is held, with the
-// value that of returned for its holder.
+// Each calls the function of once for every holder. Then it calls set for each role that is held,
+// with the value that of has returned for the role's holder.
 func (l *Lease) Each(of func(HolderState) int32, set func(role, value int32)) {
 	if l.join != nil {
 		return
@@ -166,7 +166,7 @@ func (l *Lease) Under(role int32) bool {
 	return l.own.claiming.has(role)
 }
 
-// Vacant reports whether nobody holds anything.
+// Vacant reports whether the fold is known and nobody holds anything.
 func (l *Lease) Vacant() bool { return l.join == nil && len(l.fold.index) == 0 }
 
 // Free returns the roles below the given number that nobody holds, ascending. It is nil if the
@@ -178,7 +178,7 @@ func (l *Lease) Free(below int32) []int32 {
 	known := min(below, int32(len(l.fold.tokens)))
 	held := int32(0)
 	for _, i := range l.fold.index {
-		held += int32(l.fold.session[i].held) // some of these may be beyond
+		held += int32(l.fold.session[i].held) // some of these roles may not be below
 	}
 	free := make([]int32, 0, max(0, below-held))
 	for role, token := range l.fold.tokens[:known] {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Offers and states are fields of a Ping and of the Pong that answers it. Older readers and the rules of
-// the lease ignore both. A value of another form counts as none, so that readers of all versions read the
-// rest of the record alike.
+// A Ping may have an Offer, and the Pong that answers it a Prepared. Older readers and the rules of the
+// lease ignore both fields. A value of another form counts as none, so that readers of all versions read
+// the rest of the record alike.
 
-// Prepares is what a process announces of how it prepares roles before it leads them.
+// Prepares is how a process prepares roles before it leads them. It announces this in a Hello or Pong.
 type Prepares struct {
 	Most int           // how many at once
 	For  time.Duration // how long the preparation of one role may take
@@ -24,9 +24,9 @@ type Offer struct {
 	Urgent bool    // the sender cannot keep the roles
 }
 
-// Prepared is how far the sender of a Pong is with the roles of an Offer. Those that it does not name wait.
+// Prepared is how far the sender of a Pong is with the roles of an Offer. Roles that it does not name wait.
 type Prepared struct {
-	N                      uint64  // the sender's number; the state replaces those with lower numbers
+	N                      uint64  // the sender's number; it replaces a Prepared with a lower number
 	Of                     uint64  // the N of the newest offer that it has read
 	Running, Ready, Failed []int32 // ascending
 }

@@ -34,7 +34,7 @@ type Record struct {
 	Ballot int64 // on a majority of logs: the sender's; 0 on a single log, whose tokens are offsets
 
 	T       time.Duration // Beat, Claim: the lease of the sender's session
-	Longest time.Duration // the largest T of any holder by the sender's fold at Read; Unsaid if it knows none
+	Longest time.Duration // the largest T of any holder by the sender's fold at Read; Unsaid without a fold
 
 	Roles []int32 // Claim: ascending
 	Fresh bool    // Claim: by a process that does not know the fold
@@ -44,8 +44,8 @@ type Record struct {
 	Pinned bool    // Release: the next holder is to keep the roles
 	Moved  bool    // Release: they move for the sake of balance or preference
 
-	// Release: how long others leave the roles to To at least, by how long To took to answer a Ping.
-	// 0: not said, as in records of older versions.
+	// Release: others leave the roles to To for at least this long. It depends on how long To took to
+	// answer a Ping. 0: not said, as in records of older versions.
 	Wait time.Duration
 
 	State *State        // Snapshot
@@ -55,12 +55,12 @@ type Record struct {
 	Request *Request // Ping: what the sender wants besides an answer; nil: nothing
 	Answer  *Answer  // Pong: the answer to a Request
 
-	Offer    *Offer    // Ping: what the addressee is to prepare; nil: nothing is said of that
-	Prepared *Prepared // Pong: how far that is
+	Offer    *Offer    // Ping: what the addressee is to prepare; nil: not said
+	Prepared *Prepared // Pong: how far the preparation is; nil: not said
 }
 
 // Everyone as To addresses a Ping to all members. It is no process's id, since ids are random
-// text. A version that does not know it takes the Ping for another process's.
+// text. A version that does not know it takes the Ping to be for another process.
 const Everyone = "*"
 
 // Unsaid is the Longest of a sender that does not know the fold.
@@ -100,7 +100,7 @@ type Announcement struct {
 
 	Advertise string // the address that it is reached by, as CheckAdvertise allows; "": not said
 	Zone      string // where it runs, as CheckZone allows; "": not said
-	// Caps: it knows caps, and keeps to those of others. Without, it is of a version that does not. MaxRoles
+	// Caps says that the process knows caps and respects those of others; older versions do not. MaxRoles
 	// is its own cap; 0: none.
 	Caps     bool
 	MaxRoles int

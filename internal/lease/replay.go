@@ -10,8 +10,8 @@ import (
 // fold is that of all members which keep to the rules. It is not safe for concurrent use.
 type Replay struct{ l *Lease }
 
-// NewReplay returns a replay that reads from an offset on. Below 0 nobody held anything, so that fold is
-// known at once. Elsewhere a Snapshot or a fresh Claim tells it, as it tells a member.
+// NewReplay returns a replay that reads from an offset on. From offset 0 on, the fold is known at once:
+// nobody held anything before. From elsewhere the replay learns it as a member does.
 func NewReplay(from int64) *Replay {
 	l := New(Rules{History: 1 << 16})
 	l.Begin(from, false, clock.Instant{})
@@ -52,12 +52,12 @@ func (p *Replay) Holder(role int32) (h Holder, token int64, ok bool) {
 	return s.Holder, p.l.fold.tokens[role], true
 }
 
-// Roles returns one more than the highest role that anybody has held.
+// Roles returns a number above all roles that anybody holds, at most MaxRoles.
 func (p *Replay) Roles() int32 { return p.l.Roles() }
 
 // Contradicts reports whether a record that was just read shows that its sender had another fold: a
 // Snapshot of another fold, or a Beat of a session that held nothing. since is the offset of the record
-// from which on that was so; −1 if there is none.
+// that made the fold so here; −1 if it is not known.
 func (p *Replay) Contradicts(r *Record) (since int64, yes bool) {
 	t := &p.l.trail
 	switch {

@@ -7,8 +7,8 @@ import (
 )
 
 // A Request is a field of a Ping, and its Answer a field of the Pong. Older readers and the rules
-// of the lease ignore both fields. A Request is not a kind of its own, because a reader takes the
-// sender of an unknown kind for a possible holder of every role, and claims nothing for a minute
+// of the lease ignore both fields. A Request is not a kind of its own, because the sender of a record
+// of unknown kind might hold any role, so that readers would claim nothing for a minute
 // (docs/compatibility.md).
 
 // Request asks the addressee of a Ping to give up a role.

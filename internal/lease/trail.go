@@ -34,12 +34,12 @@ func (t *trail) differs(read int64, hash uint64) bool {
 	return i > 0 && t.marks[i-1].hash != hash
 }
 
-// until returns how many marks are not behind an offset.
+// until returns how many marks lie at or before an offset.
 func (t *trail) until(o int64) int {
 	return sort.Search(len(t.marks), func(i int) bool { return t.marks[i].offset > o })
 }
 
-// before returns the offset of the newest mark that is not behind an offset; −1 if there is none.
+// before returns the offset of the newest mark at or before an offset; −1 if there is none.
 func (t *trail) before(o int64) int64 {
 	if i := t.until(o); i > 0 {
 		return t.marks[i-1].offset
