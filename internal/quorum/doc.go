@@ -1,7 +1,7 @@
 /*
 Package quorum is one process's lease on a majority of N small logs: a process leads a role
-if it holds it on more than half of them. While the logs change there are two lists of logs, and
-it needs more than half of each. The package is pure, like package lease, which it
+if it holds the role on more than half of them. While the logs change there are two lists of logs,
+and a term needs more than half of each. The package is pure, like package lease, which it
 runs once for each log.
 
 	         records of log 0 … N−1, in each log's order            own records, by log
@@ -19,11 +19,11 @@ leader at each instant. So it has at most one leader in all. As with a single lo
 on clock rates alone.
 
 Tokens are another matter. A single log has its offsets; here tokens are ballots, which the
-fold ignores. A process has one ballot, bal, and remembers the largest one that it has seen of
-other processes, seen. The token of a term is the ballot at its beginning. A log sustains a
+fold ignores. A process has one ballot, bal, and remembers the largest ballot of any other
+process, seen. The token of a term is the ballot at its beginning. A log sustains a
 term only if evidence of this session with at least that ballot was read back from it. One
 rule makes tokens grow: reading back an own valid Claim lifts bal above every ballot seen until
-then. A process that has lost all it knew, because a log did, starts from the wall clock. So
+then. A process that knows no ballots, because a log lost them, starts from the wall clock. So
 after a loss of memory, and only then, tokens depend on wall clocks that are within half a
 lease of each other.
 
@@ -36,8 +36,8 @@ if an own Claim has come back. Then check ends terms again, and settle begins ne
 # What it does not decide
 
 Package elector decides who should lead what. The policy here (policy.go) adds what a majority
-needs. All vacant logs are claimed at once. If several processes win some of the logs each, all
-but one give theirs back. A leader claims the logs that it lacks. No policy can make two
-leaders, or make a token go back.
+needs. A vacant role is claimed on all logs at once. If several processes win it on some logs each,
+all but one give it back. A leader claims its roles on the logs that it lacks. No policy can make
+two leaders, or make a token go back.
 */
 package quorum

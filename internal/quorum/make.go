@@ -7,7 +7,7 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// Every method here makes records to append. now must have been read before the call.
+// The methods here make records to append. now must have been read before the call.
 
 // ballots sets the ballot of each record. In a Snapshot it is the largest that this process has
 // seen or used, otherwise the process's own.
@@ -52,10 +52,10 @@ func (q *Lease) Beat(log int, now clock.Instant) (lease.Record, bool) {
 	return q.ballots(r)[0], true
 }
 
-// sent notes that evidence was sent.
+// sent notes the ballot and the time of a Beat or Claim that was sent to the log.
 func (v *logView) sent(ballot int64, now clock.Instant) { v.said, v.beatAt = ballot, now.Mono }
 
-// claim makes a Claim for each log, of those of its given roles (ascending) that may be claimed
+// claim makes Claims for each log, of those of the roles in its list (ascending) that may be claimed
 // there. A log whose fold is not known may have lost its records, and with them the ballots of a
 // former leader that no process remembers. So this process first raises its ballot above every
 // ballot that any clock could have given before the wait began.
@@ -159,8 +159,8 @@ func (q *Lease) Lapse(now clock.Instant) []Out {
 	return out
 }
 
-// UnreleasedOn makes those Releases on one log again that have not come back, since any of them
-// may be lost. This includes those of former sessions. The caller decides when.
+// UnreleasedOn makes again the Releases on one log that have not come back, since any of them may be
+// lost, also those in the name of former sessions. The caller decides when.
 func (q *Lease) UnreleasedOn(log int, now clock.Instant) []lease.Record {
 	return q.ballots(q.logs[log].lease.Unreleased(now)...)
 }

@@ -41,7 +41,7 @@ func where(said []witness) (on logs) {
 	return on
 }
 
-// holder finds the process that holds role on a majority of the logs, and their witnesses.
+// holder returns the witnesses of the process that holds role on a majority of the logs, or nil.
 func (q *Lease) holder(role int32, said []witness) []witness {
 	said = said[:0]
 	for log, v := range q.logs {
@@ -182,8 +182,8 @@ func (q *Lease) processes() map[string]lease.HolderState {
 	return all
 }
 
-// Each calls of once for every process that holds roles on a majority of the logs. It then calls
-// set for each of these roles, with the value that of returned for its holder.
+// Each calls the function of once for every process that holds roles on a majority of the logs. Then
+// it calls set for each of these roles, with the value that of has returned for the role's holder.
 func (q *Lease) Each(of func(lease.HolderState) int32, set func(role, value int32)) {
 	values := map[string]int32{}
 	for id, h := range q.processes() {
@@ -199,7 +199,7 @@ func (q *Lease) Each(of func(lease.HolderState) int32, set func(role, value int3
 	}
 }
 
-// Roles returns one more than the highest role that anybody has held.
+// Roles returns a number above all roles that anybody holds on any log.
 func (q *Lease) Roles() int32 {
 	roles := int32(0)
 	for _, v := range q.logs {
@@ -219,12 +219,12 @@ func (q *Lease) Free(below int32, now clock.Instant) []int32 {
 	return free
 }
 
-// Revived returns how often a holder was heard on a log after its lease there was over. What FreeAt
-// returns for its roles may be later again.
+// Revived returns how often a holder was heard on a log after its lease there was over. FreeAt of the
+// holder's roles may then be later than it was.
 func (q *Lease) Revived() uint64 { return q.revived }
 
 // FreeAt returns the time from which nobody leads role by any clock, if nothing more is read
-// until then, so that it may be claimed on a majority of the logs.
+// until then. From then on role may be claimed on a majority of the logs.
 func (q *Lease) FreeAt(role int32) clock.Raw {
 	free := clock.Raw(0)
 	for i, l := range q.lists {

@@ -48,8 +48,8 @@ func (p *policy) later(at clock.Mono, roles []int32) {
 	}
 }
 
-// Want sets the roles that this process wants: those below limit for which want is true. It gives
-// back unwanted roles that it holds without a term; ending terms is up to the caller.
+// Want sets the roles that this process wants: those below limit for which want is true. Tick gives
+// back unwanted roles that are held without a term; the caller has to end terms.
 func (q *Lease) Want(limit int32, want func(role int32) bool) {
 	q.limit, q.want = limit, want
 	q.policy.reading = min(time.Duration(limit/1000)*readThousand, clock.Stalled(q.rules.T))
@@ -201,7 +201,7 @@ func (q *Lease) takeLooks() []int32 {
 
 // yields reports whether to give back a role that too few logs support: the contest for it
 // is decided, or takes too long. The process that holds the role on the lowest of the
-// contested logs waits longer, so that not all of them give way.
+// contested logs waits longer, so that not all processes give way.
 func (q *Lease) yields(role int32, now clock.Instant) bool {
 	u := &q.units[role]
 	under := logs(0)

@@ -15,7 +15,7 @@ const MaxLogs = 7
 // Rules are the parameters of a Lease.
 type Rules struct {
 	Logs    int           // N
-	Lists   [][]int       // the lists of logs, at most two, of each of which a term needs a majority; none: one list of all logs
+	Lists   [][]int       // at most two lists of logs; a term needs a majority of each list; none: one list of all logs
 	Process string        // random, fresh at every boot
 	Name    string        // for people
 	T       time.Duration // the lease, the same for the whole group: it is fixed where every newcomer must read it
@@ -55,7 +55,7 @@ type logView struct {
 	beatAt  clock.Mono // when evidence was last sent
 	overAt  clock.Raw  // when the next holder's lease will be over
 	over    map[lease.Session]clock.Raw
-	freshAt clock.Raw // the time of a fresh Claim that notice has dealt with
+	freshAt clock.Raw // the value of wholeAt that notice has dealt with
 
 	tries   int        // Claims in a row that failed, or did not come back
 	claimAt clock.Mono // no Claim before then, because of tries; 0: at any time
@@ -91,8 +91,8 @@ func newList(all ...int) list {
 	return l
 }
 
-// enough reports whether a set has a majority of the logs of each list. Two processes share a log
-// if they share a list.
+// enough reports whether a set has a majority of the logs of each list. Two such sets share a log,
+// even if the two processes have only one list in common.
 func (q *Lease) enough(s logs) bool {
 	for _, l := range q.lists {
 		if (s & l.logs).size() < l.majority {
@@ -157,8 +157,8 @@ func (q *Lease) renewed(log int) {
 	q.dropAll(log)
 }
 
-// Answered notes that a log has answered, with a record or only with its end. If it had not for a
-// while, roles may be claimed there again.
+// Answered notes that a log has answered, with a record or only with its end. If it had not answered
+// for a while, roles may now be claimed there again.
 func (q *Lease) Answered(log int, now clock.Instant) {
 	if v := q.logs[log]; v.begun && !q.reachable(v, now) {
 		q.policy.lookAll = true
@@ -289,9 +289,8 @@ func (q *Lease) Term(role int32) (token int64, line int, ok bool) {
 // Lines returns how many lines of V there are: one for each set of logs.
 func (q *Lease) Lines() int { return 1 << len(q.logs) }
 
-// V returns the newest time by which a majority of a line's logs gave evidence: the oldest V
-// among the majority whose V are newest. Of two lists, the one with the older V counts. It is zero
-// if there is no such majority.
+// V returns the oldest V among the majority of a line's logs whose V are newest. Of two lists, the
+// one with the older result counts. V is zero if fewer logs than a majority have one.
 func (q *Lease) V(line int) clock.Instant {
 	var all [MaxLogs]clock.Instant
 	for i, v := range q.logs {
@@ -306,8 +305,8 @@ func (q *Lease) V(line int) clock.Instant {
 	return oldest(bounds[:len(q.lists)])
 }
 
-// majorityth returns the majority-th largest of the times at which logs last proved that this
-// process was alive. It is zero if fewer logs than a majority prove one.
+// majorityth returns the majority-th newest of the V in bounds, by log, of the logs in of. It is
+// zero if fewer of these logs than a majority have a V.
 func majorityth(bounds []clock.Instant, of logs, majority int) clock.Instant {
 	var vs [MaxLogs]clock.Instant
 	n := 0
