@@ -16,7 +16,7 @@ import (
 // holders) every candidate can compute its share at once, and the roles of a crashed member are
 // spread over all others.
 //
-// With weights, no candidate gets more than an equal share of the weight but for one role.
+// With weights, no candidate exceeds an equal share of the weight by more than one role.
 //
 // The result does not depend on the order of vacant. Counting holders takes O(R). Choosing takes
 // one score for each candidate on each bucket concerned.
@@ -63,8 +63,8 @@ func (p *Plan) Assign(vacant, holders []int32) []int32 {
 	return out
 }
 
-// byClass returns the indices of roles, sorted by class and then by role. A number that is not a
-// role is sorted as if it were one.
+// byClass returns the indices of roles, sorted by class and then by role. It keeps numbers that are
+// not roles, too.
 func (p *Plan) byClass(roles []int32) []int32 {
 	order := make([]int32, len(roles))
 	for k := range order {

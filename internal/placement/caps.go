@@ -21,7 +21,7 @@ func capped(who []Candidate) bool {
 // classifyAlike divides roles by the preferences of all candidates.
 func (p *Plan) classifyAlike() *classes {
 	among, sign := p.everybody(), make([]uint64, p.roles)
-	step := make([]uint64, p.roles+1) // what a role has that the one before has not, of those that prefer all further roles alike
+	step := make([]uint64, p.roles+1) // by role: by how much the signs of all that go by Priority there exceed those at the role before
 	for _, i := range among {
 		w := &p.who[i]
 		signOf := func(preference int) uint64 { return finish(p.hash[i] + finish(uint64(preference))) }
@@ -40,8 +40,8 @@ func (p *Plan) classifyAlike() *classes {
 	return p.group(among, sign)
 }
 
-// tiers yields the candidates that want a role, those that prefer it alike together, the ones that
-// prefer it most first. Each tier takes O(n), and usually few are needed.
+// tiers yields the candidates that want a role in tiers of equal preference, the highest first. Each
+// tier takes O(n), and usually few are needed.
 func (p *Plan) tiers(role int) iter.Seq[[]int32] {
 	return func(yield func([]int32) bool) {
 		var tier []int32
@@ -184,8 +184,8 @@ func (f *filler) shareCapped(c, n int, holders []int32, vacant []bool, all []int
 
 // budget is what is left of the caps while one class after the other is levelled.
 type budget struct {
-	planned  []int // roles by candidate, if everybody gives what it should give
-	reserved []int // and if nobody does, but each gets what it should get
+	planned  []int // by candidate: its roles after it has given and got what it should
+	reserved []int // by candidate: its roles if it gets what it should, but gives nothing
 
 	has, room, quota, none []int // of the class; none is all zero
 }
@@ -268,8 +268,8 @@ func (l *level) quotasCapped(c int, b *budget) {
 	}
 }
 
-// keep leaves the parts of a tier as they are if they add up to what the tier should have, nobody has more
-// than it has room for, and a tenth is all that they differ by. One without room for more is not behind.
+// keep leaves the parts of a tier as they are if they add up to what the tier should have, no member has more
+// than it has room for, and they differ by a tenth at most. A member without room for more does not count as least.
 func (l *level) keep(tier []int32, should int, has, room, quota []int) {
 	sum, most, least := 0, 0, MaxRoles
 	for _, i := range tier {
@@ -289,7 +289,7 @@ func (l *level) keep(tier []int32, should int, has, room, quota []int) {
 	}
 }
 
-// overflow gives what exceeds all caps to those that have least of all roles. It returns what nobody may have.
+// overflow gives what exceeds all caps to the members with fewest roles in all. It returns what nobody may have.
 func (l *level) overflow(left int, has, quota []int, b *budget) int {
 	who, base, room := l.plan.who, make([]int, len(quota)), make([]int, len(quota))
 	sum, most, least, behind := 0, 0, MaxRoles, false

@@ -100,7 +100,7 @@ const (
 	more
 )
 
-// standing returns that of candidate h on a role of the class.
+// standing returns the standing of candidate h on a role of the class.
 func (l *level) standing(h, role int) standing {
 	w := &l.plan.who[h]
 	switch {
@@ -112,8 +112,8 @@ func (l *level) standing(h, role int) standing {
 	return standing(1 + cmp.Compare(w.prefers(role), l.plan.who[l.like].prefers(role)))
 }
 
-// count finds the members of class c, and how much of it each has. It reports whether me has any
-// of it, and somebody should have it.
+// count finds the members of class c, and how many of its roles each has. It reports whether me has
+// any of them and the class has members.
 func (l *level) count(c int) bool {
 	t := l.plan.steady
 	from, to := t.start[c], t.start[c+1]
@@ -256,7 +256,7 @@ func (l *level) takers(room []int32) int {
 		if i < l.me {
 			before += l.surplus(i) + int(l.of[i].lost)
 		}
-		lost = lost || l.of[i].lost > 0 // and does not wait for kept room
+		lost = lost || l.of[i].lost > 0 // lost roles do not wait for kept room
 	}
 	end := before + l.surplus(l.me) + int(l.of[l.me].lost)
 	mine, at := 0, 0
@@ -320,8 +320,8 @@ func (l *level) give(c int, movable func(role int) bool) {
 	l.choose(own, min(room, surplus))
 }
 
-// choose gives up to n of the roles to candidates with room, at least n in all: first those that Toward
-// names, then the roles on which such a candidate comes before all other members. It returns how many it gave.
+// choose gives up to n of the roles to candidates, which must have room for n: first the roles for which Toward
+// names one, then those on which one comes before all other members, then any. It returns how many it gave.
 func (l *level) choose(roles []int, n int) int {
 	roles, given := l.named(roles, n)
 	rest, more := l.preferred(roles, n-given)

@@ -72,7 +72,7 @@ type Plan struct {
 func New(candidates []Candidate) *Plan { return Weighted(candidates, nil) }
 
 // Weighted is New for roles with weights; nil: all weigh the same. With weights it keeps 8 bytes for each role, and
-// Assign and Moves sum weights where they count roles otherwise. Caps count roles.
+// Assign and Moves sum weights where they would otherwise count roles. Caps count roles.
 func Weighted(candidates []Candidate, weights *Weights) *Plan {
 	p := &Plan{who: slices.Clone(candidates), weights: weights}
 	slices.SortStableFunc(p.who, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })
@@ -103,9 +103,9 @@ func Weighted(candidates []Candidate, weights *Weights) *Plan {
 	return p
 }
 
-// Toward returns the same plan, whose Moves and Level give the candidate that first returns for a role that one rather
-// than another, as far as both are as good to give and no candidate gets more roles by that. first returns Nobody if
-// that does not matter. With weights, roles are as good to give if they weigh the same.
+// Toward returns the same plan, but of equally good roles its Moves and Level give a taker those for which first
+// returns this taker. No candidate gets more roles by that. first returns Nobody for a role that any taker may get.
+// With weights, roles are equally good if they weigh the same.
 func (p *Plan) Toward(first func(role int) int) *Plan {
 	q := *p
 	q.toward = first

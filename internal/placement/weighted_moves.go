@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// Moves with weights cannot match what givers have too much with what takers lack, as the others do: roles
-// are not of one size. Instead, every process plans the moves of all, role by role, and carries out its own. Each move is
-// from a candidate with more than its share to one with less, and makes their difference smaller; so moves come to an
-// end, also if only some of them are carried out.
+// Moves with weights cannot match the excess of givers with the room of takers, as Moves without weights does, since
+// roles differ in size. Instead, every process plans the moves of all, role by role, and carries out its own. Each move
+// goes from a candidate with more than its share to one with less, and makes their difference smaller. So moves come to
+// an end, even if only some of them are carried out.
 //
 // Roles form a class if all candidates prefer them alike, as with caps. Within a class, those that prefer it most come
 // first, as far as their caps allow.
 
-// maxNamed is how many roles of the same weight are looked at for one that Toward names the taker for.
+// maxNamed bounds how many roles of the same weight are searched for one whose taker Toward names.
 const maxNamed = 64
 
 // weighing is the work of one call of Moves with weights.
@@ -87,8 +87,8 @@ func (w *weighing) class(c int) {
 	}
 }
 
-// loosen finds the roles that exceed their holders' caps, the lightest of each, and puts them first: room that another
-// role takes from them is not made up for before its holder has given it.
+// loosen finds the roles that exceed their holders' caps, the lightest of each holder, and puts them first. Otherwise
+// another role could take the room for them, and free room elsewhere only once its holder has given it.
 func (w *weighing) loosen(roles []int32) []int32 {
 	var over, kept []int32
 	for _, role := range slices.Backward(roles) {
@@ -109,7 +109,7 @@ func (w *weighing) loosen(roles []int32) []int32 {
 	return append(over, kept...)
 }
 
-// tier plans what a tier gives and gets of these roles, those of a class that no better tier has. It returns the roles
+// tier plans what a tier gives and gets of these roles, which no better tier of the class takes. It returns the roles
 // that the tier has no room for. Candidates that will soon be steady get what the steady ones have no room for.
 func (w *weighing) tier(tier, roles []int32) (rest []int32) {
 	who := w.plan.who
@@ -184,9 +184,9 @@ func (w *weighing) tolerated(share int64) int64 {
 	return share / 10
 }
 
-// even levels the members of a tier: those with more than an equal share give, those with less get. A member that can
-// give nothing to the one with least without having less itself does not count, nor does one that lacks
-// something and may get no more. So one heavy role does not hide how the others differ.
+// even levels the members of a tier: those with more than an equal share give, those with less get. Two kinds of
+// members do not count: those that would have the least themselves after giving their lightest role, and those below
+// the share that may get no more. So one heavy role does not hide how the others differ.
 func (w *weighing) even(members []int32) {
 	var sum, n, least int64
 	for before := 0; before != len(members); {
@@ -223,7 +223,7 @@ func (w *weighing) even(members []int32) {
 }
 
 // exchange plans moves from the member with most to the one with least until none makes their difference smaller. A
-// member gives the heaviest role that leaves it its share and does not give the other more than that, or else its
+// member gives the heaviest role that leaves itself at least its share and the taker at most its share, or else its
 // lightest.
 func (w *weighing) exchange(givers, takers []int32, low, high int64) {
 	from := &pile{givers, func(a, b int32) bool { return w.load[a] > w.load[b] || w.load[a] == w.load[b] && a < b }}
@@ -250,7 +250,7 @@ func (w *weighing) exchange(givers, takers []int32, low, high int64) {
 }
 
 // pick takes the heaviest role of a member that weighs no more than fits, or else its lightest if that weighs less than
-// below. fits must not grow from call to call. Of me's roles that weigh the same, one that Toward names the taker for comes
+// below. fits must not grow from call to call. Of me's roles that weigh the same, one whose taker Toward names comes
 // first.
 func (w *weighing) pick(from, to int32, heavy map[int32][]int32, fits, below int64) (role int32, ok bool) {
 	own := w.own[from]

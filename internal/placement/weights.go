@@ -11,7 +11,7 @@ type Weights struct {
 	order []int32 // the roles, the heaviest first; equal ones ascend
 }
 
-// NewWeights returns the weights of roles, each 1 or more. Roles beyond them weigh 1. It keeps of.
+// NewWeights returns the weights of roles, each 1 or more. Roles beyond them weigh 1. It keeps the slice.
 func NewWeights(of []int32) *Weights {
 	w := &Weights{of: of, order: make([]int32, len(of))}
 	for role := range of {
@@ -73,7 +73,7 @@ func newScales(p *Plan, holders []int32, vacant []bool) *scales {
 }
 
 // deal gives roles, sorted by weight, to candidates that have room for more. Each goes to the first candidate on its
-// bucket whose load does not exceed an equal share by that, or to the one with the least load if there is none. So no
+// bucket whose load with it is within an equal share, or to the one with the least load if there is none. So no
 // load exceeds the share by more than one role. deal returns the roles for which there is no room.
 func (s *scales) deal(roles, among []int32, load []int64, give func(role, to int32)) (rest []int32) {
 	var open []int32
@@ -108,7 +108,7 @@ func (s *scales) deal(roles, among []int32, load []int64, give func(role, to int
 	return nil
 }
 
-// choose returns the first candidate on a bucket whose load fits the share with the weight added, or else one with the
+// choose returns the first candidate on a bucket whose load with the weight is within the share, or else one with the
 // least load.
 func (s *scales) choose(bucket int, weight, share int64, open []int32, load []int64) (best int32, fits bool) {
 	if f := s.first[bucket]; f.round == s.round && s.room[f.candidate] > 0 && load[f.candidate]+weight <= share {
@@ -131,8 +131,8 @@ func (s *scales) choose(bucket int, weight, share int64, open []int32, load []in
 	return best, fits
 }
 
-// raised returns the load of the candidates with least when a weight is shared out so that it raises them to the same
-// load, rounded down.
+// raised returns the load, rounded down, to which a weight raises the candidates with the least load if it is shared
+// out so that they all have the same.
 func raised(weight int64, among []int32, load []int64) (share int64) {
 	loads := make([]int64, len(among))
 	for k, i := range among {
@@ -184,7 +184,7 @@ func (p *Plan) assignWeighted(vacant, holders []int32) []int32 {
 	return out
 }
 
-// assign shares vacant roles of a class out: to notes who gets them, and count how many roles each candidate has.
+// assign shares out vacant roles of a class. It notes their takers in to, and each candidate's number of roles in count.
 func (s *scales) assign(loose, to []int32, count []int) {
 	for i := range s.room {
 		s.room[i] = len(loose)
