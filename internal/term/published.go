@@ -213,8 +213,8 @@ func (t *Table) Published(below int) iter.Seq[int] {
 	}
 }
 
-// V returns the newest evidence on a partition, or false if there was none yet. It belongs to the
-// unit's term if Leads holds afterwards. Any goroutine may call it.
+// V returns the newest evidence on a partition, or false if there was none yet. It belongs to a
+// unit's term if Leads holds for that unit afterwards. Any goroutine may call it.
 func (t *Table) V(partition int) (clock.Instant, bool) {
 	lines := t.lines.Load()
 	if lines == nil || partition < 0 || partition >= len(*lines) {

@@ -9,7 +9,7 @@
 // Guarantees, whatever the arbiter does and however rarely the application asks:
 //
 //   - after each acquisition, the application is told of exactly one end;
-//   - a term that it was told is over is neither told nor led again;
+//   - a term whose end it was told of is neither announced nor led again;
 //   - once End or Done has returned, the check no longer finds the units led.
 //
 // The table does not decide when a term begins or ends, and has no timer for lapses: that is the
@@ -24,8 +24,8 @@ import (
 )
 
 // Table is the term table of one process. One arbiter calls the methods of this file, Collect and
-// Peek, and holds its own lock meanwhile. Any goroutine may call Leads, LeadsAny, Published, V,
-// Partitions, Fresh, News and Ring at any time.
+// Peek, and holds its own lock meanwhile. Any goroutine may call Leads, LeadsAny, Evidence, Published,
+// V, Partitions, Fresh, News and Ring at any time.
 type Table struct {
 	young func(now, v clock.Instant) bool
 	now   func() clock.Instant
@@ -191,8 +191,8 @@ func (t *Table) end(e *entry, how *ending) {
 	t.list(e)
 }
 
-// Revoke asks the application to finish the work of the held units by deadline. A term that it
-// was not told of yet is not told any more.
+// Revoke asks the application to finish the work of the held units by deadline. If it was not told of
+// a term yet, it never will be.
 func (t *Table) Revoke(units []int, why Reason, deadline clock.Instant) {
 	r, asked := &request{why, deadline}, false
 	for _, unit := range units {
