@@ -64,7 +64,7 @@ func (r *Recorder) Add(e Entry) error {
 	return r.to.Encode(fileRecord{e.Partition, e.Offset, e.Time, e.Value})
 }
 
-// End writes up to where partitions were read whose last records are not the group's.
+// End writes, for each partition whose last record is not the group's, up to where it was read.
 func (r *Recorder) End() error {
 	for _, p := range slices.Sorted(maps.Keys(r.others)) {
 		if err := r.to.Encode(fileRecord{Partition: p, Offset: r.others[p].Offset}); err != nil {
@@ -117,13 +117,13 @@ func headerOf(line []byte) (*History, error) {
 	return New(header.Log)
 }
 
-// quiet is how long no record of a partition that is not whole yet may come before what is left of the logs counts as
-// gaps, which compaction and transactions leave.
+// quiet is how long Fetch waits for the next record. If none comes, it takes the rest of the logs for gaps, which
+// compaction and transactions leave.
 const quiet = 5 * time.Second
 
 // Fetch reads a topic from its beginning up to the end that it has now. It calls begin once, then add for every record,
-// whatever group it is of. If none comes for five seconds, it returns nil without the rest, which Result names as unproven.
-// It returns the first error of a broker that will not pass, of begin or of add.
+// whatever group it is of. If none comes for five seconds, it returns without the rest, which Result names as unproven,
+// and returns the newest passing error since the last record, if any. It returns the first lasting error, and those of begin and add.
 func Fetch(ctx context.Context, admin kafka.Admin, reader kafka.LogReader, topic, group string, begin func(Log) error, add func(Entry) error) error {
 	info, err := admin.Topic(ctx, topic)
 	if err != nil {

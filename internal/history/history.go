@@ -68,7 +68,7 @@ type Term struct {
 	Session   uint64    `json:"session"`
 	LeaseMS   int64     `json:"lease_ms"`       // T
 	From      time.Time `json:"from,omitzero"`  // of the Claim; zero if that was deleted
-	Until     time.Time `json:"until,omitzero"` // of the Release, or of the lease's end if Outlived; zero: it leads, or not known
+	Until     time.Time `json:"until,omitzero"` // of the Release, or of the lease's end if Lapsed or Outlived; zero: it leads, or not known
 	Evidence  int64     `json:"evidence"`       // the offset of the newest record that extended it
 	EndedAt   int64     `json:"ended_at,omitempty"`
 	End       string    `json:"end"`
@@ -99,9 +99,9 @@ type History struct {
 	terms  []Term
 	names  map[string]string // by a process's id
 	result Result
-	newer  int // records of newer versions
+	newer  int // how many records are of newer versions
 	newest time.Time
-	most   int // terms
+	most   int // how many terms there may be
 }
 
 const (
@@ -153,7 +153,7 @@ func Of(group, topicID string, partitions int, entries []Entry) (Result, error) 
 	return h.Result(), nil
 }
 
-// Add reads the next record of a partition. Others' records have no effect.
+// Add reads the next record of a partition. Records of other groups have no effect.
 func (h *History) Add(e Entry) error {
 	if e.Partition < 0 || e.Partition >= len(h.parts) {
 		return fmt.Errorf("partition: is %d, must be 0 to %d", e.Partition, len(h.parts)-1)
@@ -183,7 +183,7 @@ func (h *History) Add(e Entry) error {
 	return nil
 }
 
-// Result returns what the records tell that were read so far.
+// Result returns what the records read so far tell.
 func (h *History) Result() Result {
 	out := h.result
 	out.Terms = slices.Clone(h.terms)

@@ -20,12 +20,12 @@ type part struct {
 	again   bool  // the log went back
 	next    int64 // the offset behind the last record that was read, of any group
 
-	last    Ref   // the newest record
-	newer   Ref   // the newest record of a newer version that no valid Claim has outlived; offset −1: none
-	mixed   bool  // there was one
-	recent  []Ref // the newest records
-	open    map[int32]int
-	byToken map[grant]int // all terms
+	last    Ref           // the newest record
+	newer   Ref           // the newest record of a newer version that no valid Claim has outlived; offset −1: none
+	mixed   bool          // a record of a newer version was read
+	recent  []Ref         // the newest records
+	open    map[int32]int // by role: the index in h.terms of its present term
+	byToken map[grant]int // the indices of all terms
 	held    map[lease.Session]*holder
 	refused map[lease.Session]Ref // the newest Claim that won nothing
 }
@@ -46,7 +46,7 @@ const (
 	maxRecent = 8192
 )
 
-// role is the number of the role that has a number of its own in this log.
+// role returns the number that the role with the given number in this log has in the group.
 func (p *part) role(local int32) int { return int(local)*len(p.h.parts) + p.index }
 
 // restart forgets the fold, as all members do there.
@@ -188,7 +188,7 @@ func (p *part) change(r *lease.Record, ref Ref, changed []int32) {
 	}
 }
 
-// refuse notes a Claim that won nothing, of a few sessions at a time.
+// refuse notes a Claim that won nothing. It remembers such Claims of maxRecent sessions at most.
 func (p *part) refuse(r *lease.Record, ref Ref) {
 	if len(p.refused) >= maxRecent {
 		clear(p.refused)

@@ -73,9 +73,9 @@ func (p *part) checkNewer(r *lease.Record, ref Ref) {
 	}
 }
 
-// checkWait checks the wait between evidence and the Claim after it, by the claimant's own clock. What the
-// claimant wrote before the evidence was in the log, it wrote before it read the evidence. So all of the
-// wait lies between that record's timestamp and the Claim's. A wall clock may be slewed by σ.
+// checkWait checks the wait between evidence and the Claim after it, by the claimant's own clock. The
+// claimant made every record that lies before the evidence before it read the evidence. So the whole
+// wait lies between such a record's timestamp and the Claim's. A wall clock may be slewed by σ.
 func (p *part) checkWait(claim, evidence Ref, t time.Duration) {
 	p.h.result.Waits++
 	for _, r := range slices.Backward(p.recent) {

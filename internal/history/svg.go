@@ -17,7 +17,7 @@ const (
 )
 
 // SVG draws terms, which are sorted by role, as a row of bars for each role, without scripts. A member has one colour. until
-// is the right edge. Terms without a time of their Claim begin at the left one. It counts terms beyond 500 rows of 2,000 bars.
+// is the right edge. A term whose Claim has no time begins at the left edge. Terms beyond 500 rows of 2,000 bars are only counted.
 func SVG(w io.Writer, terms []Term, until time.Time) error {
 	var b strings.Builder
 	from := until
@@ -98,7 +98,7 @@ func colour(member string) string {
 	return fmt.Sprintf("hsl(%d,60%%,75%%)", h.Sum32()%360)
 }
 
-// clip returns as many characters of a name as fit, none if that says little.
+// clip returns the first characters of a name, at most most; "" if most is below 3.
 func clip(name string, most int) string {
 	runes := []rune(name)
 	if most < 3 {
