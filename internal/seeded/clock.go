@@ -16,7 +16,7 @@ type Clock struct {
 	Raw, Slew float64       // rate errors since then
 	Suspended bool          // Mono and Raw stand still
 	Grain     time.Duration // what readings grow by at a time; 0: a nanosecond
-	Paused    bool          // all of them stand still, as when a hypervisor pauses the machine
+	Paused    bool          // all clocks stand still, as when a hypervisor pauses the machine
 	since     time.Duration // true time when the present rates began
 }
 
@@ -93,8 +93,8 @@ func (o *Obituaries) Restart() { *o = Obituaries{Life: o.Life + 1} }
 // Has reports whether the sentinel was told of a process's death.
 func (o *Obituaries) Has(process string) bool { return slices.Contains(o.Dead, process) }
 
-// Bury tells a sentinel of a death, after some time, and lets it look again and again. A sentinel that
-// was restarted since the process registered is never told.
+// Bury tells a sentinel of a death, after some time, and lets it look again and again. It never tells a
+// quarter of them, as if they had restarted since the process registered, nor any that restarts meanwhile.
 func (w *World) Bury(process string, d Deaths, o *Obituaries, look func()) {
 	if w.R.IntN(4) == 0 {
 		return

@@ -28,7 +28,7 @@ func DrawNetwork(r *rand.Rand) Network {
 func of[E any](r *rand.Rand, all ...E) E { return all[r.IntN(len(all))] }
 
 // Deliver lets a record arrive late, twice or never, with a report or without one. last is when the
-// sender's newest record arrives. A record that is unsure may be reported as failed though it arrives.
+// sender's newest record arrives. With unsure, a record that arrives may be reported as failed, too.
 func (w *World) Deliver(n Network, last *time.Duration, unsure bool, arrive, failed func()) {
 	if !w.Calm && w.Maybe(n.Drop) {
 		if !w.Maybe(n.Silent) {

@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// one returns the seed of NELI_SEED, if it is set. It is run alone, with a transcript.
+// one returns the seed of NELI_SEED, if it is set. Such a seed runs alone, with a transcript.
 func one() (uint64, bool) {
 	seed, err := strconv.ParseUint(os.Getenv("NELI_SEED"), 10, 64)
 	return seed, err == nil
 }
 
 // Seeds returns how many seeds to run: NELI_SEEDS if it is set, else n. With -short it is a twentieth
-// of n. With the race detector it is a hundredth: what runs here has no goroutines besides those of
-// [Run], so further seeds would show nothing that they do not show without it.
+// of n. With the race detector it is a hundredth: simulations have no goroutines besides those of
+// [Run], so the detector finds nothing more in further seeds.
 func Seeds(n int) int {
 	if more, err := strconv.Atoi(os.Getenv("NELI_SEEDS")); err == nil && more > 0 {
 		return more
