@@ -25,7 +25,7 @@ type target struct {
 	solo   []*mutant
 }
 
-// targets are the packages whose tests the mutants need, in the table's order.
+// targets returns the packages whose tests the mutants need, in the table's order.
 func targets(ctx context.Context, work string, mutants []*mutant) ([]*target, error) {
 	var all []*target
 	for _, m := range mutants {
