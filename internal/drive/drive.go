@@ -42,7 +42,7 @@ func Reported(t *testing.T, reports <-chan error) error {
 	}
 }
 
-// Kinds lists the errors that have a meaning; all others are passing.
+// Kinds lists the errors that a test must not see while the cluster works; all others pass.
 var Kinds = []error{kafka.ErrOutOfRange, kafka.ErrTruncated, kafka.ErrUnknownTopic, kafka.ErrAuthorization,
 	kafka.ErrAuthentication, kafka.ErrInstanceFenced, kafka.ErrClientFatal}
 
@@ -155,14 +155,14 @@ func (m *Member) Assigned() []int {
 	return m.have
 }
 
-// History describes the events but records, with their times since the member joined.
+// History describes all events except records, with their times since the member joined.
 func (m *Member) History() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.history)
 }
 
-// Events returns the events but records.
+// Events returns all events except records.
 func (m *Member) Events() []kafka.GroupEvent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
