@@ -31,9 +31,9 @@ func Jar(t *testing.T) string {
 	return jar
 }
 
-// Traces fails the test unless a module of spec explains all traces, each a list of events. leases has
-// the T of each process, by its name in the traces, rho is the ρ of all, and more defines what else the
-// module needs.
+// Traces fails the test unless a module of spec explains all traces. A trace is a list of events. leases
+// has the T of each process, by its name in the traces. rho is the ρ of all processes. more defines what
+// else the module needs.
 func Traces(t *testing.T, module string, rho float64, leases map[string]time.Duration, traces []string, more ...string) {
 	t.Helper()
 	if err := Judge(t, module, rho, margin, leases, traces, more...); err != nil {
@@ -41,11 +41,11 @@ func Traces(t *testing.T, module string, rho float64, leases map[string]time.Dur
 	}
 }
 
-// margin is that of clock.Wait.
+// margin is the margin of clock.Wait.
 const margin = time.Millisecond
 
-// Judge is Traces, but returns what the specification refuses. A wait may be shorter by less than the
-// margin of clock.Wait if margin is 0.
+// Judge is Traces, but returns what the specification refuses. margin is what W(T) adds to the wait for
+// clocks' rates: 0 allows waits that are shorter than clock.Wait by its margin.
 func Judge(t *testing.T, module string, rho float64, margin time.Duration, leases map[string]time.Duration, traces []string, more ...string) error {
 	t.Helper()
 	jar := Jar(t)
