@@ -8,14 +8,14 @@
 (* member of a newer version may lead at first.                            *)
 (*                                                                         *)
 (* The log may also lose records, and its leader epoch grows (MaxLosses).  *)
-(* docs/correctness.md excludes that, and then two processes may lead; but *)
-(* neither of them may have learned the fold by the log's origin           *)
-(* (NoneByOrigin).  If a part is left (KeepMost), that is said only of     *)
-(* processes that begin afterwards: a later loss concerns a process that   *)
-(* knows the fold, by whatever rule.                                       *)
-(* Said of all, it is false ("later-loss"): a process that has read up to  *)
-(* its own record, and no further, claims what a leader holds by a record  *)
-(* behind it that is lost.                                                 *)
+(* docs/correctness.md excludes that, since two processes may then lead.   *)
+(* But neither of them may have learned the fold by the log's origin       *)
+(* (NoneByOrigin).  If some records are left (KeepMost), NoneByOrigin      *)
+(* covers only processes that begin after the loss: any process that knows *)
+(* the fold already may suffer from it.                                    *)
+(* Without "later-loss" it covers all processes, and is false: one that    *)
+(* has read no further than its own record claims what a leader holds by   *)
+(* a later record that is lost.                                            *)
 (* Of the origin rule these conditions are here: offset 0, epoch 0, the    *)
 (* own record of the present session, all records folded, heard = now.     *)
 (***************************************************************************)
@@ -26,7 +26,7 @@ CONSTANTS
                      \* "held":  process First holds the roles Initial
                      \* "newer": a member of a newer version leads all roles, by the record at offset 0
   First, Initial,
-  Late, LateAt,      \* held, newer: who has begun at offset LateAt and read nothing.  All others have read all
+  Late, LateAt,      \* held, newer: the processes Late have begun at LateAt and read nothing; others have read all
   MaxSent,           \* how many records are in the log and in flight
   MaxFlight,         \* how many are in flight
   MaxBegins, MaxDeaths, MaxDoubles, MaxLosses,
@@ -36,7 +36,7 @@ CONSTANTS
 
 VARIABLES
   log,               \* the record at offset o is log[o+1]
-  hist,              \* the true fold after each of them
+  hist,              \* the true fold after each record in log
   flight,            \* the records in flight
   ps,                \* the state of each process
   dead,              \* the processes that have died
@@ -44,7 +44,7 @@ VARIABLES
   saw,               \* per process: the epoch of the last record that it read, None if it read none
   byOrigin,          \* lossy log: the processes that know the fold by the origin
   ended,             \* per role: the largest token whose term is over
-  count              \* of begins and renewals, deaths, doubles, losses
+  count              \* how many begins and renewals, deaths, doubles and losses there were
 
 vars == <<log, hist, flight, ps, dead, newer, saw, byOrigin, ended, count>>
 
@@ -72,11 +72,11 @@ OutliveLog(p, n)    == [i \in 1..Len(log) |-> Outlive(log[i], p, n)]
 OutliveFlight(p, n) == {Outlive(m, p, n) : m \in flight}
 
 -----------------------------------------------------------------------------
-\* The start.  Who reads from the origin has said Hello at first, First last of all.
+\* The start.  Processes that read from the origin have said Hello, First last of all.
 NewerRecord == [Record("Newer", Nobody, None, None) EXCEPT !.life = Hold(Tmax)]
 BeginAt(p, s) == Begin(p, s, 0, p \in Origin /\ s = 0)
-\* Hellos: the log l, and behind it the Hellos of the processes S.  ReadAll: q after it has read the
-\* log l from o on.  FirstLog: the log.  FoldOf: the true fold of the log l.  StartOf: a process.
+\* Hellos: the log l with the Hellos of the processes S appended.  ReadAll: q after it has read log l
+\* from o on.  FoldOf: the true fold of log l.  FirstLog, StartOf: the log and process p at the start.
 RECURSIVE Hellos(_, _)
 Hellos(l, S) == IF S = {} THEN l ELSE LET p == CHOOSE p \in S : S = {First} \/ p # First IN
   Hellos(Append(l, [HelloOf(BeginAt(p, 0), p) EXCEPT !.read = Len(l) - 1]), S \ {p})
@@ -105,7 +105,7 @@ Init ==
 -----------------------------------------------------------------------------
 \* The bounds allow another record.
 Room == Len(log) + Cardinality(flight) < MaxSent /\ Cardinality(flight) < MaxFlight
-\* The state of p becomes q; what most steps leave alone.
+\* Set: the state of p becomes q.  Rest: what most steps leave unchanged.
 Set(p, q) == ps' = [ps EXCEPT ![p] = q]
 Rest == UNCHANGED <<dead, newer, saw, byOrigin, count>>
 
@@ -161,13 +161,13 @@ Renew(p) == LET q == ps[p] n == NewN(p) IN
   /\ log' = OutliveLog(p, n) /\ flight' = OutliveFlight(p, n)
   /\ UNCHANGED <<hist, dead, newer, saw, byOrigin>>
 
-\* Where p reads, the log has changed: its client notices that its position is beyond the end, or
-\* that the record before it has another epoch.
+\* The client of p notices a loss: its position is beyond the end, or the last record that it read
+\* has another epoch now.
 Lost(p) == IF ~Lossy THEN FALSE ELSE IF ps[p].read + 1 > Len(log) THEN TRUE
            ELSE IF saw[p] = None THEN FALSE ELSE log[ps[p].read + 1].id # saw[p]
 
 \* A boot, a restart, a jump: at any offset, since the log may have been deleted up to there.
-\* Switched off "fresh-session": the former session goes on, with its V; "fresh-id": without it.
+\* Switched off "fresh-session": the former session goes on, with its V; "fresh-id": without its V.
 BeginAnew(p) == \E s \in 0..Len(log) : LET n == NewN(p) q == Begin(p, s, n, p \in Origin /\ (On("origin-start") => s = 0)) IN
   /\ p \notin dead /\ (IF Lost(p) THEN TRUE ELSE count.begins < MaxBegins)
   /\ count' = [count EXCEPT !.begins = IF Lost(p) THEN @ ELSE @ + 1]
@@ -266,6 +266,6 @@ LedByClaims == \A j \in Roles, p \in Procs : LeadsNow(p, j) =>
 \* A sound log raises no alarm.
 NoAlarm == \A p \in Procs : ps[p].read + 1 < Len(log) => log[ps[p].read + 2].read < ps[p].read + 1
 
-\* A log that has lost its records: of two leaders none knows the fold by the origin.
+\* After a loss: of two leaders of a role, neither knows the fold by the origin.
 NoneByOrigin == \A j \in Roles, p \in byOrigin : LeadsNow(p, j) => \A x \in Procs \ {p} : ~LeadsNow(x, j)
 =============================================================================

@@ -5,13 +5,13 @@
 (* When the calm begins, records in flight may be lost; after that none    *)
 (* is, and nobody begins again.  In the calm a process does what the       *)
 (* policy asks: it claims when it may and has read everything, one record  *)
-(* at a time, and it Releases what it has forgotten, or what former        *)
-(* sessions of its hold, before more time passes.  Records take less than  *)
-(* a tick: if they take longer than leases last, nothing can be promised.  *)
+(* at a time, and it Releases what it has forgotten, or what its former    *)
+(* sessions hold, before more time passes.  Records take less than a tick: *)
+(* if they take longer than leases last, nothing can be promised.          *)
 (* A run is over once somebody leads.                                      *)
 (***************************************************************************)
 EXTENDS MCLease
-CONSTANTS MaxCalm            \* how many records there may be in the calm: a bound that must not decide (NotFull)
+CONSTANTS MaxCalm            \* how many records there may be in the calm: a bound that no run may reach (NotFull)
 VARIABLE calm
 
 role == CHOOSE j \in Roles : TRUE

@@ -3,7 +3,7 @@
 EXTENDS Lease, TLC
 CONSTANTS a, b, c
 
-\* Leases: all of one tick or of two; First's alone is longer; shorter.
+\* Leases: all of one tick; all of two; First's longer than the others'; First's shorter.
 T1 == [p \in Procs |-> 1]
 T2 == [p \in Procs |-> 2]
 TLong  == [p \in Procs |-> IF p = First THEN 2 ELSE 1]

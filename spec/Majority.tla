@@ -6,11 +6,11 @@
 (* miss a record.  The same adversary as in Lease.tla delays, reorders and *)
 (* loses records.  Tokens are ballots.                                     *)
 (*                                                                         *)
-(* T, rho and N are the same for all, as there.  Left out: the policy (who *)
-(* claims when and gives way to whom), the largest ballot that a log may   *)
-(* report, records of a newer version, and more roles than one.            *)
+(* T, rho and N are the same for all.  Left out: the policy (who claims    *)
+(* when and gives way to whom), the largest ballot that a log may report,  *)
+(* records of a newer version, and more roles than one.                    *)
 (*                                                                         *)
-(* Three switches are not of rules of the protocol.  Without "new-id" a    *)
+(* Three switches stand for no rule of the protocol.  Without "new-id" a   *)
 (* log comes back from an image of its memory with its former id, which    *)
 (* the assumptions exclude.  Without "any-ballot" a Claim that is not      *)
 (* fresh counts only if its ballot exceeds all in the log: a plausible     *)
@@ -23,7 +23,7 @@ CONSTANTS
   Logs,
   Start,             \* "cold": the logs are empty, nobody knows a fold, and everybody has waited long enough
                      \* "held": process First leads, on all logs
-  First, Late,       \* held: who has begun after First's Claims and read nothing.  All others have read all
+  First, Late,       \* held: the processes Late have begun after First's Claims and read nothing; others have read all
   MaxSent,           \* how many records are in the logs and in flight
   MaxFlight, MaxBegins, MaxForgets, MaxRestarts, MaxMissed, MaxTime,
   Kinds,
@@ -50,16 +50,16 @@ Now(i) == logs[i][Len(logs[i])]
 \* A process's wall clock.
 Wall(p) == WallOff[p] + WallStep * (now + 1)
 
-\* The ballot is at least b.
+\* Process P with its ballot raised to b at least.
 Lift(P, b) == [P EXCEPT !.bal = Max(@, b)]
 
 \* The logs on which p holds the role, and from which own evidence of ballot b or more came back.
 Counts(P, p, b) == {i \in Logs : Keeps(P.on[i], p, j0) /\ (On("back") => P.on[i].back >= b)}
 
-\* Those of them on which V is young.
+\* The logs of S on which V is young.
 Young(P, S) == {i \in S : P.on[i].life > 0}
 
-\* The logs that sustain its term.
+\* The logs that sustain the term of p.
 Sustain(P, p) == Young(P, Counts(P, p, P.term))
 
 \* p leads: it has a term, and a majority of the logs sustains it.
@@ -269,8 +269,8 @@ FoldsAgree == \A p \in Procs, i \in Logs : LET q == pm[p].on[i] IN q.known => q.
 NoAlarm == \A p \in Procs, i \in Logs : LET o == pm[p].on[i].read + 1 l == logs[i][pm[p].id[i] + 1] IN
   o < Len(l) => l[o+1].read < o
 
-\* Who leads has published that, and a majority of the logs sustains the term for as long as was
-\* published, even if nothing more is read.
+\* A process has published that it leads if and only if it does.  A majority of the logs sustains the
+\* term for as long as was published, even if nothing more is read.
 PublishedIsSound == \A p \in Procs : LET P == pm[p] left == Published(P, p) IN
   /\ (left > 0) = Led(P, p)
   /\ left > 0 => Cardinality({i \in Sustain(P, p) : P.on[i].life >= left}) >= Majorities

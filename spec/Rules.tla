@@ -41,10 +41,10 @@
 (*     the origin rule: other partitions, and the topic's id               *)
 (*   - offsets that no reader sees, and records dropped for lack of room,  *)
 (*     both of which only make a process unknown for longer                *)
-(*   - on small logs several roles, of which a process has one ballot for  *)
-(*     all; Releases in the name of another session, the sender's former   *)
-(*     one or, by a sentinel, a dead process's; a list of logs that        *)
-(*     changes, so that a term needs a majority of the old and the new     *)
+(*   - on small logs several roles, with one ballot of a process for all   *)
+(*     of them; Releases in the name of the sender's former session, or,   *)
+(*     by a sentinel, of a dead process's; a list of logs that changes,    *)
+(*     so that a term needs a majority of the old list and of the new one  *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
@@ -129,7 +129,7 @@ HeldBy(f, x) == {j \in Roles : f.holder[j] = x}
 Forget(f) == [f EXCEPT !.last = [x \in Holders(f) |-> f.last[x]]]
 
 \* An ordinary Claim m wins role j: it had read the last newer record, and j is free or m had read
-\* the newest evidence of j's holder.  Switched off: only the Claim by which j is held.
+\* the newest evidence of j's holder.  Switched off: it need have read only the Claim by which j is held.
 Wins(f, m, j) ==
   /\ On("newer-read") => m.read >= f.newer
   /\ \/ f.holder[j] = Nobody
@@ -142,7 +142,7 @@ WinsAll(f, m) ==
 
 \* The Claim m at offset o: what it wins has m's session as its holder and o as its token.  A
 \* fresh Claim that wins frees all other roles.  A Claim that wins something is evidence of its
-\* session.  Switched off: not if the session already holds other roles.
+\* session.  Switched off: it is no evidence if the session already holds other roles.
 FoldClaim(f, m, o) ==
   LET won  == IF m.fresh /\ On("fresh-all") THEN IF WinsAll(f, m) THEN m.roles ELSE {}
               ELSE {j \in m.roles : Wins(f, m, j)}
@@ -200,7 +200,7 @@ LongestOf(f) == IF f.newer # None /\ On("longest-newer") THEN Tmax
 (*   from       the offset at which it began to read                       *)
 (*   busy       the newest record whose sender may hold something: a fresh *)
 (*              Claim that is adopted must have been sent after reading it *)
-(*   bound      whoever held something before from has no larger T         *)
+(*   bound      no session that held something before from has a larger T  *)
 (*   over       how long the leases of all senders heard so far may last   *)
 (*   waited     since it began                                             *)
 (*   origin     the log is read from its origin so far                     *)
@@ -227,8 +227,8 @@ Unread(p, s, n, origin) ==
    bound |-> IF (s = 0 /\ Whole) \/ ~On("begin-bound") THEN T[p] ELSE Tmax,
    over |-> 0, waited |-> IF On("begin-clock") THEN 0 ELSE RateC[p], origin |-> origin]
 
-\* The process is known, with the fold f, whose holders it begins to wait for now, but for the
-\* rules whose names are given.  What only an unknown process needs is cleared.
+\* The process knows the fold f, and its waits for holders begin now.  heard and heardNewer name the
+\* rules that demand these waits.  What only an unknown process needs is cleared.
 Knows(q, p, f, heard, heardNewer) ==
   [q EXCEPT !.known = TRUE, !.fold = f, !.from = 0, !.busy = None, !.bound = 0, !.over = 0, !.waited = 0, !.origin = FALSE,
             !.wait = [x \in Holders(f) |-> IF On(heard) THEN WaitFor(p, x) ELSE 0],

@@ -8,8 +8,8 @@
 (*                                                                         *)
 (* Whole processes on one partition (internal/sim) are seen from outside:  *)
 (* what they send, read and answer.  Their events have the field seen.     *)
-(* The specification adds what nobody sees (Hidden), and may lead more     *)
-(* than they say.                                                          *)
+(* The specification adds the steps that nobody sees (Hidden).  In it a    *)
+(* process may lead more roles than the real one says.                     *)
 (*                                                                         *)
 (* Times are in microseconds.  Each event has the time that has passed by  *)
 (* the clocks of its process since that process's former event.  So only   *)
@@ -31,8 +31,8 @@ VARIABLES
 \* it never arrives.  arrive has the kind, epoch, and again: it arrives once more.  forget has ended.
 Ev == Traces[tr][at + 1]
 
-\* What replaces the operators of Rules.tla whose names end likewise: leases in microseconds, and the
-\* numbers that the code gives its sessions.
+\* These replace operators of Rules.tla, as TraceHold does Hold: leases are in microseconds, and sessions
+\* have the numbers that the code gives them.
 TraceProcs == DOMAIN Leases
 TraceHold(t) == t - t \div 10
 TraceWait(t) == Waits[t]
@@ -106,7 +106,7 @@ BeginOf(e) ==
 ForgetOf(e) ==
   /\ Set(e.p, [ps[e.p] EXCEPT !.forgotten = @ \cup e.ended]) /\ UNCHANGED <<log, hist, flight>> /\ Rest
 
-\* A record that arrives twice gives its sender life once, also if the first copy was not valid.
+\* A record that arrives twice gives its sender life once, even if the first copy was not valid.
 IsCopy(e, q) == LET o == q.read + 1 m == log[o+1] IN
   /\ e.what = "read" /\ o < Len(log) /\ m.life > 0 /\ m.by = Me(q, e.p)
   /\ \E i \in 1..o : log[i].by = m.by /\ log[i].ballot = m.ballot

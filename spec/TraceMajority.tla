@@ -91,7 +91,7 @@ Renew(e) == LET P == Before(e.p) IN
   /\ Set(e.p, [P EXCEPT !.on[e.log].n = e.n, !.on[e.log].life = 0, !.on[e.log].forgotten = {}, !.on[e.log].back = 0])
   /\ logs' = OutliveLogs(e.p, e.log, e.n) /\ flight' = OutliveFlight(e.p, e.log, e.n) /\ Rest
 
-\* A record that arrives twice gives its sender life once, also if the first copy was not valid.
+\* A record that arrives twice gives its sender life once, even if the first copy was not valid.
 IsCopy(e) == IF e.what # "read" THEN FALSE ELSE
   LET P == pm[e.p] q == P.on[e.log] l == logs[e.log][P.id[e.log] + 1] o == q.read + 1 m == l[o+1] IN
   /\ o < Len(l) /\ m.life > 0 /\ m.by = Me(q, e.p)

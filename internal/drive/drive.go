@@ -42,7 +42,7 @@ func Reported(t *testing.T, reports <-chan error) error {
 	}
 }
 
-// Kinds lists the errors that a test must not see while the cluster works; all others pass.
+// Kinds lists errors with a meaning, as kafka.Provider says; Read takes all others for temporary.
 var Kinds = []error{kafka.ErrOutOfRange, kafka.ErrTruncated, kafka.ErrUnknownTopic, kafka.ErrAuthorization,
 	kafka.ErrAuthentication, kafka.ErrInstanceFenced, kafka.ErrClientFatal}
 
