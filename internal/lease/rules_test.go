@@ -22,7 +22,7 @@ const (
 // another rule implies them and removing them alone breaks nothing:
 //
 //   - a process that does not know the fold leads nothing: its session is new and its fold is empty
-//   - a log is empty only if nothing was deleted from it: what is left of it is read
+//   - Begin is told that a log is whole only if nothing was deleted from it: what is left of it is read anyway
 //   - V is the maximum of the stamps, and own evidence counts only while something is held: both rules are there for clarity
 //   - a fresh Claim wins all or nothing: winning single roles would be as safe, but its sender would not know what it holds
 var rules = []mutation.Mutant{
