@@ -101,7 +101,7 @@ func TestHoldersFoundByOriginAreWaitedFor(t *testing.T) {
 	require.True(t, l.MayClaim(1, s.now))
 }
 
-// A record of a newer version may be a holder's of any role.
+// The sender of a record of a newer version may hold any role.
 func TestNewerVersionsFoundByOriginAreWaitedFor(t *testing.T) {
 	s := newScriptByOrigin(t)
 	l := s.newOrigin("n")

@@ -213,7 +213,7 @@ func TestLongestCoversAllHolders(t *testing.T) {
 	require.False(t, f.MayClaim(1, s.now), "two leaders")
 }
 
-// It hears both leases, the short one last.
+// A process that begins now hears both leases, the short one last.
 func TestTheLeaseThatEndsLastCounts(t *testing.T) {
 	s := newScriptOf(t, clock.Tmax)
 	s.put(s.claim(s.z, 1))

@@ -7,10 +7,10 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// A process of version 2 that follows the contract for newer versions. It keeps the fold of
-// version 1 beside its own, and judges Claims of version 1 by that fold alone. A valid one makes
-// its own fold equal to it. Its records are opaque to version 1, except fresh Claims, which it
-// always sends in version 1.
+// This file has a process of version 2 that follows the contract for newer versions. It keeps the
+// fold of version 1 beside its own, and judges Claims of version 1 by that fold alone. A valid Claim
+// makes its own fold equal to that one. Its records are opaque to version 1, except fresh Claims,
+// which it always sends in version 1.
 
 // newerFolds are the two folds of version 2.
 type newerFolds struct {

@@ -6,7 +6,7 @@ import "fmt"
 //
 //   - two leaders of one role at one true instant
 //   - a token led after a larger one, or again after its term ended
-//   - a token that is no own Claim, or one that is not valid by the true fold
+//   - a token that is not the offset of an own Claim that is valid by the true fold
 //   - a fold that differs from the true one, folded from offset 0
 //   - a Snapshot that is not the true fold at its read
 //   - an alarm, since this log keeps its promises

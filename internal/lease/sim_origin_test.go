@@ -23,7 +23,7 @@ func originProfile(r *rand.Rand) simProfile {
 }
 
 // lossProfile has logs that are lost, all or their tail. The leader epoch then grows, as under KRaft.
-// All leases are equal: without the rule of the origin, a wait of the own T covers no others.
+// All leases are equal, since a process waits for its own T only, unless the origin rule applies.
 func lossProfile(r *rand.Rand) simProfile {
 	p := originProfile(r)
 	p.ts, p.newer, p.opaque, p.noise = p.ts[:1], 0, false, 0
@@ -31,7 +31,7 @@ func lossProfile(r *rand.Rand) simProfile {
 	return p
 }
 
-// TestLostLogs loses logs, which no rule covers altogether. But of two leaders none may know the
+// TestLostLogs loses logs. No rule can prevent two leaders then. But neither of them may know the
 // fold because it has read the log from its origin.
 func TestLostLogs(t *testing.T) {
 	simulate(t, 1500, func(seed uint64) *simWorld {
@@ -77,9 +77,8 @@ func (w *simWorld) lose(keep int64) {
 	}
 }
 
-// lost reports that the process finds its log shorter than it was, and so ends, or that records
-// which it read are no longer there, and so begins again. A client knows the epoch of the last
-// record that it read.
+// lost reports whether the process notices that its log has lost records. If its position is beyond
+// the end, the process dies. If the last record that it read now has another epoch, it begins again.
 func (p *simProc) lost() bool {
 	w := p.w
 	if p.incarnation == w.incarnation {
@@ -98,8 +97,8 @@ func (p *simProc) lost() bool {
 	return false
 }
 
-// ofOrigin reports whether a fault counts in this world: in a log that has lost records only two
-// leaders do, and only if one of them has read the log from its origin.
+// ofOrigin reports whether two leaders count as a fault. In a log that has lost records they do only
+// if one of them has read the log from its origin.
 func (w *simWorld) ofOrigin(two ...*simProc) bool {
 	for _, p := range two {
 		if p.byOrigin {

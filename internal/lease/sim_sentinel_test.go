@@ -11,8 +11,8 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// Sentinels beside the processes release what dead processes hold. They learn of a death late,
-// look again and again, lag behind the log, may be two, and are restarted. They also write
+// Sentinels beside the processes release what dead processes hold. There are one or two. They learn of
+// a death late, look again and again, lag behind the log, and are restarted. They also write
 // outdated or nonsensical Releases in the names of the dead. A process that dies may have records
 // in flight.
 

@@ -43,7 +43,7 @@ type simWorld struct {
 	epoch int   // of the leader now
 
 	incarnation int  // how often the log has lost records
-	lossy       bool // it has
+	lossy       bool // the log has lost records
 
 	procs []*simProc
 

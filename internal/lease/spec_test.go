@@ -73,8 +73,8 @@ var bySpecification = []string{
 	"a role is forgotten before its Release is sent",
 }
 
-// TestTracesOfMutantsAreRefused removes rules of the code: the specification must not allow what it
-// then does.
+// TestTracesOfMutantsAreRefused removes rules from the code. The specification must not allow what the
+// code then does.
 func TestTracesOfMutantsAreRefused(t *testing.T) {
 	judge.Jar(t)
 	table := []mutation.Mutant{ // without these, nothing is unsafe

@@ -120,7 +120,7 @@ func (t *tracer) event(p *simProc, what, rest string) {
 		now.Wall.Sub(was.Wall).Microseconds(), now.Raw.Sub(was.Raw).Microseconds(), p.l.own.session.N, t.belief(p.l, now), rest), -1})
 }
 
-// belief is the operator Believes.
+// belief returns what the operator Believes of spec/TraceLease.tla returns.
 func (t *tracer) belief(l *Lease, now clock.Instant) string {
 	left := func(at clock.Raw) int64 { return judge.Micros(max(0, at.Sub(now.Raw))) }
 	if !l.Known() {
@@ -147,7 +147,7 @@ func (t *tracer) belief(l *Lease, now clock.Instant) string {
 
 func (t *tracer) session(s Session) string { return fmt.Sprintf("<<%q, %d>>", t.names[s.Process], s.N) }
 
-// trace is the whole of it. Only now it is known which records arrive, and which arrive again.
+// trace returns the whole trace. Only at the end is it known which records arrive, and which again.
 func (t *tracer) trace() string {
 	last := map[int]int{}
 	for i, l := range t.lines {
