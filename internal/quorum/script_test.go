@@ -177,8 +177,8 @@ func TestATermBeginsWhenItsBallotHasComeBack(t *testing.T) {
 	require.Greater(t, b.win(), token, "token went back")
 }
 
-// A process that left has left no trace but a Snapshot, written by a process whose own ballot was
-// never large. A newcomer must still learn its ballot.
+// A leader has left no trace but a Snapshot, written by a process whose own ballot was never large.
+// A newcomer must still learn the leader's ballot.
 func TestASnapshotTellsOfTheBallotsOfThoseWhoLeft(t *testing.T) {
 	s := newScript(t, 1)
 	a, witness := s.start("a"), s.start("witness")
@@ -243,8 +243,8 @@ func TestEvidenceTellsOfItsBallot(t *testing.T) {
 	}
 }
 
-// A process has led on a log that another process never heard of. Both the log and that leader are
-// gone when the other process claims, not for the first time. It knows no ballot but its own.
+// a leads, and the log forgets that. b leads on the log's next incarnation, which a never reads, and
+// which is lost, too. When a claims for the second time, it knows no ballot but its own.
 func TestEveryFreshClaimStartsFromTheWallClock(t *testing.T) {
 	s := newScript(t, 1)
 	a := s.start("a")

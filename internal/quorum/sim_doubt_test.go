@@ -135,7 +135,7 @@ func (m *misreading) churn() {
 	}
 	p.tick()
 	m.pass(simT / 4)
-	for _, q := range m.procs { // a process that takes the role for free claims it
+	for _, q := range m.procs { // a process by whose fold the role is free claims it
 		q.want[role] = true
 		q.wish()
 	}

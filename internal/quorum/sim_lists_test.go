@@ -29,7 +29,7 @@ type upset int
 const (
 	noUpset   upset = iota
 	straggles       // a process with the old list alone lives on
-	skips           // nothing ever has both lists
+	skips           // no process and no host ever has both lists
 	unites          // while both lists count, a term needs one majority of all logs
 )
 
@@ -126,9 +126,9 @@ func (w *simWorld) serves(g *simLog, process string) bool {
 	return x.host.lists == both || k == both || x.host.lists == k
 }
 
-// open is what a host with both lists does when a process with the new one alone comes: the old
-// hosts leave the old list. When a majority has, and every lease from before is over, it serves
-// that process.
+// open is what a host with both lists does when a process with the new one alone comes: it asks the
+// old hosts to leave the old list. When a majority has left it, and every lease from before is over,
+// the host serves that process.
 func (w *simWorld) open(g *simLog) {
 	m, x := w.pr.move, g.now()
 	if x.host.opening {
@@ -200,8 +200,8 @@ func (w *simWorld) moveLists() {
 	}
 }
 
-// remembers reports whether no log may forget now: those that have left the old list must not
-// forget it while a straggler lives.
+// remembers reports whether no log may forget now: hosts that have left the old list must not
+// forget that they have while a straggler lives.
 func (w *simWorld) remembers() bool {
 	return w.pr.move != nil && w.pr.move.upset == straggles && w.Now > firstDone
 }
@@ -223,8 +223,8 @@ func TestListsChange(t *testing.T) {
 	}
 }
 
-// Without the step, or with a majority of all logs in it, there are two leaders, and this
-// simulation notices.
+// Without the step in which both lists count, or with one majority of all logs in that step, there
+// are two leaders, and this simulation notices.
 func TestListsChangeWronglyIsNoticed(t *testing.T) {
 	if seeded.Race {
 		t.Skip("one goroutine, in which there is no race to detect: make sim runs it")

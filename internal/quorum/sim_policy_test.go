@@ -241,8 +241,8 @@ func (p *simProc) resume(inc int) {
 	}
 }
 
-// lose skips some of the records that were waiting for the process, as a link does that counts a
-// record before it passes it on.
+// lose skips some of the records that were waiting for the process. A link that counts a record before
+// it passes the record on loses records like this.
 func (p *simProc) lose(log int) {
 	w, at := p.w, &p.logs[log]
 	if at.in == nil || !w.Maybe(w.pr.lose) {

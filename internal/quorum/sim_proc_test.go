@@ -176,7 +176,7 @@ func (p *simProc) read(g *simLog, x *incarnation, upto int64) {
 	w, at := p.w, &p.logs[g.index]
 	w.oracle.look(p)
 	if w.tracer != nil && at.in != x && x != g.now() {
-		return // the specification begins only with what serves
+		return // in the specification, reading begins only with the incarnation that serves
 	}
 	switch {
 	case at.in == nil:

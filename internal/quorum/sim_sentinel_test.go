@@ -12,9 +12,9 @@ import (
 )
 
 // Sentinels beside the processes. On each log separately, they release what dead processes hold
-// there, under the log's present id and with the largest ballot that they have read. They learn
-// of a death late, look again and again, lag behind the log, may be two, and are restarted. They
-// also write outdated or nonsensical Releases.
+// there, under the log's present id and with the largest ballot that they have read. There are one
+// or two. They learn of a death late, look again and again, lag behind the log, and are restarted.
+// They also write outdated or nonsensical Releases.
 
 // simSentinel is an observer around the lease of each log.
 type simSentinel struct {

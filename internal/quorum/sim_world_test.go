@@ -37,7 +37,7 @@ type simLog struct {
 	all   []*incarnation
 	down  bool
 	held  []*simEntry // records that reached it while it was down
-	lists known       // with which its host starts
+	lists known       // the lists with which its host starts
 	gone  bool        // for good
 }
 

@@ -51,8 +51,8 @@ func traceOf(seed uint64, logs int) *simWorld {
 	return w
 }
 
-// event adds what p did on a log, with the time that has passed. believes says that the process has done
-// all that it does now, so that what it believes is compared.
+// event adds what p did on a log, with the time that has passed. believes says that p has finished its
+// step, so that the specification compares what p believes.
 func (t *tracer) event(p *simProc, what string, log int, believes bool, format string, args ...any) {
 	now, name, b := p.now(), p.String(), "<<>>"
 	was, again := t.read[name]
@@ -142,7 +142,7 @@ func (t *tracer) world(what string, log int, e *simEntry) {
 	t.lines = append(t.lines, fmt.Sprintf("what |-> %q, p |-> \"\", log |-> %d, h |-> 0, c |-> 0, number |-> %d", what, log+1, number))
 }
 
-// belief is the operator Believes. Every input begins with check.
+// belief returns what the operator Believes returns. It calls check first, as every input does.
 func (p *simProc) belief(now clock.Instant) string {
 	p.q.check(now)
 	left := func(at clock.Raw) int64 { return judge.Micros(max(0, at.Sub(now.Raw))) }
@@ -184,7 +184,7 @@ func traceBallot(b int64) int64 {
 	return b
 }
 
-// trace is the whole of it. Only now it is known which records arrive, and which arrive again.
+// trace returns the whole trace. Only at the end is it known which records arrive, and which again.
 func (t *tracer) trace() string {
 	for i, e := range t.entries {
 		if last, arrives := t.arrives[e]; t.sends[e] == i {
@@ -226,8 +226,8 @@ var bySpecification = []string{
 	"of the majority, the oldest evidence counts",
 }
 
-// TestTracesOfMutantsAreRefused removes rules of the code: the specification must not allow what it then
-// does.
+// TestTracesOfMutantsAreRefused removes rules from the code. The specification must not allow what the
+// code then does.
 func TestTracesOfMutantsAreRefused(t *testing.T) {
 	judge.Jar(t)
 	var table []mutation.Mutant
