@@ -165,8 +165,8 @@ func count(s []int32, v int32) (n int) {
 	return n
 }
 
-// The members with the highest priority get all roles that they want, in equal shares. The others
-// go to the next ones.
+// The members with the highest priority get all roles that they want, in equal shares. The other
+// roles go to the members with the next priority.
 func TestAssignByPriority(t *testing.T) {
 	p := New([]Candidate{{ID: "a", Priority: 5, Roles: 20}, {ID: "b", Roles: 30}, {ID: "c", Priority: 5, Roles: 20}, {ID: "d", Roles: 30}})
 	got := p.Assign(upTo(40), nil)
@@ -184,7 +184,7 @@ func TestAssignByPriority(t *testing.T) {
 }
 
 // Members announced different numbers of roles. Each range is shared out separately among those
-// that want it, so that nothing moves twice while all follow.
+// that want it, so that no role moves twice until all have announced the same number.
 func TestAssignWithDifferentRoles(t *testing.T) {
 	w := newWorld([]Candidate{{ID: "a", Roles: 100, Steady: true}, {ID: "b", Roles: 200, Steady: true}, {ID: "c", Roles: 200, Steady: true}}, 200)
 	w.assign()

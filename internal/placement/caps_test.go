@@ -24,8 +24,8 @@ func limited(t *rapid.T, who []Candidate, roles int) (sum int) {
 	return sum
 }
 
-// At a cold start nobody gets more than its cap if all caps together suffice. What exceeds them goes to those
-// that have least.
+// At a cold start nobody gets more than its cap if all caps together suffice. Roles beyond all caps go to the
+// members that have fewest.
 func TestAssignKeepsCaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := rapid.IntRange(1, 200).Draw(t, "roles")
@@ -92,8 +92,8 @@ func TestMovesKeepCaps(t *testing.T) {
 	})
 }
 
-// Members of all kinds, steady or not, come to an end, and nobody gets a role that it does not want. Processes with the
-// same knowledge decide alike.
+// The moves of members of all kinds, steady or not, end, and nobody gets a role that it does not want. Processes with
+// the same knowledge decide alike.
 func TestMovesOfAllKindsEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := random(rapid.Uint64().Draw(t, "seed"))

@@ -83,7 +83,7 @@ func TestMovesServePreferredMembers(t *testing.T) {
 }
 
 // Roles that have to move do not wait for room that is kept for a member that is not steady. They
-// are shared out among those that are steady.
+// are shared out among the steady members.
 func TestMisplacedRolesMoveAtOnce(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "u", Roles: 40}, {ID: "z"},
@@ -104,8 +104,8 @@ func TestMisplacedRolesMoveAtOnce(t *testing.T) {
 	require.Zero(t, w.settle(t, options{}))
 }
 
-// Roles that a member that is not steady deserves more do not count: the others level what they
-// have.
+// Roles of a holder that is not steady but deserves them more do not count: the others level what
+// they have.
 func TestMovesLevelDespiteRolesDeservedMore(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Priority: 1},
@@ -115,8 +115,8 @@ func TestMovesLevelDespiteRolesDeservedMore(t *testing.T) {
 	require.Equal(t, []int{10, 10, 20}, w.all())
 }
 
-// A member with an excess that is not steady gives up roles that others deserve as much as it
-// does.
+// A member that is not steady and has too many roles gives up those that others deserve as much, and
+// keeps those that it deserves more.
 func TestMovesKeepRolesDeservedMore(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Prefs: slices.Repeat([]int32{1}, 10)},

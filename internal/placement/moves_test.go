@@ -328,7 +328,7 @@ func TestMovesShareOutTheRemainders(t *testing.T) {
 }
 
 // Members that contradict each other hand over by their own views, to steady members, out of what
-// they hold. Nothing here makes that end.
+// they hold. Such moves need not end.
 func TestMovesOfContradictoryViews(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := random(rapid.Uint64().Draw(t, "seed"))

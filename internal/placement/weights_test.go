@@ -19,7 +19,7 @@ func zipf(r *rand.Rand, roles, most int) *Weights {
 	return NewWeights(of)
 }
 
-// drawWeights draws weights of several kinds, of some roles only now and then.
+// drawWeights draws weights of several kinds, sometimes for only some of the roles.
 func drawWeights(t *rapid.T, roles int) *Weights {
 	r := random(rapid.Uint64().Draw(t, "seed of the weights"))
 	switch rapid.SampledFrom([]string{"alike", "zipf", "two", "any"}).Draw(t, "weights") {
@@ -97,7 +97,7 @@ func everyone(w *world) (all []int) {
 }
 
 // Of weights by Zipf's law, the heaviest role alone may weigh more than a share. The member with most has no more
-// than that, or a hundredth more than a share. So it is at a cold start, after a crash and after a join.
+// than that, or a hundredth more than a share. This holds at a cold start, after a crash and after a join.
 func TestZipf(t *testing.T) {
 	for _, c := range []struct{ members, roles int }{{2, 10}, {3, 100}, {5, 100}, {10, 1000}, {50, 1000}, {100, 10_000}, {20, 100_000}} {
 		t.Run(fmt.Sprintf("members=%d/roles=%d", c.members, c.roles), func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestMovesKeepRoomWithWeights(t *testing.T) {
 	require.Equal(t, []int{4, 4, 4}, w.all())
 }
 
-// Roles that their holder wants less than others go to these at once, by weight.
+// Roles that other members prefer more than their holder does go to those members at once, by weight.
 func TestMovesServePreferredMembersByWeight(t *testing.T) {
 	who := []Candidate{{ID: "a", Steady: true, Roles: 5, Priority: 1}, {ID: "b", Steady: true, Roles: 5, Priority: 1}, {ID: "c", Steady: true, Roles: 5}}
 	w := newWorld(who, 5).weighs(NewWeights([]int32{8, 2, 2, 2, 2}))
