@@ -97,7 +97,7 @@ func BenchmarkStartAndCollectAMillion(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		held int // one unit in so many is held
+		held int // one of this many units is held
 	}{{"all held", 1}, {"one in a hundred", 100}} {
 		b.Run(c.name, func(b *testing.B) {
 			var bytes uint64

@@ -75,8 +75,8 @@ func TestLeadsFollowsAShift(t *testing.T) {
 	require.Equal(t, 4, shifts)
 }
 
-// LeadsAny finds nothing on the line that it looks at, and nothing on the next one, as the unit
-// moves from that to the former meanwhile. It must look again.
+// LeadsAny finds nothing on one line. Before it looks at the next line, the unit moves from there to
+// the line that it has seen. It must look again.
 func TestLeadsAnyFollowsAShift(t *testing.T) {
 	b := newBench(2, 2)
 	b.renew(0)

@@ -98,7 +98,7 @@ func TestTableBeforeOpen(t *testing.T) {
 	require.False(t, table.Told(3) || table.Over(-1))
 }
 
-// A change between the first look at the term and the reading of the clock. An end does not wait
+// The term changes between Leads' first look at it and the reading of the clock. An end does not wait
 // for a lapse, so a successor may already lead at that reading.
 func TestLeadsLooksAgainAfterTheClock(t *testing.T) {
 	for name, c := range map[string]struct {
