@@ -67,7 +67,7 @@ func TestHistoryOfATopic(t *testing.T) {
 	})
 }
 
-// half describes a topic of whose partition 1 nothing is left to be read.
+// half describes a topic with one record in partition 0 and five in partition 1.
 type half struct{ kafka.Admin }
 
 func (half) Topic(context.Context, string) (kafka.TopicInfo, error) {
@@ -78,8 +78,8 @@ func (half) Offsets(context.Context, string, int) ([]kafka.OffsetRange, error) {
 	return []kafka.OffsetRange{{End: 1}, {End: 5}}, nil
 }
 
-// busy reads partition 0, to which others write all the time, and the first four records of partition 1. It is stopped
-// for a minute before each of these. Producers may write any time.
+// busy returns records of partition 0, to which others write all the time, and the first four of partition 1. A minute
+// passes before each of these. Producers may state any timestamp.
 type busy struct {
 	kafka.LogReader
 	polls int64
@@ -102,8 +102,8 @@ func (b *busy) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	return r, true, nil
 }
 
-// Fetch ends at the offsets that were the ends when it began, though others go on writing. Before, it waits for whoever
-// reads what it writes.
+// Fetch reads up to the ends that the partitions had when it began, though others go on writing. It waits for a slow
+// reader of what it has read.
 func TestFetchEndsWhileOthersWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h *history.History

@@ -127,7 +127,7 @@ func TestWhyATermEnded(t *testing.T) {
 	}
 }
 
-// TestBrokenLogs breaks a rule at a time. The fault names both records.
+// TestBrokenLogs breaks one rule at a time. The fault names both records.
 func TestBrokenLogs(t *testing.T) {
 	snapshot := record(lease.Snapshot, "d", 6)
 	snapshot.State = &lease.State{Parts: 1, Hash: 77, Newer: -1}
