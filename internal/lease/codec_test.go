@@ -46,7 +46,7 @@ func examples() []Record {
 
 // A leader on a majority of logs must learn every ballot, even from a record of another version.
 // Records of a single log have no ballot.
-func TestBallotsAreReadOfEveryVersion(t *testing.T) {
+func TestBallotsOfEveryVersionAreRead(t *testing.T) {
 	for value, want := range map[string]int64{
 		`{"neli":1,"group":"g","log":"log","kind":"vote","ballot":7}`:        7,
 		`{"neli":9,"group":"g","log":"log","kind":[],"ballot":7,"read":"x"}`: 7,

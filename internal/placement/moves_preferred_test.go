@@ -106,7 +106,7 @@ func TestMisplacedRolesMoveAtOnce(t *testing.T) {
 
 // Roles of a holder that is not steady but deserves them more do not count: the others level what
 // they have.
-func TestMovesLevelDespiteRolesDeservedMore(t *testing.T) {
+func TestMovesIgnoreRolesThatAnUnsteadyHolderDeservesMore(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Priority: 1},
 	}, 40)
@@ -117,7 +117,7 @@ func TestMovesLevelDespiteRolesDeservedMore(t *testing.T) {
 
 // A member that is not steady and has too many roles gives up those that others deserve as much, and
 // keeps those that it deserves more.
-func TestMovesKeepRolesDeservedMore(t *testing.T) {
+func TestMovesKeepRolesThatTheirHolderDeservesMore(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Prefs: slices.Repeat([]int32{1}, 10)},
 	}, 40)

@@ -151,7 +151,7 @@ var mutants = []mutation.Mutant{
 		Guard: "TestMisplacedRolesMoveAtOnce", Want: `does not move all at once`},
 	{Rule: "a member that deserves a role more keeps it", File: "moves.go",
 		Old: "case how == more || !movable(role):", New: "case !movable(role):",
-		Guard: "TestMovesKeepRolesDeservedMore", Want: `expected: (15|\[\]int\{0, 10\})`},
+		Guard: "TestMovesKeepRolesThatTheirHolderDeservesMore", Want: `expected: (15|\[\]int\{0, 10\})`},
 	{Rule: "a role that may not move stays", File: "moves.go",
 		Old: "case how == more || !movable(role):", New: "case how == more:",
 		Guard: "TestMovesSkipFixedRoles", Want: `may not move`},

@@ -251,7 +251,7 @@ func TestMovesServePreferredMembersByWeight(t *testing.T) {
 }
 
 // Weights that are all the same, or nil, give the shares that there are without weights.
-func TestEqualWeightsAreLikeNone(t *testing.T) {
+func TestEqualWeightsChangeNothing(t *testing.T) {
 	for _, c := range []struct{ members, roles int }{{1, 1}, {3, 10}, {7, 3}, {7, 1000}, {24, 1000}} {
 		r := random(7)
 		w := newWorld(crowd(r, c.members, c.roles), c.roles).weighs(NewWeights(slices.Repeat([]int32{9}, c.roles)))

@@ -128,7 +128,7 @@ func (a *actor) snapshot(log int) {
 // exceeds the largest one in the log. But then a process that adopts this fresh Claim, and does
 // not know that ballot, would have another fold than all others. So the fold ignores ballots, and
 // a process that reads its own Claim back raises its ballot above all that it has read before.
-func TestLateFreshClaimLeadsWithALargerBallotThanItMissed(t *testing.T) {
+func TestLateFreshClaimLeadsWithALargerBallotThanTheTermBefore(t *testing.T) {
 	s := newScript(t, 1)
 	slow, b := s.start("slow"), s.start("b")
 	s.silence()
@@ -179,7 +179,7 @@ func TestATermBeginsWhenItsBallotHasComeBack(t *testing.T) {
 
 // A leader has left no trace but a Snapshot, written by a process whose own ballot was never large.
 // A newcomer must still learn the leader's ballot.
-func TestASnapshotTellsOfTheBallotsOfThoseWhoLeft(t *testing.T) {
+func TestASnapshotTellsTheBallotOfALeaderThatLeft(t *testing.T) {
 	s := newScript(t, 1)
 	a, witness := s.start("a"), s.start("witness")
 	s.silence()

@@ -225,7 +225,7 @@ func TestListsChange(t *testing.T) {
 
 // Without the step in which both lists count, or with one majority of all logs in that step, there
 // are two leaders, and this simulation notices.
-func TestListsChangeWronglyIsNoticed(t *testing.T) {
+func TestAWrongChangeOfListsIsNoticed(t *testing.T) {
 	if seeded.Race {
 		t.Skip("one goroutine, in which there is no race to detect: make sim runs it")
 	}
