@@ -144,7 +144,7 @@ var rules = []mutation.Mutant{
 		Guard: "TestNumberOfVotesIsBounded", Want: "counts the votes of more processes than a group has"},
 
 	// Before the fold is known.
-	{Rule: "a disbelieved process states no longest lease", File: "consume.go",
+	{Rule: "a longest lease that a disbelieved process states does not count", File: "consume.go",
 		Old: "	if believed { //", New: "	if true { //",
 		Guard: "TestDisbelievedProcessDoesNotShortenTheWait", Want: "claims what another process leads"},
 	{Rule: "a Snapshot reaches back to the beginning", File: "consume.go",
@@ -194,10 +194,10 @@ var rules = []mutation.Mutant{
 	{Rule: "the fold at the origin is that of all records", File: "consume.go",
 		Old: "	l.refold(kept, none, now)\n", New: "	_ = kept\n",
 		Guard: "TestSimulation/origin", Want: `seed \d+: folds differ`, Seeds: freshSeeds},
-	{Rule: "the silence of holders found in a log that was read from its origin is counted from then", File: "consume.go",
+	{Rule: "the silence of holders found by reading from the origin is counted from the end of that", File: "consume.go",
 		Old: "	l.refold(kept, none, now)\n", New: "	l.refold(kept, none, now.Add(-clock.Tmax))\n",
 		Guard: "TestHoldersFoundByOriginAreWaitedFor", Want: "two leaders"},
-	{Rule: "records of newer versions found there are waited for", File: "consume.go",
+	{Rule: "a claimant waits for records of newer versions found by reading from the origin", File: "consume.go",
 		Old: "		case e.record == nil:\n", New: "		case e.record == nil && read == none:\n		case e.record == nil:\n",
 		Guard: "TestNewerVersionsFoundByOriginAreWaitedFor", Want: "claims what a newer version may hold"},
 
@@ -211,7 +211,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a process without the fold waits for the longest T allowed", File: "lease.go",
 		Old: "	l.join = newJoin(s, l.rules.longest(), now)\n", New: "	l.join = newJoin(s, l.rules.T, now)\n",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
-	{Rule: "a stated longest lease counts only if its sender had read up to the beginning", File: "join.go",
+	{Rule: "a stated longest lease counts only if its sender had read up to where the reader began", File: "join.go",
 		Old: "r.Longest != Unsaid && r.Read >= j.from-1", New: "r.Longest != Unsaid",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
 	{Rule: "only a process that knows the fold states the longest lease", File: "make.go",
