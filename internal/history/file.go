@@ -117,13 +117,13 @@ func headerOf(line []byte) (*History, error) {
 	return New(header.Log)
 }
 
-// quiet is how long Fetch waits for the next record. If none comes, it takes the rest of the logs for gaps, which
-// compaction and transactions leave.
+// quiet is how long Fetch waits for the next record of a partition that is not whole yet. If none comes, it takes the
+// rest of the logs for gaps, which compaction and transactions leave.
 const quiet = 5 * time.Second
 
 // Fetch reads a topic from its beginning up to the end that it has now. It calls begin once, then add for every record,
 // whatever group it is of. If none comes for five seconds, it returns without the rest, which Result names as unproven,
-// and returns the newest passing error since the last record, if any. It returns the first lasting error, and those of begin and add.
+// and returns the newest passing error since the last record. It returns the first error that lasts, of begin or of add.
 func Fetch(ctx context.Context, admin kafka.Admin, reader kafka.LogReader, topic, group string, begin func(Log) error, add func(Entry) error) error {
 	info, err := admin.Topic(ctx, topic)
 	if err != nil {

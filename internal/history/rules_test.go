@@ -26,7 +26,7 @@ var proofRules = []mutation.Mutant{
 		Guard: "TestBrokenLogs", Want: `should have 1 item\(s\), but has 0`},
 	{Rule: "a Claim comes after the wait for a record of a newer version", File: "prove.go", Old: "case !r.Fresh:", New: "case false:",
 		Guard: "TestOtherRecordsHaveNoEffect", Want: `should have 1 item\(s\), but has 0`},
-	{Rule: "lease: a Claim wins what is free, or whose holder's evidence it had read", File: "../lease/fold.go", Old: "h == nil || r.Read >= h.Last", New: "h == nil || r.Read >= 0",
+	{Rule: "lease: a Claim wins a role that is free, or whose holder's evidence it had read", File: "../lease/fold.go", Old: "h == nil || r.Read >= h.Last", New: "h == nil || r.Read >= 0",
 		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `was \[evidence: `},
 	{Rule: "lease: a Release frees what it names", File: "../lease/fold.go", Old: "h != nil && h.Session == r.Session && f.tokens[role] == g.Token", New: "h != nil",
 		Guard: "TestSimulatedLogsProveTheRules", Package: "../lease", Want: `was \[overlap: `},

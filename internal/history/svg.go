@@ -98,7 +98,7 @@ func colour(member string) string {
 	return fmt.Sprintf("hsl(%d,60%%,75%%)", h.Sum32()%360)
 }
 
-// clip returns the first characters of a name, at most most; "" if most is below 3.
+// clip cuts a name to at most most characters, and to none if most is below 3.
 func clip(name string, most int) string {
 	runes := []rune(name)
 	if most < 3 {

@@ -73,8 +73,8 @@ type wire struct {
 	State  *wireState  `json:"state,omitempty"`
 	Hello  *wireHello  `json:"hello,omitempty"`
 
-	// These fields are raw JSON: an unexpected form of one must not make a record malformed that the
-	// fold needs. Members that do not know the field fold the record, and all must fold the same.
+	// Raw JSON, so that no folded record is malformed because one of these fields has an unexpected form:
+	// members that do not know the field fold the record, and all must fold the same.
 	Wait     json.RawMessage `json:"wait,omitempty"`
 	Request  json.RawMessage `json:"request,omitempty"`
 	Answer   json.RawMessage `json:"answer,omitempty"`

@@ -209,7 +209,7 @@ func (l *Lease) former() []Session {
 	return ids
 }
 
-// releases makes the Releases of one of this process's sessions, for the roles that which accepts.
+// releases makes the Releases of one of this process's sessions, for the roles that the function which accepts.
 func (l *Lease) releases(id Session, now clock.Instant, which func(int32) bool) []Record {
 	i, ok := l.fold.index[id]
 	if !ok {

@@ -133,8 +133,8 @@ func (l *Lease) RolesOf(id Session) []int32 {
 	return roles
 }
 
-// Each calls the function of once for every holder. Then it calls set for each role that is held,
-// with the value that of has returned for the role's holder.
+// Each calls of(h) once for every holder h, then set(role, value) for each role that is held, with
+// the value that of returned for the role's holder.
 func (l *Lease) Each(of func(HolderState) int32, set func(role, value int32)) {
 	if l.join != nil {
 		return
@@ -178,7 +178,7 @@ func (l *Lease) Free(below int32) []int32 {
 	known := min(below, int32(len(l.fold.tokens)))
 	held := int32(0)
 	for _, i := range l.fold.index {
-		held += int32(l.fold.session[i].held) // some of these roles may not be below
+		held += int32(l.fold.session[i].held) // perhaps roles that are not below, too
 	}
 	free := make([]int32, 0, max(0, below-held))
 	for role, token := range l.fold.tokens[:known] {

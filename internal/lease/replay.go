@@ -57,7 +57,7 @@ func (p *Replay) Roles() int32 { return p.l.Roles() }
 
 // Contradicts reports whether a record that was just read shows that its sender had another fold: a
 // Snapshot of another fold, or a Beat of a session that held nothing. since is the offset of the record
-// that made the fold so here; −1 if it is not known.
+// that set the fold which is contradicted; −1 if it is not known.
 func (p *Replay) Contradicts(r *Record) (since int64, yes bool) {
 	t := &p.l.trail
 	switch {

@@ -194,7 +194,7 @@ var rules = []mutation.Mutant{
 	{Rule: "the fold at the origin is that of all records", File: "consume.go",
 		Old: "	l.refold(kept, none, now)\n", New: "	_ = kept\n",
 		Guard: "TestSimulation/origin", Want: `seed \d+: folds differ`, Seeds: freshSeeds},
-	{Rule: "the silence of holders found by reading from the origin is counted from the end of that", File: "consume.go",
+	{Rule: "the silence of holders found by reading from the origin is counted from when the reading ends", File: "consume.go",
 		Old: "	l.refold(kept, none, now)\n", New: "	l.refold(kept, none, now.Add(-clock.Tmax))\n",
 		Guard: "TestHoldersFoundByOriginAreWaitedFor", Want: "two leaders"},
 	{Rule: "a claimant waits for records of newer versions found by reading from the origin", File: "consume.go",

@@ -54,7 +54,7 @@ func (p *simProc) faults() {
 }
 
 // step sets the wall clock. Setting it back makes no age smaller, since Mono goes on. But without
-// Boot it would hide a suspension, which no lease survives.
+// Boot it is never set back: that would hide a suspension, which no lease survives.
 func (p *simProc) step(d time.Duration) {
 	if d >= 0 || p.clk.At.Boot != 0 {
 		p.clk.Piece(p.w.Now)

@@ -21,7 +21,7 @@ func capped(who []Candidate) bool {
 // classifyAlike divides roles by the preferences of all candidates.
 func (p *Plan) classifyAlike() *classes {
 	among, sign := p.everybody(), make([]uint64, p.roles)
-	step := make([]uint64, p.roles+1) // by role: by how much the signs of all that go by Priority there exceed those at the role before
+	step := make([]uint64, p.roles+1) // by role: the sum of the signs by Priority, minus that of the role before
 	for _, i := range among {
 		w := &p.who[i]
 		signOf := func(preference int) uint64 { return finish(p.hash[i] + finish(uint64(preference))) }

@@ -320,8 +320,8 @@ func (l *level) give(c int, movable func(role int) bool) {
 	l.choose(own, min(room, surplus))
 }
 
-// choose gives up to n of the roles to candidates, which must have room for n: first the roles for which Toward
-// names one, then those on which one comes before all other members, then any. It returns how many it gave.
+// choose gives up to n of the roles to candidates that together have room for n: first roles for which Toward names
+// one of them, then roles on which one of them comes before all other members, then any. It returns how many it gave.
 func (l *level) choose(roles []int, n int) int {
 	roles, given := l.named(roles, n)
 	rest, more := l.preferred(roles, n-given)

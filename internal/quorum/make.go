@@ -159,8 +159,8 @@ func (q *Lease) Lapse(now clock.Instant) []Out {
 	return out
 }
 
-// UnreleasedOn makes again the Releases on one log that have not come back, since any of them may be
-// lost, also those in the name of former sessions. The caller decides when.
+// UnreleasedOn makes again the Releases on one log that have not come back, including those of former
+// sessions, since any of them may be lost. The caller decides when.
 func (q *Lease) UnreleasedOn(log int, now clock.Instant) []lease.Record {
 	return q.ballots(q.logs[log].lease.Unreleased(now)...)
 }

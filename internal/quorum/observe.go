@@ -182,8 +182,8 @@ func (q *Lease) processes() map[string]lease.HolderState {
 	return all
 }
 
-// Each calls the function of once for every process that holds roles on a majority of the logs. Then
-// it calls set for each of these roles, with the value that of has returned for the role's holder.
+// Each calls of(h) once for every process that holds roles on a majority of the logs, then
+// set(role, value) for each of these roles, with the value that of returned for its holder.
 func (q *Lease) Each(of func(lease.HolderState) int32, set func(role, value int32)) {
 	values := map[string]int32{}
 	for id, h := range q.processes() {

@@ -91,8 +91,8 @@ func newList(all ...int) list {
 	return l
 }
 
-// enough reports whether a set has a majority of the logs of each list. Two such sets share a log,
-// even if the two processes have only one list in common.
+// enough reports whether a set has a majority of the logs of each list. The sets of two processes share
+// a log even if the processes have only one list in common.
 func (q *Lease) enough(s logs) bool {
 	for _, l := range q.lists {
 		if (s & l.logs).size() < l.majority {

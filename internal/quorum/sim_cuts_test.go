@@ -20,7 +20,7 @@ func (w *simWorld) halves(side int) {
 	}
 }
 
-// settledBy runs until every role is led and no longer changes hands. It returns the leader.
+// settledBy runs until every role is led, and two leases longer. It returns the leader of role 0.
 func (w *simWorld) settledBy() *simProc {
 	w.Run(w.Now+20*simT, w.allLed)
 	w.Run(w.Now+2*simT, nil)
@@ -53,7 +53,7 @@ func TestNoSplitBrainInAnyPartitionOfFive(t *testing.T) {
 }
 
 // Two halves cannot reach each other, but one machine reaches both. There is one leader, and it
-// stays when that machine changes sides.
+// stays. When that machine is cut off from one half, the other half has a leader.
 func TestOneLeaderWhenOneMachineReachesBothHalves(t *testing.T) {
 	simulateQuiet(t, 10, 5, 5, func(w *simWorld) {
 		w.settledBy()

@@ -29,7 +29,7 @@ type misreading struct {
 	diverged       bool
 	wrongFor       time.Duration // the longest of these times
 	unknownFor     time.Duration
-	double         time.Duration // how long a role had two leaders
+	double         time.Duration // how long roles had two leaders, summed up
 }
 
 func newMisreading(w *simWorld) *misreading {

@@ -93,8 +93,8 @@ func (o *Obituaries) Restart() { *o = Obituaries{Life: o.Life + 1} }
 // Has reports whether the sentinel was told of a process's death.
 func (o *Obituaries) Has(process string) bool { return slices.Contains(o.Dead, process) }
 
-// Bury tells a sentinel of a death, after some time, and lets it look again and again. It never tells a
-// quarter of them, as if they had restarted since the process registered, nor any that restarts meanwhile.
+// Bury tells a sentinel of a death, after some time, and lets it look again and again. It does not in one case
+// of four, as if the sentinel had restarted since the process registered, nor if the sentinel restarts meanwhile.
 func (w *World) Bury(process string, d Deaths, o *Obituaries, look func()) {
 	if w.R.IntN(4) == 0 {
 		return
