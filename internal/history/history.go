@@ -67,7 +67,7 @@ type Term struct {
 	Name      string    `json:"name"`
 	Session   uint64    `json:"session"`
 	LeaseMS   int64     `json:"lease_ms"`       // T
-	From      time.Time `json:"from,omitzero"`  // of the Claim; zero if that was deleted
+	From      time.Time `json:"from,omitzero"`  // of the Claim; zero: not known
 	Until     time.Time `json:"until,omitzero"` // of the Release, or of the lease's end if Lapsed or Outlived; zero: it leads, or not known
 	Evidence  int64     `json:"evidence"`       // the offset of the newest record that extended it
 	EndedAt   int64     `json:"ended_at,omitempty"`

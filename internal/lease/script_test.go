@@ -97,7 +97,7 @@ func TestAClaimOfOtherRolesIsEvidence(t *testing.T) {
 	s.put(s.claim(s.x, 1))
 	s.read(s.x)
 	s.wait(clock.Wait(time.Second, 0) - time.Second/2)
-	s.put(s.claim(s.z, 0)) // z has not read x's newest Beat
+	s.put(s.claim(s.z, 0)) // z has not read x's second Claim
 	s.read(s.z)
 	s.onlyXLeads(0)
 }

@@ -11,7 +11,7 @@ import (
 
 // TestAllRolesAreLedOnceFaultsEnd lets the adversary work for ten units; then all faults end.
 // With a simple and sane policy every process then learns the fold, and every wanted role is led,
-// within W of the longest lease allowed, plus the longest lease in use, plus an allowance for
+// within W of the longest lease allowed, plus twice the longest lease in use, plus a unit for
 // late records, jitter and beats. Without the liveness rules (docs/design.md) a role would stay
 // without a leader for ever.
 func TestAllRolesAreLedOnceFaultsEnd(t *testing.T) {

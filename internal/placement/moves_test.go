@@ -184,7 +184,7 @@ func TestMovesLeaveRoomForMembersSoonSteady(t *testing.T) {
 
 // Of several newcomers, some givers know three to be steady, others all five. They must not
 // choose the same room.
-func TestMovesWithViewsThatDifferInOneSteadyMember(t *testing.T) {
+func TestMovesWithViewsThatDifferInSteadyMembers(t *testing.T) {
 	who := crowd(random(3), 15, 600)
 	slices.SortFunc(who, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })
 	var some, all []Candidate

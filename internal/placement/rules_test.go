@@ -142,7 +142,7 @@ var mutants = []mutation.Mutant{
 		Guard: "TestMovesWaitUntilAMemberIsSteady", Want: `a member that is not steady gets roles`},
 	{Rule: "room that is kept for a member counts when givers choose room", File: "moves.go",
 		Old: "if (steady || !lost) && ", New: "if steady && ",
-		Guard: "TestMovesWithViewsThatDifferInOneSteadyMember", Want: `a member got more than its share`},
+		Guard: "TestMovesWithViewsThatDifferInSteadyMembers", Want: `a member got more than its share`},
 	{Rule: "room is kept for a member that will soon be steady", File: "moves.go",
 		Old: "if w.has++; !w.in {", New: "if w.has++; !w.in && l.plan.who[h].Steady {",
 		Guard: "TestMovesWaitUntilAMemberIsSteady", Want: `does not leave a third for b`},

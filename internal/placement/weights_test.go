@@ -97,7 +97,7 @@ func everyone(w *world) (all []int) {
 }
 
 // Of weights by Zipf's law, the heaviest role alone may weigh more than a share. The member with most has no more
-// than that, or a hundredth more than a share. This holds at a cold start, after a crash and after a join.
+// than that, or a twentieth more than a share. This holds at a cold start, after a crash and after a join.
 func TestZipf(t *testing.T) {
 	for _, c := range []struct{ members, roles int }{{2, 10}, {3, 100}, {5, 100}, {10, 1000}, {50, 1000}, {100, 10_000}, {20, 100_000}} {
 		t.Run(fmt.Sprintf("members=%d/roles=%d", c.members, c.roles), func(t *testing.T) {

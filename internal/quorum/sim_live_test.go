@@ -112,8 +112,7 @@ func TestALogMayFailWithoutAGap(t *testing.T) {
 }
 
 // TestAllRolesAreLedOnceFaultsEnd lets the adversary work; then all faults end. Every wanted role
-// must be led within the time of a fresh Claim, plus an allowance for split votes and late
-// records.
+// must be led within twice the time of a fresh Claim, plus 6 T for split votes and late records.
 func TestAllRolesAreLedOnceFaultsEnd(t *testing.T) {
 	simulate(t, 200, func(seed uint64) *simWorld {
 		w := newSimWorld(seed, plainProfile)

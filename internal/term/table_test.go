@@ -60,8 +60,8 @@ func TestNewsRings(t *testing.T) {
 	require.False(t, rang(b.Table))
 }
 
-// A term that the application was told has ended must not come back, even if the clock is set
-// back, or evidence comes late.
+// A term whose end the application was told of must not come back, even if the clock is set back, or
+// evidence comes late.
 func TestEndedTermDoesNotComeBack(t *testing.T) {
 	b := newBench(1, 1)
 	b.renew(0)
