@@ -30,7 +30,7 @@ func traceProfile(r *rand.Rand) simProfile {
 	u := clock.Tmax / 5
 	p.unit, p.roles, p.procs, p.ts = u, traceRoleCount, 3, of(r, []time.Duration{u}, []time.Duration{u / 4, u, clock.Tmax})
 	p.rho, p.step, p.newer = traceRho, 0, 0
-	p.opaque = p.noise > 0                                        // and no gaps
+	p.opaque = p.noise > 0                                        // records of newer versions, not gaps
 	p.chatter, p.eager, p.wish, p.noise = 0.05, 1, u/2, 2*p.noise // few records that mean nothing
 	return p
 }

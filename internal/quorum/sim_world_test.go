@@ -113,7 +113,7 @@ func newSimWorld(seed uint64, draw func(*rand.Rand) simProfile) *simWorld {
 	return w
 }
 
-// incarnate lets a log begin with no records. All processes will find it.
+// incarnate lets a log begin with no records, and tells all processes.
 func (w *simWorld) incarnate(g *simLog, base int64) {
 	x := &incarnation{id: fmt.Sprintf("%d.%d", g.index, len(g.all)), base: base, low: base, host: hostState{lists: g.lists}}
 	g.all = append(g.all, x)
