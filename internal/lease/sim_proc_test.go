@@ -130,8 +130,9 @@ func (p *simProc) begin() {
 	if p.reading {
 		w.count.jumps++
 		if w.R.IntN(2) == 0 {
-			p.forget(p.held())
-			out = p.l.Release(p.held(), now)
+			held := p.held()
+			p.forget(held)
+			out = p.l.Release(held, now)
 		}
 	}
 	empty := off == 0 && len(w.log) == 0
