@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -19,6 +20,7 @@ import (
 // simSentinel is an observer around the lease of each log.
 type simSentinel struct {
 	w    *simWorld
+	i    int
 	clk  seeded.Clock
 	logs []simDesk
 	seen int64
@@ -56,8 +58,8 @@ func crashProfile(r *rand.Rand) simProfile {
 }
 
 func (w *simWorld) startSentinels() {
-	for range w.pr.Sentinels {
-		s := &simSentinel{w: w}
+	for i := range w.pr.Sentinels {
+		s := &simSentinel{w: w, i: i}
 		w.sentinels = append(w.sentinels, s)
 		s.start()
 		w.Every(w.pr.Restarts, s.start)
@@ -70,8 +72,9 @@ func (s *simSentinel) start() {
 	s.told.Restart()
 	s.clk = w.newClock(0)
 	s.logs, s.seen = nil, 0
+	id := fmt.Sprintf("sentinel %d.%d", s.i, s.told.Life)
 	for range w.logs {
-		s.logs = append(s.logs, simDesk{l: lease.New(lease.Rules{Process: "sentinel", Name: "sentinel", T: simT, Rho: w.pr.rho, History: 64, Longest: simT, Dense: true})})
+		s.logs = append(s.logs, simDesk{l: lease.New(lease.Rules{Process: id, Name: "sentinel", T: simT, Rho: w.pr.rho, History: 64, Longest: simT, Dense: true})})
 	}
 }
 
