@@ -43,7 +43,7 @@ func Reported(t *testing.T, reports <-chan error) error {
 }
 
 // Kinds lists errors with a meaning, as kafka.Provider says; Read takes all others for temporary.
-var Kinds = []error{kafka.ErrOutOfRange, kafka.ErrTruncated, kafka.ErrUnknownTopic, kafka.ErrAuthorization,
+var Kinds = []error{kafka.ErrOutOfRange, kafka.ErrTruncated, kafka.ErrUnreadable, kafka.ErrUnknownTopic, kafka.ErrAuthorization,
 	kafka.ErrAuthentication, kafka.ErrInstanceFenced, kafka.ErrClientFatal}
 
 // Read polls until n records have come. Passing errors are allowed.
