@@ -72,7 +72,7 @@ func TestTheFirstClaimIsFresh(t *testing.T) {
 	r := newRig(t, 2)
 	a, b := r.procs[0], r.procs[1]
 	_, ok := a.Claim([]int32{0}, r.now)
-	require.False(t, ok, "beats before it knows the fold")
+	require.False(t, ok, "claims before it knows the fold")
 	r.wait(clock.Wait(time.Second, 0.0005))
 	r.claim(a, 0, 1, 5)
 	token, ok := a.Leads(5, r.now)

@@ -262,7 +262,7 @@ func TestAClaimIsGivenUp(t *testing.T) {
 	s.put(lost)
 	s.read(s.x, s.z)
 	_, leads := s.z.Leads(1, s.now)
-	require.True(t, leads, "the lost Claim had not read the Beat")
+	require.True(t, leads, "the lost Claim had not read this one")
 
 	s.put(s.claim(s.x, 3)) // x holds role 0 and keeps its session
 	id = s.x.Session()
