@@ -95,7 +95,7 @@ func trySuspended(t *testing.T, binary string, s suspended) {
 
 // repeats reports whether the program acts, and says so, again and again.
 func (s suspended) repeats() bool {
-	return !strings.Contains(s.acts, "takes over") && s.acts != `runs the job`
+	return s.acts != `runs the job`
 }
 
 // during lets programs run until d after a time.
