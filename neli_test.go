@@ -83,9 +83,9 @@ func TestAssignedCrashTakesTheSessionTimeout(t *testing.T) {
 		c.Crash(c.Leader(0, 2*silence))
 		c.Gap()
 		c.Leader(0, 10*time.Second)
-		// The dead member's last heartbeat was less than 3 s before its end, and its session is
+		// The dead member's last heartbeat was less than 500 ms before its end, and its session is
 		// counted from there. Allow 1.5 s for a rebalance.
-		const session, heartbeat, rebalance = 6 * time.Second, 3 * time.Second, 1500 * time.Millisecond
+		const session, heartbeat, rebalance = 6 * time.Second, 500 * time.Millisecond, 1500 * time.Millisecond
 		gap := c.Gap()
 		require.GreaterOrEqual(c, gap, session-heartbeat)
 		require.LessOrEqual(c, gap, session+rebalance)
