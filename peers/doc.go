@@ -36,7 +36,7 @@ without a gap. A reader that is too slow is cut off, and begins again.
 A log does not outlive its process. Two processes that serve a log of the same id at the
 same time can make two leaders. So an address must stand for one process, and a host may be
 replaced only when the old one is certainly dead. After a log has lost its memory, tokens
-depend on wall clocks that are within half a lease of each other, unless there are files
+depend on wall clocks that are within half a lease of true time, unless there are files
 (Config.TopFile).
 
 # How
