@@ -238,8 +238,8 @@ type Config struct {
 	// its own where there are racks. A broker may then crash without ending any term.
 	//
 	// This has costs: monitoring complains about partitions with one replica, and tokens are ballots
-	// (see kafka.SmallLogs), which ascend only while the wall clocks of all members are right within
-	// half of HeartbeatTimeout. Exclusivity does not depend on that. docs/tuning.md says when to use Logs.
+	// (see kafka.SmallLogs), which ascend only while the wall clocks of all members are accurate
+	// to half of HeartbeatTimeout. Exclusivity does not depend on that. docs/tuning.md says when to use Logs.
 	//
 	// The topic's name is LeaderTopic followed by Logs, HeartbeatTimeout and MaxClockDrift
 	// ("app.neli.logs-3.t-500ms.rho-0.0005"). Members that differ in one of these use different
