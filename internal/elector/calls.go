@@ -48,8 +48,8 @@ func (e *Elector) Peek() []term.Change {
 }
 
 // Drained tells the Elector that the application has finished the work of the terms with this
-// token on these units. It frees the lock after each SurveyRoles of them. The check no longer finds
-// any of them led when it returns.
+// token on these units. It frees the lock after each SurveyRoles of them. When it returns, the check
+// finds none of them led.
 func (e *Elector) Drained(units []int, token int64) {
 	for some := range slices.Chunk(units, observe.SurveyRoles) {
 		e.do(func(n *Node, now clock.Instant) { n.Drained(some, token, now) })
@@ -88,7 +88,7 @@ func (e *Elector) await(ctx context.Context, id int, done <-chan error) error {
 	}
 }
 
-// Rebalance shares out until nothing is left to move or ctx is done. It returns how many roles each process has taken.
+// Rebalance shares the roles out until none is left to move or ctx is done. It returns how many each process has taken.
 func (e *Elector) Rebalance(ctx context.Context) (moved map[string]int, err error) {
 	done := make(chan error, 1)
 	id := 0
@@ -143,7 +143,7 @@ func (e *Elector) Holder(role int) (lease.Grantee, clock.Instant, bool) {
 	return g, now, ok
 }
 
-// Known returns what a process has said of itself; all empty if nothing is known of it.
+// Known returns what a process has said of itself; empty if nothing is known of it.
 func (e *Elector) Known(process string) roster.Member {
 	defer e.look()()
 	if process == e.node.set.Process {
@@ -314,8 +314,8 @@ func (e *Elector) begin(ctx context.Context, done chan error, start func(*Node, 
 	}
 }
 
-// outcome waits for an Outcome until ctx is done, and then gives up with an error that says how
-// far it had come.
+// outcome waits for an Outcome until ctx is done. Then it gives up with an error that says how far
+// the request or call had come.
 func (e *Elector) outcome(ctx context.Context, id int, done chan error) error {
 	select {
 	case err := <-done:

@@ -73,18 +73,18 @@ func (s *shard) send(roles []int32, now clock.Instant) {
 	if fresh && len(out) > 0 {
 		return // the rest follows when the Claim has come back
 	}
-	// Never: this process may claim nothing before it knows which fold is wrong; all vacancies
-	// are reconsidered then.
 	if s.traits.Reminds {
 		return
 	}
+	// Never: no role has to wait, or this process may claim nothing before it knows which fold is
+	// wrong; then all vacancies are reconsidered.
 	if later, at := leases.Later(s.main.Log, roles, now); at != clock.Never {
 		s.claims.Add(now.MonoOf(at), later)
 	}
 }
 
-// placeFresh plans the Claim of a process that knows nothing: of its share, or of any role if it
-// has none, later the more members rank before it.
+// placeFresh plans the Claim of a process that knows nothing. It claims its share, or one role if it
+// has no share. The more members rank before it, the later it claims.
 func (s *shard) placeFresh(in told.In, now clock.Instant) {
 	limit := s.Count(s.desired.Roles)
 	if limit == 0 {
@@ -127,8 +127,8 @@ func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
 	return max(at, s.main.Pacing.ClaimsAt(), s.out.Startup.End(s.desired.Roles, s.set.Nominated), s.main.Link.ProbedUntil(s.main.Announcements.NextHello(), now, s.set.T)), true
 }
 
-// freshAt is when a process that knows nothing may claim; Never if it knows something, or if it will be
-// reminded.
+// freshAt is when a process that knows nothing may claim; Never if it knows something, or if its leases
+// remind it of vacant roles.
 func (s *shard) freshAt() clock.Raw {
 	if s.traits.Reminds {
 		return clock.Never
@@ -144,8 +144,8 @@ func (s *shard) lapses(id lease.Session) bool {
 	return !s.traits.Together && id == s.main.Log.Session()
 }
 
-// giveUpClaims forgets Claims that have not come back for as long as a lease lasts: the log has
-// lost them, or reading has stopped. It returns how long that was; 0: none was forgotten.
+// giveUpClaims forgets Claims that have not come back for 2T (at least 10 s; CloseTail if this process
+// is not willing): the log has lost them, or reading has stopped. It returns that time; 0: none was forgotten.
 func (s *shard) giveUpClaims(in told.In, now clock.Instant) (after time.Duration) {
 	if !s.waits() {
 		return 0
@@ -214,9 +214,9 @@ func (s *shard) place(roles []int32, in told.In, now clock.Instant) {
 }
 
 // assign decides when this process will claim roles without a successor: at once those that are its
-// own share. The others are reconsidered after the time that their processes have for it: usually
-// none is left then, and ranking takes long for many roles. If two processes disagree, both claim,
-// and the log decides.
+// own share. The others are reconsidered when the processes that should claim them have had their
+// turn: usually none is left by then, and ranking takes long for many roles. If two processes
+// disagree, both claim, and the log decides.
 func (s *shard) assign(roles []int32, in told.In, now clock.Instant) {
 	if next := s.claims.AssignAt(); now.Mono < next {
 		s.claims.AddFor(vacancy.ToAssign, next, roles)
@@ -228,7 +228,7 @@ func (s *shard) assign(roles []int32, in told.In, now clock.Instant) {
 	late := s.main.OthersRead(now)
 	late = max(late, vacancy.AssignTime(len(roles), s.desired.Roles, plan.Len(), s.set.T)) // others assign as slowly
 	if s.main.Link.Recovering(now, s.set.T) || s.main.Link.IsStalled() {
-		// Those processes may still be recovering, as all are.
+		// The other processes may still be recovering, like this one.
 		late = clock.Patience(s.set.T) + s.set.Random(clock.Stalled(s.set.T))
 	}
 	ours := make([]int32, 0, len(roles)/max(1, plan.Len()))
@@ -286,7 +286,7 @@ func (s *shard) reconsiderVacant(in told.In, now clock.Instant) {
 }
 
 // noticeSilent handles holders that were silent until their leases were over. After an outage the roles
-// of all are assigned together, since each assigning takes long for many roles.
+// of all of them are assigned together, since assigning many roles takes long.
 func (s *shard) noticeSilent(in told.In, now clock.Instant) {
 	over := map[lease.Session]bool{}
 	found := s.claims.FindSilent(s.leases.Holders(), s.lapses, now)
@@ -314,8 +314,8 @@ func (s *shard) unclaim(c *channel.Channel, r *lease.Record, in told.In, now clo
 	}
 }
 
-// assignments returns, by role, which of the plan's candidates should claim it if nobody holds it,
-// including these roles of the shard; fresh assumes that nobody holds anything. With several
+// assignments returns, by role, which of the plan's candidates should claim it if nobody holds it.
+// It covers the given roles of the shard; fresh assumes that nobody holds anything. With several
 // partitions, roles that become vacant within T/20, such as those that a dead process held on
 // many, are assigned together. With one partition only the given roles are: after an outage
 // holders are found silent one after the other, and assigning the roles of all takes long.

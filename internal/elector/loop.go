@@ -131,8 +131,8 @@ func (e *Elector) read(ctx context.Context) error {
 			return err
 		}
 		if e.terms.Fresh() {
-			// Let goroutines that this entry has woken run first. Next may be a call of C, which
-			// can keep this processor for up to 10 ms.
+			// Let goroutines that this entry has woken run first. Next may call C code, which can
+			// keep this processor for up to 10 ms.
 			runtime.Gosched()
 		}
 	}
@@ -165,8 +165,8 @@ func (e *Elector) Wait() {
 	e.prepares.Wait()
 }
 
-// consult has the application's Preference called, without the lock, for members for which it was not
-// called yet, or whose priority has changed. Until there are results, the members are not preferred.
+// consult has the application's Preference called, without the lock, for members that are new or have
+// changed their description. Until there are results, these members are not preferred.
 func (e *Elector) consult() {
 	if e.opinions.Busy() {
 		return
@@ -201,7 +201,7 @@ func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
 	e.finished = e.finished || r.Finished
 	at := now.Mono.Add(r.WakeIn)
 	if e.nom != nil {
-		e.nom.Join(r.Join) // under the lock: the newest word has to be the last
+		e.nom.Join(r.Join) // under the lock, so that the last call passes the newest decision
 	}
 	earlier := at < e.scheduled || e.scheduled <= now.Mono || r.Finished
 	e.scheduled = at

@@ -49,8 +49,8 @@ type Node struct {
 	origins    leases.Origins
 	timing     pace.Timing
 	ready      Ready
-	eager      bool     // this process has passed over nothing vacant since it became willing
-	out        told.Out // what shards and channels want in the present step, used again for each
+	eager      bool     // this process was willing at the last Tick, and has passed over no vacancy since
+	out        told.Out // what shards and channels want in the present step; each step uses it again
 }
 
 // New returns a Node that keeps its terms in the given table.
@@ -98,7 +98,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 			s.vacancyStats.Follow(s.Count(d.Roles), now)
 		}
 	}
-	if d.Roles > was.Roles { // and others may do the same
+	if d.Roles > was.Roles { // other processes may want more roles now, too
 		n.reconsiderAllVacant(now)
 		n.announcer.SayNow(now)
 		n.startup.Again(now)
@@ -212,8 +212,7 @@ func (n *Node) Delivered(units []int) {
 	}
 }
 
-// Ready is what the caller of a Node has to do: first of all to append, without delay. The order
-// in which records reach the log does not matter.
+// Ready is what the caller of a Node has to do. The records are appended without delay, in any order.
 type Ready struct {
 	Append    []Append
 	Notes     []Note
@@ -273,7 +272,7 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	return next
 }
 
-// shown is what Members and Busy depend on, and which roles there are.
+// shown is what the answers of Members and Busy depend on, and how many roles there are.
 type shown struct {
 	shards, roles  int
 	members        uint64
@@ -315,10 +314,10 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 // in returns what a shard gets for a step. In a crowd, a closing process first waits (CrowdedUntil)
 // until it has read no goodbye for T/20. It waits for at most T/4, so that time is left for an
 // answer; it leads meanwhile. If a whole crowd closes together, nobody is left to be named by then,
-// although the members are busy and read the goodbyes late. Otherwise each of n members would ask
-// all others and send each a Release: these n² records keep all readers busy, and a newcomer would
-// find nothing else within its reach. A small group does not wait, nor does a process that nobody
-// drives.
+// although the members are busy and read the goodbyes late. Without the wait each of n members would
+// ask all others and send each a Release: these n² records keep all readers busy, and a newcomer
+// would find nothing else within its reach. A small group does not wait, nor does a process that
+// nobody drives.
 func (n *Node) in() told.In {
 	in := told.In{Plans: &n.planning, Takes: n.trip.Takes()}
 	if n.desired.Closing && n.desired.Contend && n.members.Size()+n.members.Departed() > told.FewHolders {
@@ -358,14 +357,14 @@ func (n *Node) apply(o *told.Out, now clock.Instant) {
 	o.Reset()
 }
 
-// do lets a shard do something, and does what it wants.
+// do lets a shard act, and then does what the shard wants.
 func (n *Node) do(now clock.Instant, what func(in told.In, now clock.Instant)) {
 	n.out.Startup = n.startup
 	what(n.in(), now)
 	n.apply(&n.out, now)
 }
 
-// openShards opens the logs. It also returns how many lines of V there are.
+// openShards makes the shards and channels of the logs. It also returns how many lines of V there are.
 func openShards(p told.Process, terms *term.Table, x *warm.Exchange, counts *stats.Counters, logs int, now clock.Instant) (parts shards, all channel.Channels, lines int) {
 	set := p.Set
 	open := func(i, of int, l leases.Leases, short observe.Short, t leases.Traits) *shard {

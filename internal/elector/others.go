@@ -43,8 +43,8 @@ func (n *Node) announce(now clock.Instant) {
 	})
 }
 
-// announceDue is when the next Hello may go out: not while another one has not come back
-// from the log that it would go to, unless it is the last.
+// announceDue is the earliest time of the next Hello. It waits up to T for a Hello in flight
+// on the same log, except for the goodbye.
 func (n *Node) announceDue(now clock.Instant) clock.Mono {
 	at, c := n.announcer.Due(), n.channels.Reachable(n.announcer.HomeLog())
 	if !c.Addressable() {
@@ -93,8 +93,8 @@ func (n *Node) Accept(r request.Request) bool {
 	return n.requests.Accept(r, s.own.TokenOf(local))
 }
 
-// route chooses the log for a letter: the log with the role or, if all logs have all roles, one
-// after the other.
+// route chooses the log for a letter: the only log with the role or, if several will do, one after
+// the other.
 func (n *Node) route(role, tries int) int {
 	logs := n.channels
 	if role != request.AnyRole {
@@ -145,8 +145,8 @@ func (n *Node) Nominate(partitions []int, lost bool, now clock.Instant) {
 }
 
 // joins reports whether this process takes part in the group: only while it could lead, and not if it
-// cannot reach its partitions. A hung application must make room for others, and so must one that leads
-// nothing and cannot be told of a term. One that leads would lose that with the group.
+// cannot reach its partitions. It makes room for others if its application hangs, or cannot be told of a
+// new term. In the latter case a leader stays, since it would lose its roles if it left the group.
 func (n *Node) joins(now clock.Instant) bool {
 	if !n.set.Nominated || n.set.Observer || !n.desired.Willing(now) || !n.set.Alive(now) {
 		return false
@@ -218,8 +218,8 @@ func (n *Node) finish(now clock.Instant) {
 	}
 }
 
-// Busy reports whether this process holds, claims or releases anything. It ends closeTail after
-// the last release.
+// Busy reports whether this process holds, claims or releases anything. What it has released counts
+// for CloseTail at most.
 func (n *Node) Busy(now clock.Instant) bool {
 	for _, s := range n.shards {
 		if s.own.Len() > 0 || s.logs.Claiming() {

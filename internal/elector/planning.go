@@ -81,7 +81,7 @@ func (p *planning) nameOf(process string) string {
 
 // Holders returns the holder of each role, as the index of a candidate of the plan. Roles that no
 // member can have do not count: a record that names one on one of many partitions would otherwise
-// cost memory for all that lie below it on the others.
+// cost memory for all roles below it, on all partitions.
 func (p *planning) Holders(plan *placement.Plan, now clock.Instant) []int32 {
 	total := p.desired.Roles
 	for _, s := range p.shards {
@@ -181,8 +181,8 @@ func (p *planning) mayClaim(now clock.Instant) bool {
 }
 
 // Unasked returns the members for which Preference was not called, and the number of roles. The
-// caller calls it without a lock, since it is the user's code, and stores the results with
-// planner.preferred.
+// caller calls Preference without a lock, since it is the user's code, and stores the results with
+// planner.Preferred.
 func (p *planning) Unasked() (ask []roster.Member, roles int) {
 	if p.set.Preference == nil || p.set.Nominated {
 		return nil, 0
@@ -230,7 +230,7 @@ func (n *Node) rebalance(now clock.Instant) {
 		n.ready.note(slog.LevelWarn, "this process leads more roles than Config.MaxRoles, as others have none to spare", "roles", n.shards.held(), "maxRoles", n.set.MaxRoles)
 	}
 	n.resolveMoves(now)
-	n.ready.ended(m.Shared(!willing)) // it hands everything over anyway
+	n.ready.ended(m.Shared(!willing)) // an unwilling process hands everything over anyway
 	if !m.Looks(willing && (n.set.Rebalance || m.Sharing()), now) {
 		return
 	}

@@ -52,7 +52,7 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	n.conclude(now)
 }
 
-// conclude ends waits for what was read or acknowledged.
+// conclude ends the waits that a record, or the report on an append, has decided.
 func (n *Node) conclude(now clock.Instant) {
 	if n.mover.Waits() {
 		n.resolveMoves(now)
@@ -211,7 +211,7 @@ func (n *Node) listen(s *shard, c *channel.Channel, o int64, r *lease.Record, no
 			if live {
 				n.announcer.Called(n.set.Process, o, n.members.Size(), now)
 			}
-		case r.To != n.set.Process || !live: // it was sent before this process started, to a former one
+		case r.To != n.set.Process || !live: // it asks another process, or was sent before reading began
 		case r.Request != nil:
 			n.requested(c.Index, o, r, now)
 		case n.warm.Offered(s.Index, c.Index, o, r, warm.WillOf(n.set, n.desired, now), s.leases.Holder, now):

@@ -41,7 +41,7 @@ func (s *shard) giveUp(in told.In, now clock.Instant) {
 	}
 }
 
-// giveUpFrom begins to give up roles from a number on, at most stepRoles. It reports whether these
+// giveUpFrom begins to give up roles from a number on, at most StepRoles. It reports whether these
 // were all.
 func (s *shard) giveUpFrom(below int32, now clock.Instant) (all bool) {
 	var roles []int32
@@ -74,7 +74,7 @@ func (s *shard) sayBegun(h *handover.Handover) {
 	s.out.Note(slog.LevelDebug, "handing over", "partition", s.Index, "reason", h.Reason(), "to", h.Successor())
 }
 
-// nameSuccessors shares the roles to be given up out among the other members.
+// nameSuccessors shares out the roles to be given up among the other members.
 func (s *shard) nameSuccessors(in told.In, now clock.Instant) {
 	roles := s.handovers.Name()
 	open := make([]int32, len(roles))
@@ -119,7 +119,7 @@ func (s *shard) advanceOne(h *handover.Handover, takes time.Duration, now clock.
 	}
 }
 
-// offering is what is needed to offer roles of the shard, and to prepare some.
+// offering returns what package warm needs to offer roles of the shard, and to prepare some.
 func (s *shard) offering(now clock.Instant) warm.Shard {
 	return warm.Shard{Exchange: s.warm, Numbering: s.Numbering, Handovers: &s.handovers, Fold: s.leases, Own: &s.own, Claims: &s.claims, Claiming: s.logs.Claiming,
 		Keeps: s.keeps(now), Log: s.logs.Reachable(s.home).Index, Idle: !s.desired.Contend}
@@ -202,7 +202,7 @@ func (s *shard) successorState(h *handover.Handover) (ready, refused bool) {
 	return h.SuccessorState(takes)
 }
 
-// reach is within how long a member must answer to become a successor. A log whose records take T/4 is
+// reach is the time within which a successor must have answered. A log whose records take T/4 is
 // stalled by that member's own measure, so it would not claim in time. Small logs are claimed without
 // such a check, but no role is left to a successor for longer than T/2.
 func (s *shard) reach() time.Duration {

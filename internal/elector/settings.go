@@ -36,7 +36,7 @@ func NewWatcher() *Watcher { return observe.NewWatcher() }
 // History is about the largest number of records between two Snapshots.
 const History = announce.History
 
-// Errors that package neli has public errors for, and that of a Log.
+// Errors for which package neli has public errors, and ErrDenied, the error of a Log.
 var (
 	ErrNotLeader      = balance.ErrNotLeader
 	ErrLeadsAlready   = balance.ErrLeadsAlready

@@ -23,7 +23,7 @@ import (
 )
 
 // shard is the roles that have the same logs: the roles of a partition with its one log, or all
-// roles with several small logs. It has what this process holds of them, gives up and means to
+// roles with several small logs. It keeps which of them this process holds, gives up and means to
 // claim. Its roles are numbered within it.
 type shard struct {
 	set     *Settings
@@ -34,13 +34,13 @@ type shard struct {
 	terms   *term.Table
 	warm    *warm.Exchange
 	byrole.Numbering
-	observe.Standings // what is known of who holds what
+	observe.Standings // who is known to hold what
 	leases            leases.Leases
 	traits            leases.Traits
-	logs              channel.Channels // that say so
+	logs              channel.Channels // the logs of these roles
 	main              *channel.Channel // the channel that delays Claims
 	begun             bool             // reading has begun; nothing is said or claimed before
-	joined            bool             // another process held roles when this one learned who does
+	joined            bool             // another process held roles when this one learned the fold
 
 	own          leases.Own          // roles that this process leads or gives up
 	handovers    handover.Handovers  // orderly ends of terms
@@ -51,7 +51,7 @@ type shard struct {
 	dueAt     clock.Mono // when time alone has an effect
 	untoldAt  clock.Mono // when roles of which the application was not told are looked for again
 	recheckAt clock.Mono // when all vacant roles are checked again
-	wanted    bool       // no further role is to be given up below `below`
+	wanted    bool       // held roles from `below` on were looked for, and are being given up
 	below     int32      // the bound for which wanted is true
 	unwanted  bool       // the last step left roles to be given up by the next one
 
@@ -125,9 +125,9 @@ func (s *shard) recheckVacant(in told.In, now clock.Instant) {
 	}
 }
 
-// free gives back memory for each role that is needed only while roles are vacant. It is called
-// now and then, not whenever the last vacancy ends: while roles change hands one batch after the
-// other, the memory would be allocated for each of them.
+// free gives back the memory that each role needs only while roles are vacant. It is called now and
+// then, not whenever the last vacancy ends: while roles change hands batch by batch, the memory
+// would be allocated again for each batch.
 func (s *shard) free() {
 	s.claims.Free()
 	s.vacancyStats.Free()
@@ -169,7 +169,7 @@ func (s *shard) step(in told.In, now clock.Instant) {
 	s.dueAt = s.due(in, now)
 }
 
-// lapse ends what no longer leads, because of the clock or because the application was told so.
+// lapse ends terms that are over by the clock, or of whose end the application was told.
 func (s *shard) lapse(in told.In, now clock.Instant) {
 	s.giveBack(s.own.TakeOver(), nil, term.Lapsed, now)
 	s.giveBackUntold(now)
@@ -215,7 +215,7 @@ func (s *shard) beat(early time.Duration, now clock.Instant) {
 // sync compares roles that may have changed with the roles held here. It ends terms before it
 // renews a line of V, and renews lines before it shifts terms to them, so that a term that goes on
 // is led throughout. It is called after each record, so no log was lost and won again in between:
-// until a term is shifted, its former line says no more than its new one.
+// until a term is shifted, its former line proves no more than its new one.
 func (s *shard) sync(in told.In, now clock.Instant) {
 	d := s.own.Compare(s.leases.Changed(), s.claims.IsListed, now)
 	s.end(d.Superseded, term.Superseded)
@@ -254,7 +254,7 @@ func (s *shard) end(roles []int32, why term.Reason) {
 	s.own.End(roles, why)
 }
 
-// shards are all shards of a process, and channels of all of them are in the order of the logs.
+// shards are all shards of a process. Node.channels has the channels of all of them, by number of the log.
 type shards []*shard
 
 // of returns the shard with a log's roles.
@@ -270,7 +270,7 @@ func (s *shard) catchUp(c *channel.Channel, in told.In, now clock.Instant) {
 	if !c.CatchUp(now) {
 		return
 	}
-	s.vacancyStats.Follow(s.Count(s.desired.Roles), now) // they may begin to count
+	s.vacancyStats.Follow(s.Count(s.desired.Roles), now) // vacant roles count from now on
 	switch {
 	case s.meets(c):
 		s.out.Startup.Anew(now)
@@ -286,10 +286,10 @@ func (s *shard) catchUp(c *channel.Channel, in told.In, now clock.Instant) {
 	}
 }
 
-// meets reports whether this process waits for others after the history. The wait for others that
-// start too began with its Hello; if reading the history took longer than that wait, their Hellos
-// lie behind the history, and an own Hello behind them shows when they are read. Reading from
-// farther back is no reason: the records behind the history are known by then.
+// meets reports whether this process waits for others once it has read the history. The wait for others
+// that start began with its first Hello. If reading the history took longer than that, their Hellos lie
+// behind the history, and are read by the time a new own Hello comes back. Reading from farther back
+// is no reason to wait: the records behind the history are known by then.
 func (s *shard) meets(c *channel.Channel) bool {
 	return c.History >= vacancy.StartupWait(s.set.T) && !c.Announcements.WentBack() && !s.set.Nominated && !s.set.Observer && !s.desired.Closing
 }
@@ -394,9 +394,9 @@ func (s *shard) outlived(c *channel.Channel, ids []lease.Session, r *lease.Recor
 	}
 }
 
-// suspect takes a holder for dead that was last heard at a time and whose lease is over, unless there
-// is another explanation: the log has stood still since then, or the holder was heard in another log,
-// so it has lost touch with some logs, or they have stopped.
+// suspect takes a holder whose lease is over for dead, unless there is another explanation: the log has
+// stood still since the holder was last heard, or the holder was heard in another log, so it has lost
+// touch with some logs, or they have stopped.
 func (s *shard) suspect(c *channel.Channel, process string, heard clock.Instant, in told.In, now clock.Instant) {
 	switch {
 	case c.Link.Doubtful(heard):
@@ -421,7 +421,7 @@ func (s *shard) learned(anew bool, now clock.Instant) {
 	s.Standings.Learned()
 }
 
-// placed returns the present state.
+// placed returns the state on which the next look for roles to hand over depends.
 func (parts shards) placed(told uint64) balance.Placed {
 	holders, calledOff := uint64(0), uint64(0)
 	for _, s := range parts {
@@ -472,9 +472,9 @@ func (parts shards) unheard(t time.Duration, now clock.Instant) (lost []int) {
 	return lost
 }
 
-// giveBackUntold gives back the roles of which the application was not told, if it cannot be told for
-// long: nobody would work for them, and nobody else could lead them. It looks at all held roles, so it
-// does that once in lookEvery.
+// giveBackUntold gives back the roles of which the application was not told, if it is too busy to be
+// told soon: nobody would work for them, and nobody else could lead them. It looks at all held roles,
+// so it does that once in lookEvery.
 func (s *shard) giveBackUntold(now clock.Instant) {
 	if now.Mono < s.untoldAt || !s.set.IsDeaf(now) {
 		return

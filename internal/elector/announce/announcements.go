@@ -13,7 +13,7 @@ type Announcements struct {
 	helloAt  clock.Mono // no Hello here before
 	greeted  bool       // this process has said Hello since reading began
 	begun    clock.Mono // when reading began
-	read     clock.Mono // when the records of that time had been read; 0: not yet
+	read     clock.Mono // when all records that were there then had been read; 0: not yet
 	back     bool       // it has asked to read from farther back
 	again    bool       // reading began here for that reason
 	caughtUp bool       // the records that were in the log when reading began are read
@@ -22,8 +22,8 @@ type Announcements struct {
 	patience   clock.Mono // put off until then, since this process is behind; 0: not put off
 	toldAt     clock.Mono // when a Snapshot was last read
 	toldBefore clock.Mono // and when the one before was
-	since      int        // records since then
-	voice      bool       // it is for comparison: another process's Snapshot does not cancel it
+	since      int        // records since the newest Snapshot
+	voice      bool       // the Snapshot due is for comparison: another process's Snapshot does not cancel it
 	remindAt   clock.Mono // when another one for comparison is due, if the comparison is not decided by then; 0: none is
 
 	releasedHere bool // this process has released a role here: write a Snapshot when it closes
@@ -47,7 +47,7 @@ func (a *Announcements) CatchUp(read bool, t time.Duration, now clock.Instant) b
 	return true
 }
 
-// IsCaughtUp reports whether they are.
+// IsCaughtUp reports whether CatchUp has reported that.
 func (a *Announcements) IsCaughtUp() bool { return a.caughtUp }
 
 // Answers reports whether this process is to write a Snapshot.
@@ -56,7 +56,7 @@ func (a *Announcements) Answers() bool { return a.snapshotAt != 0 }
 // ReadFor is for how long the log has been read.
 func (a *Announcements) ReadFor(now clock.Instant) time.Duration { return now.Mono.Sub(a.begun) }
 
-// Due is when answer, remind or catchUp has something to do.
+// Due is when Answer, Remind or CatchUp has something to do.
 func (a *Announcements) Due(t time.Duration) clock.Mono {
 	next := clock.Mono(clock.Never)
 	if a.snapshotAt != 0 {
@@ -111,7 +111,7 @@ func (a *Announcements) MayGoBackAgain() { a.back = false }
 // Released notes that this process has released a role here: it writes a Snapshot when it closes.
 func (a *Announcements) Released() { a.releasedHere = true }
 
-// OwesFarewell reports whether that Snapshot is to be written, and leaveFarewell notes that it was.
+// OwesFarewell reports whether that Snapshot is to be written, and LeaveFarewell notes that it was.
 func (a *Announcements) OwesFarewell() bool { return a.releasedHere && !a.farewellLeft }
 
 func (a *Announcements) LeaveFarewell() { a.farewellLeft = true }
@@ -122,7 +122,7 @@ func (a *Announcements) ContradictedBy(process string) { a.contradicts = process
 // Contradictor is the last such process.
 func (a *Announcements) Contradictor() string { return a.contradicts }
 
-// NextHello is before when no Hello is said here.
+// NextHello is the earliest time of the next Hello here.
 func (a *Announcements) NextHello() clock.Mono { return a.helloAt }
 
 func (a *Announcements) catchUpUntil(t time.Duration) clock.Mono { return a.begun.Add(t) }
@@ -148,11 +148,11 @@ func (a *Announcements) Speak(after time.Duration, now clock.Instant) {
 	a.voice, a.snapshotAt = true, max(1, now.Mono.Add(after))
 }
 
-// Offer schedules a Snapshot after a while. Another process's Snapshot cancels it. There is none
-// within pause after the newest one. The while is different at each process, and begins after the
-// pause: otherwise all whom the pause holds back would write at its end. A crowd of newcomers
-// makes the pause longer with each Snapshot: twice the time between the last two, as long as that
-// is at most limit.
+// Offer schedules a Snapshot, which another process's Snapshot cancels. None is written within pause
+// after the newest one. After the pause each process waits for a time of its own (after): otherwise
+// all processes that the pause holds back would write at its end. A crowd of newcomers makes the
+// pause longer with each Snapshot: twice the time between the last two, as long as that is at most
+// limit.
 func (a *Announcements) Offer(after func() time.Duration, pause, limit time.Duration, now clock.Instant) {
 	if a.snapshotAt != 0 {
 		return // for a crowd after is called once: it looks at all members
@@ -209,7 +209,7 @@ func (a *Announcements) Hello(pause time.Duration, now clock.Instant) {
 	a.greeted, a.helloAt = true, now.Mono.Add(pause)
 }
 
-// Greeting is the input of greetDue.
+// Greeting is the input of GreetDue.
 type Greeting struct {
 	Known             bool        // this process knows who holds what
 	Read              bool        // the records that were in the log when reading began are read

@@ -35,7 +35,7 @@ func (a *Announcer) Due() clock.Mono { return a.at }
 // SayNow makes the next Hello due.
 func (a *Announcer) SayNow(now clock.Instant) { a.at = now.Mono }
 
-// SayBye makes the next Hello due, which is the goodbye.
+// SayBye makes the next Hello due now. It is the goodbye.
 func (a *Announcer) SayBye(now clock.Instant) { a.bye, a.at = true, now.Mono }
 
 // Over reports whether this process has nothing more to announce.

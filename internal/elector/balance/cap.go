@@ -1,6 +1,6 @@
 package balance
 
-// Overfull reports, once until it is over, that a process holds more roles than it wants; most 0 is no limit.
+// Overfull reports, once each time, that a process has begun to hold more roles than it wants; most 0 is no limit.
 func (m *Mover) Overfull(held, most int) bool {
 	over := most > 0 && held > most
 	begins := over && !m.overfull

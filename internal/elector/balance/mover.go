@@ -63,7 +63,7 @@ type Move struct {
 type Fate struct {
 	Held bool   // by any process
 	Ours bool   // by this process, in the term being handed over
-	Kept bool   // and the handover was called off
+	Kept bool   // the handover was called off
 	By   string // the holder
 
 	Longer time.Duration // how much longer than others it may take, since the member prepares the role
@@ -85,7 +85,7 @@ type untaken struct {
 	Cooldown time.Duration
 }
 
-// Await makes the outcome of a handover that begins known to resolve.
+// Await makes Resolve follow a handover that begins.
 func (m *Mover) Await(v Move) { m.inFlight = append(m.inFlight, v) }
 
 // LooksAt is when to look for roles to hand over.
@@ -100,7 +100,7 @@ func (m *Mover) IsSteady(after time.Duration, now clock.Instant) bool {
 	return m.willing != 0 && now.Mono.Sub(m.willing) >= after
 }
 
-// Rests reports whether a process is in cooldown, and doubts whether the next handover to it is a
+// Rests reports whether a process is in cooldown, and Doubts whether the next handover to it is a
 // trial with one role.
 func (m *Mover) Rests(id string, now clock.Mono) bool { return m.cool.leaves(id, now) }
 
@@ -143,16 +143,16 @@ func (m *Mover) PutOff(behind bool, now clock.Instant) bool {
 	return now.Mono < m.patience
 }
 
-// Needless reports whether there is nothing to hand over, because nothing has changed since there
-// was nothing, nor is a call of Rebalance in progress.
+// Needless reports whether looking for roles to hand over is needless: there were none at the last look,
+// nothing has changed since, and no call of Rebalance is in progress.
 func (m *Mover) Needless(replanned bool, is Placed) bool {
 	m.level = m.level && !replanned && is == m.seen
 	m.seen = is
 	return m.level && !m.Sharing()
 }
 
-// Weigh takes the moves of the plan, and returns those to begin now: all, once there were some at
-// two looks in a row, or at once while a call of Rebalance is in progress. tenured reports whether there are roles that may be moved only later.
+// Weigh takes the moves of the plan, and returns those to begin now: all, once there have been some for
+// 2 s, or at once while a call of Rebalance is in progress. tenured reports whether some roles may be moved only later.
 func (m *Mover) Weigh(todo []placement.Move, tenured func() bool, now clock.Instant) []placement.Move {
 	switch {
 	case len(todo) == 0:
@@ -181,7 +181,7 @@ func (m *Mover) Resolve(of func(Move) Fate, limit time.Duration, now clock.Insta
 		case v.ID != 0:
 			ended = append(ended, request.Outcome{ID: v.ID, Err: err})
 		case err != nil && f.Spared && f.Kept: // it was at work on other roles, or has failed this one only
-		case err != nil && v.Began < m.cool[v.To].until.Add(-m.cool[v.To].long): // it fails with others of the same time
+		case err != nil && v.Began < m.cool[v.To].until.Add(-m.cool[v.To].long): // it began before the cooldown did
 		case err != nil:
 			if m.cool == nil {
 				m.cool = cooldowns{}

@@ -21,7 +21,7 @@ type Channel struct {
 	Link          link.Link              // own records and their round trips
 	Pacing        vacancy.Pacing         // of own Claims
 	Announcements announce.Announcements // Hellos and Snapshots
-	CaughtUpAt    clock.Instant          // when the records were read that were there when reading began; zero: not yet
+	CaughtUpAt    clock.Instant          // when all records that were there when reading began were read; zero: not yet
 	History       time.Duration          // how long reading them took
 	BeatAt        clock.Mono             // when the next Beat is due
 
@@ -38,7 +38,7 @@ type Channel struct {
 	releasing int        // Releases without a report yet
 }
 
-// New returns the channel of a log, the only one with its roles.
+// New returns the channel of a log that is the only one with its roles.
 func New(p told.Process, index int, l *lease.Lease, w leases.Wire, now clock.Instant) *Channel {
 	c := &Channel{Process: p, wire: w, Index: index, Log: l}
 	c.Log.Begin(0, false, now) // until the log reports where it begins
@@ -78,7 +78,7 @@ func (c *Channel) IsNew(offset int64) bool { return offset >= c.end }
 // IsRead reports whether all records are read that were there when reading began.
 func (c *Channel) IsRead() bool { return c.Log.Offset()+1 >= c.end }
 
-// CatchUp notes, once, that they are read, or are not waited for any more.
+// CatchUp notes, once, that these records are read, or are not waited for any more.
 func (c *Channel) CatchUp(now clock.Instant) bool {
 	if !c.Announcements.CatchUp(c.IsRead(), c.Set.T, now) {
 		return false
@@ -88,7 +88,7 @@ func (c *Channel) CatchUp(now clock.Instant) bool {
 	return true
 }
 
-// Wins notes that roles were won: the next Beat is an interval away, if it is overdue.
+// Wins notes that roles were won: an overdue Beat is put off by an interval.
 func (c *Channel) Wins(now clock.Instant) {
 	if c.BeatAt < now.Mono {
 		c.BeatAt = now.Mono.Add(c.Set.HeartbeatInterval)
@@ -113,9 +113,9 @@ func (c *Channel) RepeatAt() clock.Mono {
 	return c.releaseAt
 }
 
-// Repeat appends them if that is due. If nothing is held any more, the intervals grow: all members have to read them,
-// which may make them late, and the roles are free by W(T) anyway. A session that still holds a role beats, so its
-// released roles would not become free by themselves.
+// Repeat repeats these Releases if that is due. If nothing is held any more, the intervals grow: reading Releases may
+// make members late, and the roles are free by W(T) anyway. A session that still holds a role beats, so its released
+// roles would not become free by themselves.
 func (c *Channel) Repeat(holds bool, unreleased func(log int, now clock.Instant) []lease.Record, now clock.Instant) {
 	if now.Mono < c.RepeatAt() {
 		return
@@ -128,7 +128,7 @@ func (c *Channel) Repeat(holds bool, unreleased func(log int, now clock.Instant)
 	c.Append(now, unreleased(c.Index, now)...)
 }
 
-// maxRepeats limits the pause between Releases that do not come back to 2T.
+// maxRepeats limits to 2T the pause between Releases that do not come back.
 const maxRepeats = 3
 
 // Append hands records over, and remembers those on which others depend.
@@ -150,9 +150,9 @@ func (c *Channel) Append(now clock.Instant, records ...lease.Record) {
 // LookBack requests that reading begin again, farther back, if all records were read and do not
 // show the holders: a Snapshot may lie before, or the Snapshot found may describe a time before
 // reading began. Other members have a chance first, since any of them answers a Hello with a
-// Snapshot. If none answers, there is none, and waiting for the longest possible lease would take
-// longer than reading. Each Reset restarts that wait, by a few seconds in all. The first wait is
-// short, since few records were read so far and few more are read next.
+// Snapshot. If no answer comes, there is no member, and waiting for the longest possible lease would
+// take longer than reading. Each Reset restarts that wait, which costs a few seconds in all. The
+// first wait is short, since few records were read so far and few more are read next.
 func (c *Channel) LookBack(takes time.Duration, now clock.Instant) {
 	if c.shallow || c.Log.Known() {
 		return
@@ -183,7 +183,7 @@ func (c *Channel) Turn(key uint64, takes time.Duration, now clock.Instant) time.
 
 // OthersRead is how much longer others that started with this process may read the history. If
 // reading took long, it may take them as long again, since processes that start together compete
-// for the machine and the broker. Their shares are theirs until then, but no longer than T/2.
+// for the machine and the broker. Their shares stay reserved until then, but for T/2 at most.
 func (c *Channel) OthersRead(now clock.Instant) time.Duration {
 	if c.History < vacancy.StartupWait(c.Set.T) {
 		return 0
@@ -223,7 +223,7 @@ func (c *Channel) Answer(now clock.Instant) {
 }
 
 // Hello says Hello in one log. All members read all logs, so any log will do, except one that
-// returns nothing. The Node puts in what is said if that is nil.
+// returns nothing. If say is nil, the Node puts in what the process says of itself.
 func (c *Channel) Hello(say *lease.Announcement, takes time.Duration, now clock.Instant) {
 	if c.Link.Clear() {
 		c.Out.Greet()

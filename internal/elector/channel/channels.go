@@ -26,7 +26,7 @@ func (cs *Channels) CaughtUp() bool {
 // the next one where own records come back. If there is none, it is the one where it has said
 // Hello least recently: each has its turn, since only a record can show that a log works again.
 func (cs Channels) Reachable(home int) *Channel {
-	rest := cs[home%len(cs)] // of a partition there is one
+	rest := cs[home%len(cs)] // a partition's shard has one log
 	for i := range cs {
 		c := cs[(home+i)%len(cs)]
 		if !c.Addressable() {

@@ -14,7 +14,7 @@ type Closing struct {
 	freeAt    clock.Mono    // since when a closing process holds nothing; 0: it holds something, or is not closing
 }
 
-// Sent notes that a last record was sent, and reported that there is a report on one.
+// Sent notes that a last record was sent, and Reported that there is a report on one.
 func (c *Closing) Sent() { c.farewells++ }
 
 func (c *Closing) Reported() { c.farewells-- }
@@ -35,13 +35,13 @@ func (c *Closing) Free(now clock.Instant) {
 	}
 }
 
-// SucceedBy is the time by which most successors have claimed: they have as long as others leave
-// them their roles, at least.
+// SucceedBy is the time by which most successors have claimed: they have at least as long as others
+// leave them their roles.
 func (c *Closing) SucceedBy(least time.Duration) clock.Mono {
 	return c.freeAt.Add(max(least, c.heirs))
 }
 
-// Succession is that time while it lies ahead of a process that is free; Never if it does not.
+// Succession is SucceedBy while that is still to come and this process holds nothing; else Never.
 func (c *Closing) Succession(least time.Duration, now clock.Instant) clock.Mono {
 	if by := c.SucceedBy(least); c.freeAt != 0 && now.Mono < by {
 		return by
@@ -67,7 +67,7 @@ func (c *Closing) Busy(now clock.Instant) bool {
 // acknowledged and for Claims in flight to be decided.
 const CloseTail = 2 * time.Second
 
-// closeLag is how long it waits if it is still reading and has not reached its own Releases yet.
-// If a large group closes together, all are late, and the last one that finds the log vacant has
-// to say so.
+// closeLag is how long a closing process waits if it is still reading and has not reached its own
+// Releases yet. If a large group closes together, all are late, and the last one that finds the log
+// vacant has to write that in a Snapshot.
 const closeLag = 3 * CloseTail

@@ -19,10 +19,10 @@ const StepRoles = 1 << 15
 type Handovers struct {
 	all       []*Handover
 	by        byrole.Map[*Handover] // by role
-	calledOff uint64                // how many were
+	calledOff uint64                // how many were called off
 }
 
-// InProgress returns the handovers in progress, and callOffs how many were called off so far.
+// InProgress returns the handovers in progress, and CallOffs how many were called off so far.
 func (hs *Handovers) InProgress() []*Handover { return hs.all }
 func (hs *Handovers) CallOffs() uint64        { return hs.calledOff }
 
@@ -74,8 +74,8 @@ func (hs *Handovers) Unnamed() bool {
 	return slices.ContainsFunc(hs.all, func(h *Handover) bool { return !h.named })
 }
 
-// Name returns the roles for which that decision is due, and marks it as made. Once it has
-// stepRoles, it leaves further handovers for the next call.
+// Name returns the roles whose successors are to be decided now, and marks that as done. Once it has
+// StepRoles, it leaves further handovers for the next call.
 func (hs *Handovers) Name() (roles []int32) {
 	for _, h := range hs.all {
 		if !h.named && len(roles) < StepRoles {
@@ -117,8 +117,8 @@ func (hs *Handovers) Split(local int32, to string) (begun *Handover) {
 	return begun
 }
 
-// Rename moves a role to the handover of the same kind with another successor, which is waited for from now
-// on, and with all former ones for half of drain at most: the rest is the application's. begun is that handover if
+// Rename moves a role to the handover of the same kind with another successor. The wait for it begins now. The waits
+// for all successors together take half of drain at most: the rest is the application's. begun is that handover if
 // it is new.
 func (hs *Handovers) Rename(local int32, to string, drain time.Duration, now clock.Instant) (begun *Handover) {
 	if begun = hs.Split(local, to); begun != nil {
@@ -162,8 +162,8 @@ func (hs *Handovers) Unite(h *Handover) {
 	}
 }
 
-// Pinged notes that an own Ping in a log was read back at offset o, and ponged that it was answered.
-// Other records of that member do not count, since it writes them without having read anything.
+// Pinged notes that an own Ping in a log was read back at offset o, and Ponged that it was answered.
+// Other records of the member do not count, since it may write them without having read anything.
 func (hs *Handovers) Pinged(log int, o int64, to string, now clock.Instant) {
 	for _, h := range hs.all {
 		if h.to == to && h.pinged && h.ping < 0 && h.on == log {
@@ -207,12 +207,12 @@ type Handover struct {
 	forced bool             // this process could keep them when it began, and cannot any more
 
 	cold      bool          // the successor is to take the roles unprepared
-	warm      bool          // it is prepared for by its successor, or was by a former one
+	warm      bool          // this successor, or a former one, was offered the roles to prepare
 	most      time.Duration // how long all successors together are waited for; 0: no such limit
 	unoffered []int32       // roles that were not offered to the successor yet
-	readyAt   clock.Mono    // when it was first seen that some roles are prepared that were not asked for; 0: none are
+	readyAt   clock.Mono    // since when some of the roles are known to be prepared; 0: none are
 	prepared  bool          // its successor was offered roles
-	looks     clock.Mono    // when the result of decide may change, if the successor prepares; 0: it does not
+	looks     clock.Mono    // when the result of Decide may change, if the successor prepares; 0: it does not
 
 	pinged   bool       // the successor was asked
 	on       int        // in this log
@@ -235,12 +235,12 @@ func NewHandover(why term.Reason, now clock.Instant, to string, named bool) *Han
 // Pin makes the successor keep the roles.
 func (h *Handover) Pin() { h.pinned = true }
 
-// NeedsPing reports whether the successor is to be asked, and pinging notes that it was, in a log.
+// NeedsPing reports whether the successor is to be asked, and Pinging notes that it was, in a log.
 func (h *Handover) NeedsPing() bool { return h.to != "" && !h.pinged && !h.asked }
 func (h *Handover) Pinging(log int) { h.pinged, h.on = true, log }
 
-// Prepare notes that the successor is offered the roles in a log, which asks it, and returns those that were
-// not offered yet.
+// Prepare notes that the successor is offered the roles in a log; the offer serves as the Ping. It returns the
+// roles that were not offered yet.
 func (h *Handover) Prepare(log int) (roles []int32) {
 	h.warm, h.prepared, h.pinged, h.on = true, true, true, log
 	roles, h.unoffered = h.unoffered, nil
@@ -269,16 +269,16 @@ func (h *Handover) Gather(roles int, roundTrip time.Duration, now clock.Instant)
 	return h.readyAt.Add(roundTrip)
 }
 
-// LooksAt notes when the result of decide may change while the successor prepares.
+// LooksAt notes when the result of Decide may change while the successor prepares.
 func (h *Handover) LooksAt(at clock.Mono) { h.looks = at }
 
 // Since is when the handover began, and Chosen since when its successor is waited for.
 func (h *Handover) Since() clock.Instant  { return h.since }
 func (h *Handover) Chosen() clock.Instant { return h.chosen }
 
-// Deadline is the time until which the application may take to finish if it is asked now. If roles that could not be
-// kept waited for preparation, both share the time, of which the application has half, however late its successors
-// were named.
+// Deadline is when the application must have finished if it is asked now. If roles that could not be kept have waited
+// for preparation, that wait is part of drain, but the application has at least half of drain, however late the
+// successors were named.
 func (h *Handover) Deadline(drain time.Duration, now clock.Instant) clock.Instant {
 	if !h.warm || h.Deliberate() && !h.forced {
 		return now.Add(drain)
@@ -290,7 +290,7 @@ func (h *Handover) Deadline(drain time.Duration, now clock.Instant) clock.Instan
 	return shared
 }
 
-// Keeps notes whether this process could keep the roles. If not any more, it had no reason to hurry before.
+// Keeps notes whether this process could keep the roles. If that changes, the handover counts as begun now.
 func (h *Handover) Keeps(could bool, now clock.Instant) {
 	if h.Deliberate() && h.forced == could {
 		h.forced, h.since = !could, now
@@ -314,8 +314,8 @@ func (h *Handover) AnsweredAgo(now clock.Instant) time.Duration {
 // IsAsked reports whether the application was asked to finish.
 func (h *Handover) IsAsked() bool { return h.asked }
 
-// AskBy asks the application to finish by a deadline; alone says that no successor will be named,
-// since its claim would only keep the others waiting.
+// AskBy asks the application to finish by a deadline; alone says that the Release will name no
+// successor, since that would only keep the other members waiting.
 func (h *Handover) AskBy(deadline clock.Instant, alone bool) {
 	if alone {
 		h.to = ""
@@ -347,8 +347,8 @@ func (h *Handover) Unchecked() (roles []int32) {
 	return roles
 }
 
-// SuccessorState reports whether the successor was named but is not ready, and whether it refuses; takes
-// says that it would take the roles.
+// SuccessorState reports whether the successor is ready, or none is expected, and whether it refuses;
+// takes says that it would take the roles.
 func (h *Handover) SuccessorState(takes bool) (ready, refused bool) {
 	if !h.named {
 		return false, false
@@ -371,7 +371,7 @@ func (h *Handover) Mark(r *lease.Record, wait time.Duration) {
 // there is no successor.
 func (h *Handover) Deliberate() bool { return h.why == term.Transferred || h.why == term.Rebalanced }
 
-// patience is how long the successor's answer is awaited: for balance until reach at least, since this
+// patience is how long the successor's answer is awaited: for balance at least for reach, since this
 // process leads meanwhile and nobody waits for the outcome.
 func (h *Handover) patience(wait, reach time.Duration) time.Duration {
 	if h.why == term.Rebalanced {
@@ -380,7 +380,7 @@ func (h *Handover) patience(wait, reach time.Duration) time.Duration {
 	return wait
 }
 
-// Conditions is the input of decide.
+// Conditions is the input of Decide.
 type Conditions struct {
 	Wanted  bool // the roles are wanted again, or still
 	Ready   bool // the successor is ready, or none is expected
@@ -416,7 +416,7 @@ func (h *Handover) Decide(now clock.Instant, s Conditions) action {
 	return Stay
 }
 
-// due is when the result of decide may change, by the monotonic clock.
+// due is when the result of Decide may change, by the monotonic clock.
 func (h *Handover) due(wait time.Duration) clock.Mono {
 	switch {
 	case h.asked:
@@ -452,8 +452,8 @@ func (h *Handover) drop(local int32) {
 }
 
 // ReleaseAt is when finished roles are released: at once if all are finished, else a round trip
-// later. Functions that end together report one by one, and a Release for each would cause a Claim
-// for each, one after the other.
+// after the first. Functions that end together report one by one, and a Release for each would cause
+// a Claim for each, one after the other.
 func (h *Handover) ReleaseAt(roundTrip time.Duration) clock.Mono {
 	switch h.finished {
 	case 0:
@@ -464,7 +464,7 @@ func (h *Handover) ReleaseAt(roundTrip time.Duration) clock.Mono {
 	return h.finishedAt.Add(roundTrip)
 }
 
-// Sorted returns the lowest stepRoles finished roles, or all roles, ascending.
+// Sorted returns the lowest StepRoles finished roles, or all roles, ascending.
 func (h *Handover) Sorted(all bool) []int32 {
 	var roles []int32
 	for local, finished := range h.roles.All() {

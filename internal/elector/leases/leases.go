@@ -56,7 +56,7 @@ type Session interface {
 	Contest(roles []int32, now clock.Instant) []quorum.Out
 }
 
-// Wire makes the records for a log. Unreleased makes Releases that have not come back again.
+// Wire makes the records for a log. Unreleased repeats Releases that have not come back.
 type Wire interface {
 	Word(log int, k lease.Kind, now clock.Instant) lease.Record
 	Snapshot(log int, now clock.Instant) []lease.Record
@@ -90,7 +90,7 @@ type Ticked struct {
 	Reading time.Duration
 }
 
-// Traits are what differs by the kind of the logs only.
+// Traits are the differences that depend only on the kind of the logs.
 type Traits struct {
 	// Offsets: a term's token is the offset of its Claim in the only log, so all know it. Otherwise
 	// only the holder knows its token.
@@ -131,8 +131,8 @@ func (t Traits) Ours(g lease.Grantee, process string, token int64) bool {
 	return g.Session.Process == process
 }
 
-// Earlier reports whether the sender of a record in a log, which had read so far, had not yet read of a
-// role's term with a token; home is the log with the role.
+// Earlier reports whether the sender of a record in a log had not yet read of a role's term with a token,
+// since it had read its log only up to read; home is the log with the role.
 func (t Traits) Earlier(log, home int, read, token int64) bool {
 	return t.Offsets && (log != home || read < token)
 }

@@ -79,8 +79,8 @@ type Difference struct {
 	Free       []int32 // roles that may be claimed
 }
 
-// Compare compares roles that may have changed with the roles held here. Leases that remind of
-// free roles do so for roles that are listed to be claimed already.
+// Compare compares roles that may have changed with the roles held here. Leases that remind of free
+// roles repeat those already listed to be claimed: Free leaves these out.
 func (hs *Own) Compare(changed []int32, listed func(int32) bool, now clock.Instant) (d Difference) {
 	for _, local := range changed {
 		t := hs.session.Term(local, now)
@@ -109,8 +109,8 @@ func (hs *Own) Compare(changed []int32, listed func(int32) bool, now clock.Insta
 	return d
 }
 
-// outdone reports whether records, and not the clock, have ended a term. Of sessions that lapse by
-// themselves, Ticked tells.
+// outdone reports whether records, and not the clock, have ended a term. Where each session lapses by
+// itself, Ticked reports that instead.
 func (hs *Own) outdone(local int32) bool {
 	if !hs.traits.Together {
 		return true

@@ -30,8 +30,8 @@ func NewSmall(rules quorum.Rules) *Small {
 // NewerUntil is for roles without a known holder.
 func (m *Small) NewerUntil() clock.Raw { return m.FreeAt(m.Roles()) }
 
-// Read is as in Session. Terms survive the loss of one log, and when one becomes known, the state of the
-// others was handled already.
+// Read is as in Session, but voids nothing: terms survive the loss of one log, and when one becomes known, the
+// state of the others was handled already.
 func (m *Small) Read(log int, e Entry, r *lease.Record, bad error, now clock.Instant) (out Outcome) {
 	switch {
 	case e.Reset:

@@ -22,7 +22,7 @@ type Link struct {
 	recovered clock.Mono // when they came back again
 
 	took     time.Duration // how long the last own record took, T at most
-	withheld clock.Mono    // since when this process would have claimed, had own records come back in time; 0: it does not withhold itself
+	withheld clock.Mono    // since when this process would have claimed, had own records come back in time; 0: it withholds nothing
 	said     bool          // that was logged
 
 	behindUntil clock.Mono // until then the records being read are old, judging by the last own record
@@ -142,8 +142,8 @@ func (l *Link) Probing(now clock.Instant, t time.Duration) bool {
 	return l.hello.seq != 0 && now.Mono.Sub(l.hello.at) < t
 }
 
-// WaitsSince is since when an own record should have come back although nothing was read since a
-// time; Never if there is none.
+// WaitsSince is since when own records have been awaited in vain, given that nothing was read since a
+// time; Never if none is awaited.
 func (l *Link) WaitsSince(read clock.Mono) clock.Mono {
 	since := clock.Mono(clock.Never)
 	if l.stalled {

@@ -8,7 +8,7 @@ import (
 
 const (
 	// A measured round trip is limited to this range, or up to a hundredth of T if that is
-	// longer. The initial value is maxRoundTrip. Below minRoundTrip the scheduling of processes
+	// longer. The initial value is MaxRoundTrip. Below minRoundTrip the scheduling of processes
 	// matters more.
 	minRoundTrip = 2 * time.Millisecond
 	MaxRoundTrip = 20 * time.Millisecond

@@ -13,7 +13,7 @@ import (
 type Nomination struct {
 	nominated bool
 	since     clock.Instant // when this process was last nominated anew
-	retained  bool          // the group's session was lost while roles were held: not nominated, and they are kept
+	retained  bool          // the group's session was lost while roles were held: these are kept without a nomination
 	tried     clock.Mono    // the first Claim since a record was read here, or since the nomination; 0: none
 }
 
@@ -37,7 +37,7 @@ const (
 
 func NewNomination(nominated bool) Nomination { return Nomination{nominated: nominated} }
 
-// MayClaim reports whether this process is nominated, and keeps whether it keeps what it holds.
+// MayClaim reports whether this process is nominated, and Keeps whether it keeps what it holds.
 func (g *Nomination) MayClaim() bool { return g.nominated }
 
 func (g *Nomination) Keeps() bool { return g.nominated || g.retained }
@@ -74,7 +74,7 @@ func (g *Nomination) Nominate(named, lost, holds bool, now clock.Instant) (chang
 	return changed
 }
 
-// NewAttendance is of a process whose absences last for least, at least.
+// NewAttendance returns the Attendance of a process whose absences last at least for least.
 func NewAttendance(least time.Duration) Attendance { return Attendance{least: least} }
 
 // Lasts is how long an absence lasts.

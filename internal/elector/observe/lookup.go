@@ -65,9 +65,9 @@ func (l *Lookup) Role(local int32) *Known {
 type Grouped struct {
 	Out   []Standing
 	shard byrole.Numbering
-	at    map[int64]int // of the shard, by key
+	at    map[int64]int // by key: the index in Out of the shard's Standing with it
 	key   int64         // of the last role
-	last  int           // its Standing
+	last  int           // the index of its Standing
 }
 
 func (g *Grouped) Add(s byrole.Numbering, local int32, k *Known) {

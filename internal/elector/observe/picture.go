@@ -10,8 +10,7 @@ import (
 )
 
 // Picture is what was known of all roles below R, for all Watches together: any number of them
-// compare it with what they have told, without a lock. It does not change, but for the time in
-// which it is made.
+// compare it with what they have told, without a lock. It does not change any more once it is made.
 type Picture struct {
 	turn  uint64        // of the Elector, when it was begun
 	at    clock.Instant // when it was finished
@@ -50,8 +49,8 @@ func (p *Picture) Next(of Shards, roles int, last *Picture, now clock.Instant) (
 	return true
 }
 
-// pictured is a slice of the roles of a shard. It is the same one in the next picture if nothing has
-// changed there.
+// pictured is a slice of the roles of a shard. The next picture has the same one if nothing has changed
+// there.
 type pictured struct {
 	shard byrole.Numbering
 	from  int32
@@ -97,7 +96,7 @@ func (p *Picture) look(s *Standings, from, to int32, view uint64, last *Picture,
 
 func (p *Picture) put(shard int, of *pictured) { p.parts[shard] = append(p.parts[shard], of) }
 
-// part returns a slice if it has so many roles.
+// part returns a slice if it has that number of roles.
 func (p *Picture) part(shard, slice int, roles int32) *pictured {
 	if p == nil || shard >= len(p.parts) || slice >= len(p.parts[shard]) || len(p.parts[shard][slice].keys) != int(roles) {
 		return nil
@@ -105,8 +104,8 @@ func (p *Picture) part(shard, slice int, roles int32) *pictured {
 	return p.parts[shard][slice]
 }
 
-// pictured looks at some roles. Who is told that a holder is silent must be told if it is heard
-// again.
+// pictured looks at some roles. It notes which holders are silent: watchers that are told so must be
+// told if such a holder is heard again.
 func (s *Standings) pictured(from, to int32, is sighting, now clock.Instant) *pictured {
 	p := &pictured{shard: s.shard, from: from, is: is, keys: make([]int64, to-from), of: map[int64]*Known{}}
 	l := Lookup{In: s, Now: now}
@@ -157,7 +156,7 @@ func (w *Watcher) Compare(p *Picture) []Standing {
 	return out
 }
 
-// Knows reports whether w was told all until a turn of the Elector.
+// Knows reports whether w was told everything up to a turn of the Elector.
 func (w *Watcher) Knows(turn uint64) bool { return w.Last != nil && w.Last.turn == turn }
 
 func (w *Watcher) look(p *Picture, part *pictured) {

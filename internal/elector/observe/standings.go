@@ -45,9 +45,9 @@ type Share struct {
 type Standings struct {
 	shard    byrole.Numbering
 	of       Fold                      // who holds what
-	short    Short                     // the same, or nil
+	short    Short                     // the same, but faster; or nil
 	tenure   func(lease.Grantee) int64 // identifies one uninterrupted time of holding a role
-	logs     Reading                   // of the logs that say so
+	logs     Reading                   // how far the logs were read
 	silences Silences                  // of holders
 	unheard  unheard                   // holders that were not heard since reading began
 	shown    basis                     // of the standings when they were last announced
@@ -163,7 +163,7 @@ type basis struct {
 	turns          uint64 // of the holders
 	silent         uint64 // of those that are silent
 	heard          uint64 // of those that were not heard at first
-	free, caughtUp bool   // and so roles that nobody holds are vacant
+	free, caughtUp bool   // if both, roles that nobody holds are vacant
 }
 
 // basis returns the present basis.

@@ -13,7 +13,7 @@ type Standing struct {
 	Ready    bool
 	Failed   bool // it said so
 	Late     bool // it has been at work for longer than it announced
-	Busy     bool // the role has waited for so long that it is at work on others
+	Busy     bool // the role has waited for so long that the member must be at work on others
 	Silent   bool // it has not answered an offer in time
 }
 
@@ -64,8 +64,8 @@ type Handing struct {
 	Patient bool // there is time left for preparation
 }
 
-// Patient reports whether there is time left for preparation, of a drain timeout that has begun. The other
-// half is for the application to finish.
+// Patient reports whether there is time left for preparation: it may take half of a drain timeout that has
+// begun. The other half is for the application to finish.
 func Patient(begun clock.Instant, drain time.Duration, now clock.Instant) bool {
 	return now.Age(begun) < drain/2
 }
@@ -84,7 +84,7 @@ func (h Handing) Conditions() handover.Conditions {
 	return c
 }
 
-// Cools returns what a failed hand-over is followed by: nothing for the member for a while, or not this
+// Cools reports, for a failed hand-over, whether the member is to get nothing for a while, or just not this
 // role. A member that was at work on other roles has not failed.
 func (h Handing) Cools() (member, role bool) {
 	return !h.Takes || h.Silent, h.Takes && !h.Silent && (h.Failed || h.Late)

@@ -47,15 +47,15 @@ const (
 	failed
 )
 
-// Window is how many roles a member is offered at a time: enough that it has always something to begin
-// with, and so few that a state stays short.
+// Window is how many roles a member is offered at a time: enough that it always has something to begin
+// with, and few enough that a state stays short.
 func Window(p lease.Prepares) int { return 4 * p.Most }
 
 // Offers is what this process offers to others.
 type Offers struct {
 	wait   time.Duration // for an answer
 	t      time.Duration
-	n      uint64 // of the newest offer; it never begins anew, else members would take all for late ones
+	n      uint64 // of the newest offer; it never begins anew, else members would take all offers for late ones
 	to     map[string]*addressee
 	fail   map[failure]clock.Mono // until when a member rests from a role
 	idle   map[Place]clock.Mono   // until when any does
@@ -65,10 +65,10 @@ type Offers struct {
 // Given counts roles that this process gave up, by how their successors got them, and those that it kept.
 type Given struct {
 	Warm      uint64 // prepared
-	Late      uint64 // not, since the time for that was over
-	Failed    uint64 // since no member there prepared it
-	Young     uint64 // since nothing is prepared anywhere yet
-	Unable    uint64 // since its successor prepares nothing, unlike this process
+	Late      uint64 // unprepared, since the time for that was over
+	Failed    uint64 // unprepared, since no member there prepared it
+	Young     uint64 // unprepared, since nothing is prepared anywhere yet
+	Unable    uint64 // unprepared, since its successor prepares nothing, unlike this process
 	CalledOff uint64 // kept, since its successor was not ready in time, or it was wanted again
 }
 
@@ -180,10 +180,10 @@ func (os *Offers) Failed(process string, at Place, now clock.Instant) {
 	os.fail[failure{process, at}], os.idle[at] = now.Mono.Add(rest), now.Mono.Add(rest)
 }
 
-// RestsAnywhere reports whether a member rests from a role.
+// RestsAnywhere reports whether any member rests from a role.
 func (os *Offers) RestsAnywhere(at Place, now clock.Instant) bool { return now.Mono < os.idle[at] }
 
-// AnyRests reports whether a member rests from any role.
+// AnyRests reports whether any member rests from any role.
 func (os *Offers) AnyRests(now clock.Instant) bool {
 	for _, until := range os.idle {
 		if now.Mono < until {
@@ -193,13 +193,13 @@ func (os *Offers) AnyRests(now clock.Instant) bool {
 	return false
 }
 
-// Rests reports whether a role is not to be offered to a member yet, which has failed it.
+// Rests reports whether a role is not to be offered to a member yet, since that has failed it.
 func (os *Offers) Rests(process string, at Place, now clock.Instant) bool {
 	return now.Mono < os.fail[failure{process, at}]
 }
 
-// Answered takes a member's state. One that is older than another that was read says nothing, nor does one
-// that answers an earlier offer say anything of a role that was not in it.
+// Answered takes a member's state, unless a newer one was read. A state says nothing of a role that was not in
+// the offer that it answers.
 func (os *Offers) Answered(by From, s *lease.Prepared, now clock.Instant) {
 	l := os.list(by.Process, by.Shard)
 	if l == nil || s.N <= l.state {

@@ -25,7 +25,7 @@ type Settings struct {
 	DrainTimeout      time.Duration                             // how long the application may take to finish
 	SuccessorWait     time.Duration                             // how long a holder waits for its successor's answer
 	RejoinWait        time.Duration                             // how long a nominator may take to tell a woken process that its session is lost
-	Absence           time.Duration                             // how long a process must at least stay away from a nominator that is to nominate others
+	Absence           time.Duration                             // how long a process must at least stay away before its nominator nominates others
 	Nominated         bool                                      // a Nominator says which processes may claim; else any may
 	Prepares          *lease.Prepares                           // how it prepares roles that others hand to it; nil: it takes them unprepared
 	Prepare           func(ctx context.Context, role int) error // by this, if Prepares is set
@@ -42,7 +42,7 @@ type Settings struct {
 	Requests          bool                              // the application decides on requests; else all are refused
 	Random            func(time.Duration) time.Duration // in [0, d)
 	Alive             func(clock.Instant) bool          // the application does something; must not block
-	Deaf              func(clock.Instant) bool          // the application cannot be told of a new term for long; must not block. nil: it can
+	Deaf              func(clock.Instant) bool          // the application is too busy to be told of a new term soon; must not block. nil: it never is
 	Opened            func(context.Context, string)     // called once, beside all else, with the id of the logs; returns when ctx is done. nil: nobody asks
 }
 
@@ -86,7 +86,7 @@ func Able(set *Settings, d Desired, now clock.Instant) bool {
 	return d.Willing(now) && set.Alive(now) && !set.IsDeaf(now)
 }
 
-// IsDeaf reports whether the application cannot be told of a new term for long: it is still at work on
+// IsDeaf reports whether the application is too busy to be told of a new term soon: it has long been at work on
 // a former event.
 func (s *Settings) IsDeaf(now clock.Instant) bool { return s.Deaf != nil && s.Deaf(now) }
 

@@ -1,4 +1,4 @@
-// Package pace knows when a Node has last looked at some things.
+// Package pace knows when a Node opened its logs, last verified them, and is to tick.
 package pace
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// Timing is when a Node has last looked at some things.
+// Timing is when a Node opened its logs, last verified them, and is to tick.
 type Timing struct {
 	asked  clock.Instant // when the log was last verified
 	due    clock.Mono    // when Tick is due

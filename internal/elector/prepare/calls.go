@@ -69,7 +69,7 @@ func (c *Calls) Begin(b Begin, role int) {
 		c.calls.Add(1) // under the lock: none begins after Stop, while Wait waits
 	}
 	c.mu.Unlock()
-	if early { // what a step decided is carried out without a lock, so that steps may overtake each other
+	if early { // what a step decided is carried out without a lock, so one step may overtake another
 		is.cancel(c.cause(why))
 		c.returned(b, false)
 		return

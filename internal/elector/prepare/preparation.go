@@ -47,7 +47,7 @@ type preparation struct {
 	listed  bool       // it is in queue or resting
 }
 
-// rank says which comes first.
+// rank puts urgent preparations first.
 func (w *preparation) rank() int {
 	if w.urgent {
 		return 0
@@ -86,7 +86,7 @@ type Say struct {
 	State  lease.Prepared
 }
 
-// Do is what is to be done: first what ends.
+// Do is what is to be done. What ends comes first.
 type Do struct {
 	End   []End
 	Begin []Begin

@@ -25,8 +25,8 @@ type Preparer struct {
 	t       time.Duration
 	by      map[offer.Place]*preparation
 	hot     map[offer.Place]*preparation // those that are offered or running: a step looks at these alone
-	queue   []*preparation               // standbys that wait for a place, and perhaps others
-	resting []*preparation               // standbys that failed, by again, and perhaps others
+	queue   []*preparation               // standbys that wait for a place; some may have changed since
+	resting []*preparation               // standbys that failed, by again; some may have changed since
 	holders map[offer.From]*holder
 	calls   map[uint64]clock.Mono // Prepares that have not returned, and when they began
 	begun   uint64                // the number of the newest call
@@ -78,8 +78,8 @@ func (p *Preparer) tally(w *preparation, by int) {
 }
 
 // Offered takes an offer that was read at an offset of a log, and returns what ends by it. holds reports
-// whether its sender holds a role. What it no longer names is called off if the sender still holds it: else
-// it may be this process's next. A role that failed is not tried again while offers name it.
+// whether its sender holds a role. A role that it no longer names is called off if the sender still holds the
+// role; else this process may get it next. A role that failed is not tried again while offers name it.
 func (p *Preparer) Offered(from offer.From, log int, offset int64, o *lease.Offer, willing bool, holds func(local int32) bool, now clock.Instant) (ended []End) {
 	h := p.holders[from]
 	if h == nil {
@@ -140,7 +140,7 @@ type Holding struct {
 	Unwanted bool   // the role is R or greater
 }
 
-// Review ends what other processes, or this one, hold by now, and what is unwanted.
+// Review ends preparations of roles that have gone to this process or elsewhere by now, or are unwanted.
 func (p *Preparer) Review(of func(offer.Place) Holding) (ended []End) {
 	ended = p.Exclude(func(at offer.Place) bool { return of(at).Unwanted })
 	for _, w := range sorted(p.by, every) {
@@ -200,7 +200,7 @@ func (p *Preparer) Anew(log, shard int) (ended []End) {
 	return p.Exclude(func(at offer.Place) bool { return at.Shard == shard })
 }
 
-// Returned notes that a call of Prepare has returned. If its context has ended, only its slot is free.
+// Returned notes that a call of Prepare has returned. If its context had ended, that only frees its slot.
 func (p *Preparer) Returned(b Begin, ok bool, now clock.Instant) (ended []End) {
 	delete(p.calls, b.Call)
 	w := p.by[b.Place]
@@ -219,7 +219,7 @@ func (p *Preparer) Returned(b Begin, ok bool, now clock.Instant) (ended []End) {
 	return ended
 }
 
-// fail ends the context of a preparation that has failed. It stays, so that no offer begins it anew.
+// fail ends the context of a preparation that has failed. The preparation stays, so that no offer begins it anew.
 func (p *Preparer) fail(w *preparation, why Why, now clock.Instant) []End {
 	e := End{Begin{Place: w.Place, Call: w.call}, why}
 	w.stage, w.call, w.again = failed, 0, now.Mono.Add(rest)
@@ -234,7 +234,7 @@ func (p *Preparer) owe(w *preparation) {
 }
 
 // Step does what is due. mine reports whether a role was released in favour of this process, or is being
-// claimed by it: that does not expire.
+// claimed by it: such a preparation does not expire.
 func (p *Preparer) Step(willing bool, mine func(offer.Place) bool, now clock.Instant) (do Do) {
 	do.End = p.end(Unconfirmed, sorted(p.hot, func(w *preparation) bool {
 		if w.from == "" || now.Mono < w.expires {

@@ -184,7 +184,7 @@ func (rs *Requests) decide(q *received, s lease.Stage, text string) {
 	rs.reply(q)
 }
 
-// reply writes the state of a request to the log, if it has one.
+// reply answers a request in its log, if there is an answer yet.
 func (rs *Requests) reply(q *received) {
 	if q.answer != nil {
 		rs.out = append(rs.out, Letter{Log: q.log, Kind: lease.Pong, To: q.By, Ping: q.at, Answer: q.answer})

@@ -12,8 +12,8 @@ import (
 )
 
 // Requests are what processes ask of each other beside the lease: requests to the holder of a
-// role, the inbox of requests to this process (requests_inbox.go), and calls, which ask all
-// members to announce themselves. A request or call is repeated until it is answered, since
+// role, the inbox of requests to this process (inbox.go), and calls, which ask all members to
+// announce themselves. A request or call is repeated until it is answered, since
 // records may be lost; its addressee recognises it by its number.
 //
 // The caller passes in the state of holders and logs, sends the letters and reports the outcomes.
@@ -32,7 +32,7 @@ type Outcome struct {
 	Err error
 }
 
-// letter is a Ping or a Pong to be appended to a log.
+// Letter is a Ping or a Pong to be appended to a log.
 type Letter struct {
 	Log     int
 	Kind    lease.Kind
@@ -45,7 +45,7 @@ type Letter struct {
 	Prepared *lease.Prepared
 }
 
-// route chooses the log for the next letter about a role, or about none (anyRole); tries is the
+// route chooses the log for the next letter about a role, or about none (AnyRole); tries is the
 // number of earlier letters.
 type route func(role, tries int) (log int)
 
@@ -116,7 +116,7 @@ func (j *rejection) note(err error, now clock.Instant) {
 	}
 }
 
-// until is how long letters are sent that every log refuses.
+// until is when letters that every log refuses are given up.
 func (j *rejection) until() clock.Mono {
 	if j.denied == 0 {
 		return clock.Never
@@ -290,7 +290,7 @@ func (rs *Requests) Pursue(standing func(role int) (g lease.Grantee, held, known
 	})
 }
 
-// Due is when pursue next has something to do, if nothing is read.
+// Due is when Pursue next has something to do, if nothing is read.
 func (rs *Requests) Due() clock.Mono {
 	next := clock.Mono(clock.Never)
 	for _, a := range rs.asks {
@@ -316,7 +316,7 @@ func (a *asking) again() clock.Mono {
 
 func (c *calling) again() clock.Mono { return c.sent.Add(c.pause(askEvery)) }
 
-// until is how long the answer of a silent holder is awaited.
+// until is when the answer of a silent holder is given up.
 func (a *asking) until() clock.Mono { return min(a.heard.Add(askLimit), a.rejection.until()) }
 
 // verdict returns the error of a request whose addressee is silent and no longer holds the role.

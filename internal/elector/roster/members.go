@@ -34,7 +34,7 @@ type Members struct {
 	left  map[string]clock.Mono // processes that have left, and when that was read; none comes back
 	wants []wish                // by partition: the last process that announced that it may claim there
 	scans int                   // how often a record made this process look at all members
-	turns uint64                // how often what Node.Members returns has changed, beside when a member was last heard
+	turns uint64                // how often what Node.Members returns has changed, except for the times Heard
 }
 
 type member struct {
@@ -50,7 +50,7 @@ type member struct {
 	prepares  *lease.Prepares
 	nominated bool       // it may claim some roles
 	present   bool       // it has written something since this process started
-	suspect   bool       // one of its leases has expired since it was last heard
+	suspect   bool       // one of its leases has expired since its last Hello
 	since     clock.Mono // since when it has been nominated and no lease of it has expired
 }
 
@@ -86,7 +86,7 @@ func (ms *Members) Looks() int { return ms.scans }
 // Departed is how many processes have left lately.
 func (ms *Members) Departed() int { return len(ms.left) }
 
-// Changes is how often what all returns has changed, beside when a member was last heard.
+// Changes is how often what All returns has changed, except for the times Heard.
 func (ms *Members) Changes() uint64 { return ms.turns }
 
 // NameOf returns the name of a process; empty if it is unknown.
@@ -107,7 +107,7 @@ func (ms *Members) Present() (n int) {
 	return n
 }
 
-// All returns these processes.
+// All returns the processes that Present counts.
 func (ms *Members) All() (out []Member) {
 	for id, m := range ms.by {
 		if m.present {
@@ -123,7 +123,7 @@ func (m *member) public(id string) Member {
 		Advertise: m.advertise, Zone: m.zone, MaxRoles: m.maxRoles, Heard: m.heard}
 }
 
-// Known returns what is known of a process; all empty if nothing is.
+// Known returns what is known of a process; empty if nothing is.
 func (ms *Members) Known(id string) Member {
 	if m := ms.by[id]; m != nil {
 		return m.public(id)
@@ -170,7 +170,7 @@ func (ms *Members) Announced(id, name string, a *lease.Announcement, live bool, 
 	return !known, changed
 }
 
-// Leave remembers that a process has left for as long as older records of it may be read.
+// Leave remembers that a process has left, as long as older records of it may be read.
 func (ms *Members) Leave(id string, now clock.Instant) {
 	if len(ms.left) >= MaxMembers {
 		clear(ms.left)
@@ -220,8 +220,9 @@ func (ms *Members) Suspect(id string) bool {
 	return true
 }
 
-// Revive notes that a suspect process was heard before another one took its roles: this process had not read of it.
-// If its lease may have lapsed all the same, it counts as present only from now on. It reports whether it was suspect.
+// Revive notes that a suspect process was heard before another one took its roles: this process had read its record
+// late. If the lease may have lapsed all the same, the process counts as present only from now on. Revive reports
+// whether it was suspect.
 func (ms *Members) Revive(id string, lapsed bool, now clock.Instant) bool {
 	m := ms.by[id]
 	if m == nil || !m.suspect {
@@ -234,7 +235,7 @@ func (ms *Members) Revive(id string, lapsed bool, now clock.Instant) bool {
 	return true
 }
 
-// Suspected reports whether a lease of a process has expired since the process was last heard.
+// Suspected reports whether a lease of a process has expired since its last Hello.
 func (ms *Members) Suspected(id string) bool {
 	m := ms.by[id]
 	return m != nil && m.suspect
@@ -246,8 +247,8 @@ func (ms *Members) Takes(id string) bool {
 	return m != nil && m.nominated && m.present && !m.suspect
 }
 
-// MayTake reports whether a process may claim what was released in its favour. It has answered the
-// process that released it, so this process need not know it: it may have joined just before.
+// MayTake reports whether a process may claim what was released in its favour. This process need not
+// know it: it has answered the former holder, and may have joined just before.
 func (ms *Members) MayTake(id string) bool {
 	_, gone := ms.left[id]
 	m, known := ms.by[id]
@@ -260,7 +261,7 @@ func (ms *Members) Wanting(id string, role int) bool {
 	return m != nil && role < m.roles
 }
 
-// Prepares returns how a process prepares roles before it leads them; false if it takes them cold.
+// Prepares returns how a process prepares roles before it leads them; false if it takes them unprepared.
 func (ms *Members) Prepares(id string) (p lease.Prepares, ok bool) {
 	if m := ms.by[id]; m != nil && m.prepares != nil {
 		return *m.prepares, true
@@ -308,7 +309,7 @@ func (ms *Members) evict() {
 }
 
 // Expire forgets processes that have been silent for three of the periods that they announced, and
-// calls gone if there were any.
+// calls gone for each.
 func (ms *Members) Expire(now clock.Instant, gone func()) {
 	for id, at := range ms.left {
 		if now.Mono.Sub(at) > 3*maxHelloPeriod {
@@ -325,8 +326,8 @@ func (ms *Members) Expire(now clock.Instant, gone func()) {
 
 // Find returns the id of the process that an id or name refers to; empty if there is none that
 // would claim. self is this process, which may be the one. After a crash and a restart two
-// processes have one name for a while: the one that is overdue is gone. If none is overdue, or
-// several, the error says so.
+// processes have one name for a while: the one that is overdue is gone. If that leaves several, the
+// error says so.
 func (ms *Members) Find(to string, self Self, now clock.Instant) (id string, err error) {
 	if to == self.Process || ms.Takes(to) {
 		return to, nil

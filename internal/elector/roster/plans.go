@@ -18,14 +18,14 @@ type Planner struct {
 	plans      [2]*placement.Plan
 	who        [2][]placement.Candidate
 	weights    [2]*placement.Weights
-	fresh      bool               // a plan was made since changed was last called
+	fresh      bool               // a plan was made since Changed was last called
 	prefs      map[string]opinion // Preference's results, by process
 	forR       int                // the number of roles that prefs are for
 	young      young
 	assignment assignment // which process should claim which vacant role
 }
 
-// opinion is what Preference returned for each role, and for what description of a member.
+// opinion is what Preference returned for each role, and the description of the member that it got.
 type opinion struct {
 	of     Member
 	byRole []int32
@@ -80,8 +80,8 @@ func sameCandidate(a, b placement.Candidate) bool {
 		len(a.Prefs) == len(b.Prefs)
 }
 
-// candidates returns the processes that may claim. Caps count only if all of them know caps: those of an
-// older version would hand roles over to a member that passes them on, to and fro.
+// candidates returns the processes that may claim. Caps count only if all of them know caps: a member of an
+// older version would hand roles to a capped one, which would hand them on, to and fro.
 func (pl *Planner) candidates(c Census, expected bool, now clock.Instant) []placement.Candidate {
 	who, all := make([]placement.Candidate, 0, c.Members.Size()), true
 	until := pl.gathered(c.Members, now)
@@ -117,7 +117,7 @@ func (pl *Planner) level(c Census, id string, m *member) bool {
 }
 
 // Unasked returns the members, and this process unless it is an observer, for which Preference was
-// not called for that number of roles, or before they described themselves as they do now.
+// not called yet with that number of roles and their present description.
 func (pl *Planner) Unasked(ms *Members, self Member, observer bool, roles int) (ask []Member) {
 	if pl.forR != roles || pl.prefs == nil {
 		pl.prefs, pl.forR = map[string]opinion{}, roles
@@ -185,7 +185,7 @@ type Vacant struct {
 	Holders func() []int32
 }
 
-// with returns which candidate should claim each role, including these.
+// with returns which candidate should claim each role; it covers those of v.
 func (sh *assignment) with(plan *placement.Plan, v Vacant, t time.Duration, now clock.Instant) []int32 {
 	recent := sh.plan == plan && sh.fresh == v.Fresh && len(sh.first) == v.Wanted && sh.recent(t, now)
 	if recent && !slices.ContainsFunc(v.Roles, func(local int32) bool { return sh.first[v.Of.Role(local)] == Uncovered }) {
@@ -208,7 +208,7 @@ func (sh *assignment) with(plan *placement.Plan, v Vacant, t time.Duration, now 
 	return sh.first
 }
 
-// vacantOf returns which of so many roles nobody holds; without holders that is all.
+// vacantOf returns which of the roles below a number nobody holds: all if holders is nil.
 func vacantOf(roles int, holders []int32) (open []int32) {
 	for role := range roles {
 		if holders == nil || holders[role] == placement.Nobody {

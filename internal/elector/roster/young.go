@@ -7,8 +7,8 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// young makes a process that was among the first to lead anything in its group hand roles over sooner to
-// members that start after it. Nothing has run for long there, and those members would otherwise
+// young lets a process that was among the first to lead anything in its group hand roles over sooner to
+// members that start after it. Nothing has run for long there, and these members would otherwise
 // lead nothing for SteadyAfter. It is for balance only, and once for each member, so that a member
 // that flaps takes nothing over.
 type young struct {
@@ -23,9 +23,9 @@ type presence struct {
 	since   clock.Mono
 }
 
-// A member gets its share early if it comes within youngFor of the one before it, so that nothing was shared out yet when it
-// came: that takes youngAfter and a wait of 2 s in package balance. One that comes later waits for SteadyAfter. It cannot have its
-// share at once without roles that move twice: where three start 10 s apart, the second has half of 64 roles by the time
+// A member gets its share early if it comes within youngFor of the one before it. Nothing is shared out yet then: sharing
+// out takes youngAfter and a wait of 2 s in package balance. A member that comes later waits for SteadyAfter. If it had its
+// share at once, some roles would move twice: where three start 10 s apart, the second has half of 64 roles by the time
 // the third comes, so 10 of them would move on.
 const youngFor = 3500 * time.Millisecond
 

@@ -1,8 +1,8 @@
 /*
 Package standby says which member prepares a role in case its holder dies. All of it is preference.
 
-Of the members that offer to do so, that is the first by a hash of its own. By the ranking of package placement a
-member that joins would take more standbys from others than its share, since roles move to it, too.
+Of the members that offer to do so, it is the first by a hash that serves nothing else. By the ranking of package
+placement a member that joins would take more than its share of standbys, since roles move to it, too.
 */
 package standby
 
@@ -24,7 +24,7 @@ type Table struct {
 	rank [][2]int32 // by bucket: who comes first and second
 }
 
-// Update sets the members that stand by, ascending, and reports whether they are others than before.
+// Update sets the members that stand by, ascending, and reports whether they have changed.
 func (t *Table) Update(who []string) bool {
 	if slices.Equal(who, t.who) {
 		return false

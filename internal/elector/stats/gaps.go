@@ -8,9 +8,9 @@ import (
 	"github.com/goneli/neli/internal/elector/roster"
 )
 
-// gaps are the times of which a process does not know what was written to the logs of a shard,
-// since it read nothing. They are for counters only: the silence of a holder counts as time without
-// a leader only where this process would have read the holder.
+// gaps are the times in which a process read nothing from the logs of a shard, so that it does not know
+// what was written then. They are for counters only: the silence of a holder counts as time without a
+// leader only where this process would have read the holder.
 type gaps struct {
 	read  clock.Instant // when something was last read, or this process woke up
 	step  clock.Raw     // when it last did anything
@@ -72,7 +72,7 @@ func (g *gaps) CutOff(now clock.Instant) time.Duration {
 	return max(0, now.Raw.Sub(g.read.Raw))
 }
 
-// Proved notes that an own record of that time was read back, and so everything that was in the log
+// Proved notes that an own record sent at a time was read back, and so everything that was in the log
 // before.
 func (g *gaps) Proved(sent clock.Raw) {
 	g.past = slices.DeleteFunc(g.past, func(p gap) bool { return p.asleep && p.to <= sent })
@@ -84,7 +84,7 @@ func (g *gaps) Proved(sent clock.Raw) {
 }
 
 func (g *gaps) add(p gap) {
-	if len(g.past) == maxGaps { // join the oldest two: less counts than could
+	if len(g.past) == maxGaps { // join the oldest two: too little time counts then, not too much
 		g.past[1] = gap{from: g.past[0].from, known: g.past[0].known, to: g.past[1].to}
 		g.past = slices.Delete(g.past, 0, 1)
 	}

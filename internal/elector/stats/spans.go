@@ -6,8 +6,8 @@ import "github.com/goneli/neli/internal/clock"
 type span struct {
 	silent clock.Raw // since when nothing shows a leader: its newest evidence, or its Release
 	over   clock.Raw // since when no process can lead
-	live   float64   // of spans, when it began
-	left   int       // roles that still have none
+	live   float64   // spans.live when it began
+	left   int       // roles that still have no leader
 }
 
 // spans is for how long roles of one partition have had no leader. It is for counters only
@@ -116,8 +116,8 @@ func (v *spans) account(newerUntil clock.Raw, unknown bool, c *Counters, now clo
 	v.at = now.Raw
 }
 
-// longest returns since when the role has had no leader that has had none for longest; 0 if all
-// have one.
+// longest returns when the longest time without a leader that still lasts began; 0 if all roles have
+// a leader.
 func (v *spans) longest() (since clock.Raw) {
 	if v.count == 0 {
 		return 0

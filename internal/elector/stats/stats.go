@@ -12,8 +12,8 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Counters only grow. Each is counted where its event is handled anyway, so none costs anything
-// for each role, except the vacancies, which cost a store.
+// Counters only grow. Each is counted where its event is handled anyway. Only the vacancies cost
+// something for each role: a store.
 type Counters struct {
 	Records, Foreign, Newer, Malformed uint64 // read
 
@@ -81,16 +81,17 @@ type Stats struct {
 	Held, Vacant, Unknown int // roles below R, by Status; R in all
 	Members               int // the length of what Members returns
 
-	Withheld time.Duration // for how long this process has claimed nothing because own records come back late; 0: that is not so
+	Withheld time.Duration // for how long this process has claimed nothing because own records come back late; 0: no
 
 	Now      clock.Instant
 	Evidence clock.Instant // the oldest V of a held role; zero: none is held
 
-	Silence time.Duration // for how long the role with the longest present time without a sign of a leader has had none
+	Silence time.Duration // the longest time for which a role has shown no sign of a leader until now
 	CutOff  time.Duration // for how long this process has read nothing, although it should have
 }
 
-// Add adds a shard that was added up until Now, whose holders beat at an interval of beat, with its oldest V of a held role.
+// Add adds a shard whose vacancies are added up until Now. beat is its holders' heartbeat interval, evidence the
+// oldest V of its held roles.
 func (s *Stats) Add(v *Vacancies, beat, withheld time.Duration, evidence clock.Instant) {
 	s.Silence = max(s.Silence, v.SilentFor(beat, s.Now))
 	s.CutOff = max(s.CutOff, v.CutOff(s.Now))

@@ -43,8 +43,8 @@ func (e *endedSpans) add(number int32) {
 	e.n++
 }
 
-// count counts the roles of one span. Time without a leader was counted while it lasted; what was
-// not is the silence of a holder before its lease was over, and what became known only since.
+// count counts the roles of one span. Time without a leader was counted while it lasted. It adds the
+// silence of a holder before its lease was over, and what has become known only since.
 func (e *endedSpans) count() {
 	if e.n == 0 {
 		return
@@ -61,8 +61,8 @@ func (e *endedSpans) count() {
 	e.n = 0
 }
 
-// FellSilent handles that the leases of some holders are over. That is not known before the records
-// that were in the log when reading began are read.
+// FellSilent handles holders whose leases are over. Nobody knows that before the records that were
+// in the log when reading began are read.
 func (v *Vacancies) FellSilent(holders []lease.HolderState, below int32, now clock.Instant) {
 	if !v.logs.CaughtUp() {
 		return
@@ -82,7 +82,7 @@ func (v *Vacancies) FellSilent(holders []lease.HolderState, below int32, now clo
 }
 
 // overtaken is some roles of a holder that another process claims before this one has noticed that
-// its lease is over: the other one has read its last record a little earlier.
+// the holder's lease is over: the claimant has read the holder's last record a little earlier.
 type overtaken struct {
 	holder lease.Grantee
 	roles  []int32
@@ -160,7 +160,7 @@ func (v *Vacancies) RecountOf(roles []int32, below int32, again bool, now clock.
 type recounting struct {
 	*Vacancies
 	now    clock.Instant
-	caught bool  // as in FellSilent
+	caught bool  // the logs are caught up
 	number int32 // of the span of roles that are vacant from now on; 0: there are none yet
 	over   endedSpans
 }
@@ -219,8 +219,8 @@ func (v *Vacancies) SilentFor(beat time.Duration, now clock.Instant) time.Durati
 	return max(0, now.Raw.Sub(since))
 }
 
-// missing is how old the newest evidence of a holder is when two heartbeats are missing. Its
-// heartbeat is not known; it is T/5 of its T, unless it is set.
+// missing is how old the newest evidence of a holder is when two heartbeats are missing. A holder's
+// heartbeat interval is not known: it is taken for beat or a fifth of its lease, whichever is longer.
 func missing(h lease.HolderState, beat time.Duration) time.Duration {
 	return 2 * max(beat, h.FreeAt.Sub(h.Heard.Raw)/5)
 }

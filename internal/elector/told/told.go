@@ -1,4 +1,4 @@
-// Package told is what a shard and its channels are told of their process, and what they want it to do.
+// Package told has what a shard and its channels know of their process, and what they want the Node to do.
 package told
 
 import (
@@ -62,7 +62,7 @@ type Plans interface {
 	Full() bool
 	// Suspect takes a member for dead. The next plan leaves it out.
 	Suspect(process string)
-	// Revive takes it for alive again. lapsed: its lease may have been over.
+	// Revive takes a member for alive again. lapsed: its lease may have been over.
 	Revive(process string, lapsed bool, now clock.Instant)
 }
 
@@ -72,14 +72,14 @@ type Out struct {
 	Notes   []report.Note
 	Back    []int
 	Startup vacancy.Startup // the wait of the process's first claims. The Node puts it here, and takes it back
-	Greeted bool            // a Hello without a word is among the records, in a log that works
+	Greeted bool            // a Hello is among the records, in a log that works
 	Passed  bool            // vacancies were passed over, since this process could not lead
 	Parted  bool            // roles were released
 	Heirs   time.Duration   // the longest time that successors have to claim them
 	Drained []time.Duration // how long the application took to finish, for each handover
 }
 
-// Reset empties o. What it has room for is used again.
+// Reset empties o, but keeps its memory for the next step.
 func (o *Out) Reset() {
 	clear(o.Records)
 	*o = Out{Records: o.Records[:0], Notes: o.Notes[:0], Back: o.Back[:0], Drained: o.Drained[:0]}

@@ -122,8 +122,7 @@ func (c *Claims) Waits(roles []int32, limit time.Duration) map[time.Duration][]i
 	return by
 }
 
-// Promised reports whether a role that nobody holds was released in favour of a process that takes
-// it.
+// Promised reports whether a vacant role has a successor that still accepts it.
 func (c *Claims) Promised(takes func(process string) bool) bool {
 	for _, s := range c.successors.All() {
 		if takes(s.process) {
@@ -164,10 +163,10 @@ func (c *Claims) FindSilent(holders iter.Seq[lease.HolderState], except func(lea
 	return found
 }
 
-// Given notes that a session has got roles, with a lease until a time. It may end before those of
-// the holders found so far, since members may differ in T.
+// Given notes that a session has got roles, with a lease until a time. That lease may end before those
+// of the holders found so far, since members may differ in T.
 func (c *Claims) Given(until clock.Raw) {
-	if c.silentAt != clock.Never { // else findSilent looks in any case
+	if c.silentAt != clock.Never { // else FindSilent looks in any case
 		c.silentAt = min(c.silentAt, until)
 	}
 }
@@ -182,7 +181,7 @@ func (c *Claims) Revived(id lease.Session) bool {
 	return was
 }
 
-// LookAgain makes the end of the next lease be computed again: records read since have extended
+// LookAgain makes FindSilent compute again when the next lease ends: records read since have extended
 // leases.
 func (c *Claims) LookAgain(now clock.Instant) bool {
 	if c.silentAt == clock.Never {
@@ -192,7 +191,7 @@ func (c *Claims) LookAgain(now clock.Instant) bool {
 	return true
 }
 
-// SaidSilent notes that a holder was reported as silent, possibly before findSilent found it. If
+// SaidSilent notes that a holder was reported as silent, possibly before FindSilent found it. If
 // the holder is heard again, that has to be reported too.
 func (c *Claims) SaidSilent(id lease.Session) {
 	if id != (lease.Session{}) && c.silent[id] == 0 {
@@ -200,7 +199,7 @@ func (c *Claims) SaidSilent(id lease.Session) {
 	}
 }
 
-// saidOnly stands for a time in claims.silent: the holder was only reported.
+// saidOnly stands for a time in Claims.silent: the holder was only reported.
 const saidOnly = clock.Raw(1)
 
 // pending is a group of roles to be considered together from a time on, by the monotonic clock.
@@ -208,8 +207,8 @@ type pending struct {
 	at    clock.Mono
 	roles []int32 // only those still listed for it count
 	what  Upcoming
-	left  int // the number of these
-	// number is its place in claims.numbered. A pointer for each of a million roles would be work
+	left  int // how many roles are still listed for it
+	// number is its place in Claims.numbered. A pointer for each of a million roles would be work
 	// for each garbage collection.
 	number int32
 }
@@ -260,7 +259,7 @@ func (c *Claims) enter(v *pending) {
 	c.pending = append(c.pending, v)
 }
 
-// Add lists roles to be claimed at a time, and addFor roles for something else.
+// Add lists roles to be claimed at a time, and AddFor lists roles for anything Upcoming.
 func (c *Claims) Add(at clock.Mono, roles []int32) { c.AddFor(ToClaim, at, roles) }
 func (c *Claims) AddFor(what Upcoming, at clock.Mono, roles []int32) {
 	c.list(&pending{at: at, roles: roles, what: what})
@@ -295,7 +294,7 @@ func (c *Claims) StartOver(now clock.Instant) {
 	c.silentAt = 0
 }
 
-// AssignAt is before when roles are not assigned again.
+// AssignAt is the earliest time at which roles are assigned again.
 func (c *Claims) AssignAt() clock.Mono { return c.assignPauses.next }
 
 // Assigned notes that roles are assigned now, and returns the pause until the next time; see
@@ -424,15 +423,15 @@ func (c *Claims) Overdue(at clock.Mono) bool {
 // Take removes and returns the roles below limit that are to be claimed now, ascending.
 func (c *Claims) Take(now clock.Instant, limit int32) []int32 { return c.Due(ToClaim, now, limit) }
 
-// HeadStart is how long others leave a role at least to the process in whose favour it was released.
+// HeadStart is the least time for which others leave a role to the process in whose favour it was released.
 func HeadStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
 
-// AnsweredIn returns the Wait of a Release in favour of a process that answered a Ping after took, read
-// by read, some time ago. Its Claim comes as long after the Release, by the clock of every reader, since a
-// reader's own distance delays both records. The rest is for delays that vary: as long again, and 100 ms
-// where that is less, but no more than three times as long. A process that answered T/4 ago or earlier may
-// no longer trust its log. It sends a Hello first, which takes as long again, so it gets four times as long.
-// The wait is at most T/2, as every wait for others.
+// AnsweredIn returns the Wait of a Release in favour of a process whose Pong was read some time ago, and took
+// after its Ping. Its Claim comes took after the Release, by the clock of every reader, since a reader's own
+// distance delays both records. The rest is for delays that vary: took again, or 100 ms if that is more, but
+// no more than three times took. A process that answered T/4 ago or earlier may no longer trust its log. It
+// sends a Hello first, which takes as long again, so it gets four times took. The wait is at most T/2, like
+// every wait for others.
 func AnsweredIn(took, ago, t time.Duration) time.Duration {
 	if took <= 0 {
 		return 0
@@ -453,7 +452,7 @@ type Ranking struct {
 	Full   bool // this process has as many roles as it wants, and so comes last
 }
 
-// before returns how many processes of those that come second or later do so before this one.
+// before returns how many processes come between the first one and this one.
 func (r Ranking) before(local int32) int {
 	role := r.RoleOf.Role(local)
 	if int(r.First[role]) == r.Me {

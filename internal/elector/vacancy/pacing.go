@@ -14,7 +14,7 @@ type Pacing struct {
 	thinkAt   clock.Mono // roles that others should have claimed are not reconsidered before then
 }
 
-// maxTries limits the pause between Claims that do not come back to 8T · U(½, 3/2).
+// maxTries limits to 8T · U(½, 3/2) the pause between Claims that do not come back.
 const maxTries = 6
 
 // Returned notes that a Claim has come back, in time or not. Others sent theirs at about the same
@@ -37,11 +37,11 @@ func (p *Pacing) Late(t time.Duration, random func(time.Duration) time.Duration,
 // Hold delays the next Claim.
 func (p *Pacing) Hold(until clock.Mono) { p.notBefore = max(p.notBefore, until) }
 
-// ClaimsAt is before when nothing is claimed.
+// ClaimsAt is the earliest time of the next Claim.
 func (p *Pacing) ClaimsAt() clock.Mono { return p.notBefore }
 
-// Think sets before when roles that others should have claimed are not reconsidered, and thinksAt
-// returns it.
+// Think sets the earliest time at which roles that others should have claimed are reconsidered, and
+// ThinksAt returns it.
 func (p *Pacing) Think(at clock.Mono) { p.thinkAt = at }
 
 func (p *Pacing) ThinksAt() clock.Mono { return p.thinkAt }

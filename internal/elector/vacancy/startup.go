@@ -17,7 +17,7 @@ type Startup struct {
 
 func NewStartup(t time.Duration) Startup { return Startup{t: t} }
 
-// StartupWait is how long that wait is after each newcomer.
+// StartupWait is how long the wait lasts after each newcomer.
 func StartupWait(t time.Duration) time.Duration { return min(StartupWaitMax, clock.StartupWait(t)) }
 
 // Newcomer makes the first claims wait for another process that starts, too.
@@ -75,7 +75,7 @@ func (s *Startup) Over(now clock.Instant) bool {
 	return over
 }
 
-// End is until when the first claims wait. A single role cannot be assigned.
+// End is when the wait of the first claims ends. A single role needs no wait: there is nothing to share out.
 func (s *Startup) End(roles int, nominated bool) clock.Mono {
 	if nominated || roles < 2 {
 		return 0

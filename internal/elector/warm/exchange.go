@@ -32,12 +32,12 @@ type Exchange struct {
 	plans    Plans
 	trip     *link.RoundTrip
 	standby  bool          // this process stands by for roles of others
-	standbys standby.Table // who does
-	looksAt  clock.Mono    // when it looks for which
-	shifted  bool          // roles have other holders since then
+	standbys standby.Table // which members stand by for roles
+	looksAt  clock.Mono    // when it next looks for which roles it stands by
+	shifted  bool          // roles have other holders since the last look
 }
 
-// lookEvery is how often the members that stand by are looked at, at most.
+// lookEvery is the least time between two looks at the members that stand by.
 const lookEvery = 500 * time.Millisecond
 
 // maxStandby bounds the roles for which members stand by: each look is at all of them.
@@ -67,7 +67,7 @@ type Will struct {
 	Process string
 }
 
-// WillOf returns it.
+// WillOf returns what a process wants now.
 func WillOf(set *outside.Settings, d outside.Desired, now clock.Instant) Will {
 	return Will{Willing: d.Willing(now), Able: outside.Able(set, d, now), Process: set.Process}
 }
@@ -75,8 +75,8 @@ func WillOf(set *outside.Settings, d outside.Desired, now clock.Instant) Will {
 // Changed notes that roles may have other holders.
 func (x *Exchange) Changed() { x.moved, x.shifted = true, true }
 
-// Offered takes the offer that a Ping at an offset of a log may have, and reports whether that answers it.
-// holder returns who holds a role of the shard.
+// Offered takes the offer that a Ping at an offset of a log may have, and reports whether it had one: such a
+// Ping needs no other answer. holder returns who holds a role of the shard.
 func (x *Exchange) Offered(shard, log int, offset int64, r *lease.Record, is Will, holder func(local int32) (lease.Grantee, bool), now clock.Instant) bool {
 	if x.preparer == nil || r.Offer == nil {
 		return false
@@ -110,7 +110,7 @@ func (x *Exchange) Anew(log, shard int) {
 	}
 }
 
-// Letters returns what is to be sent now, of a process that wants the roles below a number. of returns a shard.
+// Letters returns what this process has to send now. It wants the roles below a number; of returns a shard.
 func (x *Exchange) Letters(is Will, roles int, of func(int) Shard, now clock.Instant) []request.Letter {
 	return append(x.offer(is, of, now), x.prepare(is, roles, of, now)...)
 }
@@ -183,7 +183,7 @@ func (x *Exchange) stand(is Will, roles int, of func(int) Shard, now clock.Insta
 	x.do.End = append(x.do.End, x.preparer.Stand(mine)...)
 }
 
-// look looks who stands by.
+// look updates the table of the members that stand by.
 func (x *Exchange) look() {
 	who := x.members.Standbys()
 	if x.standby {
@@ -195,8 +195,8 @@ func (x *Exchange) look() {
 	}
 }
 
-// Sort sorts roles of a shard whose holder has died before it released them: those that are prepared here, those for
-// which another member stands by, and others.
+// Sort sorts vacant roles of a shard that have no successor: those that are prepared here, those for which another
+// member stands by, and others.
 func (x *Exchange) Sort(n byrole.Numbering, roles []int32, holder func(local int32) (lease.Grantee, bool)) (ready, theirs, others []int32) {
 	x.look()
 	if x.standbys.IsEmpty() && (x.preparer == nil || x.preparer.IsIdle()) {
@@ -219,8 +219,8 @@ func (x *Exchange) Sort(n byrole.Numbering, roles []int32, holder func(local int
 	return ready, theirs, others
 }
 
-// Take returns, once, which calls are to begin and whose contexts are to end. The roles are spread over a
-// number of shards.
+// Take returns, once, which calls are to begin, and of which calls the contexts are to end. The roles are
+// spread over a number of shards.
 func (x *Exchange) Take(shards int) prepare.Do {
 	do := x.do
 	x.do = prepare.Do{}
@@ -256,8 +256,8 @@ func (x *Exchange) Rests(shard int, local int32, now clock.Instant) bool {
 	return x.Offers.RestsAnywhere(offer.Place{Shard: shard, Local: local}, now)
 }
 
-// Spares returns how much longer than to others a handover to a member may take, since the role waits and is prepared, and
-// whether it is not at fault if one is called off: it is there, and was at work on other roles or failed this one.
+// Spares returns how much longer a handover to a member may take because it prepares the role, and whether the member
+// is not at fault if the handover is called off: it is there, and was at work on other roles or failed this one.
 func (x *Exchange) Spares(to string, shard int, members told.Roll, now clock.Instant) (longer time.Duration, spared bool) {
 	is, prepares := members.Prepares(to)
 	if prepares {

@@ -7,7 +7,7 @@ import (
 	"github.com/goneli/neli/internal/placement"
 )
 
-// Toward returns the plan that hands roles for balance rather to members that stand by for them.
+// Toward returns a plan whose moves for balance prefer the members that stand by for the roles.
 func (x *Exchange) Toward(plan *placement.Plan) *placement.Plan {
 	if x.look(); x.standbys.IsEmpty() {
 		return plan
@@ -20,8 +20,8 @@ func (x *Exchange) Toward(plan *placement.Plan) *placement.Plan {
 	})
 }
 
-// Prefer gives roles to the members that stand by for them, as far as each member gets as much as it was to get: to has
-// who that was. Where there are preferences, they decide, and caps where roles have weights.
+// Prefer gives roles to the members that stand by for them. Each member still gets as much as it would get by to. If
+// there are preferences, or caps on roles that have weights, to stays as it is.
 func (x *Exchange) Prefer(roles, to []int32, plan *placement.Plan) []int32 {
 	if x.look(); x.standbys.IsEmpty() {
 		return to

@@ -1,5 +1,5 @@
-// Package warm says how a handover goes on whose successor prepares the roles: role by role, since some get
-// ready before others.
+// Package warm says how a handover goes on while its successor prepares the roles: role by role, since some
+// get ready before others.
 package warm
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Shard is what a shard hands over.
+// Shard is what this package needs of a shard.
 type Shard struct {
 	*Exchange // of its process
 	byrole.Numbering
@@ -31,7 +31,7 @@ type Shard struct {
 	Idle      bool        // this process does not want to lead
 }
 
-// Part is roles of a handover that go on together, and on what their next step depends.
+// Part is roles of a handover that take the next step together, and the conditions of that step.
 type Part struct {
 	*handover.Handover
 	On       handover.Conditions
@@ -55,7 +55,7 @@ func ForBalance(to string, roles []int, members told.Roll, young bool) (some []i
 	return roles[:min(len(roles), is.Most)], true
 }
 
-// Hand returns the handover of some roles for balance, and those roles that share its outcome.
+// Hand returns the handover of some roles for balance, and the groups of roles that share an outcome.
 func Hand(to string, roles []int32, prepared bool, now clock.Instant) (h *handover.Handover, parts iter.Seq[[]int32]) {
 	h = handover.NewHandover(term.Rebalanced, now, to, true)
 	if prepared {
@@ -65,8 +65,8 @@ func Hand(to string, roles []int32, prepared bool, now clock.Instant) (h *handov
 	return h, slices.Chunk(roles, len(roles))
 }
 
-// offers reports whether a role is still offered to a member, and if not, whether that is no news to it: its
-// Release was read back.
+// offers reports whether a role is still offered to a member, and if not, whether it was given away: its
+// Release was read back, so the member knows.
 func (s Shard) offers(local int32, to, us string) (offered, given bool) {
 	h, own := s.Handovers.Of(local), s.Own.At(local) != nil
 	switch g, held := s.Fold.Holder(local); {
@@ -87,7 +87,7 @@ func (s Shard) holding(local int32, roles int) (h prepare.Holding) {
 	return h
 }
 
-// mine reports whether a role was released in favour of a process, this one, or is being claimed by it.
+// mine reports whether a role was released in favour of this process, us, or is being claimed by it.
 func (s Shard) mine(local int32, us string) bool {
 	return s.Claims.Favours(local, us) || s.Claims.IsListed(local) || s.Claiming()
 }
@@ -141,8 +141,8 @@ func (s Shard) Parts(h *handover.Handover, now clock.Instant) (parts []Part) {
 
 func (s Shard) place(local int32) offer.Place { return offer.Place{Shard: s.Index, Local: local} }
 
-// looked returns the roles to look at: those on which the member may have decided. Of those that this
-// process could keep there are few, and each may wait for too long.
+// looked returns the roles to look at: those on which the member may have decided, or all if this process
+// could keep them: these are few, and each may wait for too long.
 func (s Shard) looked(h *handover.Handover) (roles []int32) {
 	if h.Deliberate() {
 		return h.Sorted(true)
@@ -182,7 +182,7 @@ func (s Shard) Another(local int32, not string, now clock.Instant) string {
 	return ""
 }
 
-// Rename gives each role of a part another successor, or none, and returns handovers that are new by that.
+// Rename gives each role of a part another successor, or none, and returns the handovers that this begins.
 func (s Shard) Rename(p Part, now clock.Instant) (begun []*handover.Handover) {
 	to := p.Successor()
 	for _, local := range p.Sorted(true) {
@@ -195,8 +195,8 @@ func (s Shard) Rename(p Part, now clock.Instant) (begun []*handover.Handover) {
 	return begun
 }
 
-// Ask notes that the application is asked to finish a part. Roles that will arrive at nobody are called off. It
-// returns why roles are given up unprepared that should be prepared.
+// Ask notes that the application is asked to finish a part. If the Release will name no successor, the offers
+// are called off. It returns why roles that should be prepared are given up unprepared.
 func (s Shard) Ask(p Part, alone bool) (why string) {
 	roles := p.Sorted(true)
 	if len(roles) == 0 {
@@ -219,8 +219,8 @@ func (s Shard) Ask(p Part, alone bool) (why string) {
 	return why
 }
 
-// counter counts roles that are given up as those of a part are; nil: that has nothing to do with preparation. why
-// says why they are not prepared, if they should be.
+// counter returns the counter for roles that are given up as this part is; nil if that has nothing to do with
+// preparation. why says why they are not prepared, if they should be.
 func (s Shard) counter(p Part) (counter *uint64, why string) {
 	_, prepares := s.members.Prepares(p.Successor())
 	given := &s.Offers.Counts
