@@ -19,7 +19,7 @@ func (k *rooms) speaks(c *channel.Channel, now clock.Instant) clock.Mono {
 	return due
 }
 
-// A Hello says all that others plan with.
+// A Hello has all that others need to plan.
 func TestWhatAHelloSays(t *testing.T) {
 	k := newRooms(1, 3, func(s *Settings) { s.Advertise, s.Zone = "a:1", "z" })
 	k.desired.Priority = 7
@@ -88,7 +88,7 @@ func TestAChannelIsGreetedBeforeARoleBecomesFree(t *testing.T) {
 	}
 }
 
-// Beats that were read since have extended the lease: nothing is greeted for one that goes on.
+// Beats that were read since have extended the lease: no Hello is said for a lease that goes on.
 func TestALeaseThatWasExtendedIsNoReasonToGreet(t *testing.T) {
 	k := newRooms(1, 1, nil)
 	k.begin()
@@ -141,8 +141,8 @@ func TestWhoAnswersAPing(t *testing.T) {
 	}
 }
 
-// When the records that were in the log are read, vacancies begin to count; a process that has
-// read from farther back writes a Snapshot for others that look for one.
+// When the records that were in the log are read, vacancies begin to count. A process that has
+// read from farther back then writes a Snapshot for others that look for one.
 func TestAChannelCatchesUp(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		k := newRooms(1, 2, nil)

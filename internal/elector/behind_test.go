@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who reads the log late must not make it later for all: what it would say or think of may be
-// done by the time that it has read on.
+// A process that reads the log late must not slow down all others: what it would write or decide may
+// have been done by others in records that it has not read yet.
 
-// late lets a record of a be on its way, for as long as it wants.
+// late makes a process late: a Hello of it has been in flight for T/2.
 func (a *actor) late(now clock.Instant) {
 	a.channels[0].Link.Sent(lease.Hello, 1<<40, now.Add(-a.set.T/2))
 }
@@ -66,7 +66,7 @@ func TestWhoIsBehindLeavesVacanciesAlone(t *testing.T) {
 	})
 }
 
-// While an own Claim is under way others' are, too; those behind it take about as long again.
+// While an own Claim is in flight, others' Claims are, too. Those behind it take about as long again.
 func TestOthersHaveTheTimeThatAnOwnClaimTakes(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, nil)
@@ -146,8 +146,8 @@ func TestOneLateLogPutsNothingOff(t *testing.T) {
 	})
 }
 
-// A session that holds something else beats on: what it has released, and nobody has read, is
-// nobody else's before it is.
+// A session that still holds a role beats on. So nobody can claim what it has released before the
+// Release is read.
 func TestReleaseOfOneOfSeveralIsRepeatedOften(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 2, func(s *Settings) { s.Rebalance = false })
@@ -171,8 +171,8 @@ func TestReleaseOfOneOfSeveralIsRepeatedOften(t *testing.T) {
 	require.Equal(t, 4, lost)
 }
 
-// All members read what is released again and again, and who has lapsed as it was late is not
-// helped by that.
+// All members read each repeated Release, which does not help a process that has lapsed because it
+// was late.
 func TestReleasesAreRepeatedMoreAndMoreSeldom(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)
@@ -195,7 +195,7 @@ func TestReleasesAreRepeatedMoreAndMoreSeldom(t *testing.T) {
 	}
 }
 
-// A partition is claimed when its own history is read, whatever the others' logs do.
+// A partition's roles are claimed once its own history is read, whatever other partitions' logs do.
 func TestVacanciesWaitForTheOwnLogOnly(t *testing.T) {
 	for _, nominated := range []bool{false, true} {
 		k := newRooms(2, 4, func(s *Settings) { s.Nominated = nominated })
@@ -216,7 +216,7 @@ func TestVacanciesWaitForTheOwnLogOnly(t *testing.T) {
 	}
 }
 
-// The other way round: a partition whose history is not read yet waits, although others' are.
+// A partition whose history is not read yet waits, although the histories of others are read.
 func TestVacanciesWaitForTheOwnLog(t *testing.T) {
 	k := newRooms(3, 6, nil)
 	k.begin()
@@ -227,7 +227,7 @@ func TestVacanciesWaitForTheOwnLog(t *testing.T) {
 	require.True(t, s.claims.IsPostponed())
 }
 
-// A gap at the end of a log delays that by at most T, even if this process has said nothing there.
+// A gap at the end of a log delays claims by at most T, even if this process has said nothing there.
 func TestVacanciesDoNotWaitForAGap(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	s, _ := k.reading(9)

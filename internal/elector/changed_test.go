@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// visible is what Holder, Standings, Members and Busy answer, without the times at which
-// somebody was last heard.
+// visible is what Holder, Standings, Members and Busy answer, without the times at which processes
+// were last heard.
 func (a *actor) visible(now clock.Instant) string {
 	var s strings.Builder
 	for role := range a.desired.Roles {
@@ -31,9 +31,8 @@ func (a *actor) visible(now clock.Instant) string {
 	return s.String()
 }
 
-// announced asserts after each step that what can be seen of a Node is what could be seen when it
-// last announced a change. Other processes' silence and the end of a wait are noticed with the
-// next Tick.
+// announced asserts after each step that a Node's answers are the same as when it last announced a
+// change. Other processes' silence and the end of a wait are noticed with the next Tick.
 func (w *world) announced(t *testing.T, says string) (changes *int) {
 	shown, ticking := map[*actor]string{}, false
 	changes = new(int)
@@ -57,7 +56,7 @@ func (w *world) announced(t *testing.T, says string) (changes *int) {
 	return changes
 }
 
-// Whatever happens, whoever waits for a change is told that there is one.
+// Whatever happens, every change is announced to those who wait for changes.
 func TestNoChangeGoesUnannounced(t *testing.T) {
 	for name, c := range map[string]struct {
 		logs   int
@@ -115,7 +114,7 @@ func TestNoChangeGoesUnannounced(t *testing.T) {
 	}
 }
 
-// Beats and Hellos of members that are known announce nothing: whoever waits would be woken for
+// Beats and Hellos of known members announce no change: otherwise all who wait would be woken for
 // each of them.
 func TestACalmGroupAnnouncesNothing(t *testing.T) {
 	for _, logs := range []int{1, 3} {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// After a stall this process may claim a moment later, as all others may, and knows no longer who
-// is there.
+// After a stall all processes may claim again, so this one waits a moment. It waits for Hellos, too,
+// since it no longer knows who is there.
 func TestAChannelThatWorksAgain(t *testing.T) {
 	k := newRooms(1, 2, func(s *Settings) { s.Random = func(d time.Duration) time.Duration { return d - 1 } })
 	k.begin()
@@ -47,7 +47,7 @@ func TestAChannelThatWorksAgain(t *testing.T) {
 	require.Equal(t, k.now.Mono.Add(3*time.Millisecond), c.Pacing.ThinksAt(), "others' Claims arrive within as long")
 }
 
-// A contradiction is counted for each process that says so; a Snapshot shows this process's fold.
+// A contradiction is counted, and answered by a Snapshot with this process's fold.
 func TestAChannelInDoubt(t *testing.T) {
 	k := newRooms(1, 1, nil)
 	k.begin()
@@ -103,8 +103,8 @@ func TestWhoIsOutlivedIsSuspected(t *testing.T) {
 	}
 }
 
-// One of three has misread a Claim. The holder's Beat shows it that folds differ. All write
-// a Snapshot, the one that has misread is outvoted, and nobody else gives anything up.
+// One of three processes has misread a Claim. The holder's Beat shows it that folds differ. All write
+// a Snapshot, the process that has misread is outvoted, and no other gives anything up.
 func TestWhoHasMisreadARecordRejoinsAlone(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)

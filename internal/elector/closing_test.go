@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// closers starts n processes that lead as many roles, evenly.
+// closers starts n processes that share ten roles each.
 func closers(t *testing.T, w *world, n int) {
 	t.Helper()
 	for i := range n {
@@ -33,9 +33,9 @@ func (w *world) count(k lease.Kind, from int) (n int) {
 	return n
 }
 
-// A crowd that closes together leaves no more behind than a goodbye and a Release each, and a
-// Snapshot that tells that nobody holds anything. Members that are busy say and read the goodbyes
-// many round trips apart.
+// When a crowd closes together, each process writes only a goodbye, a Release and perhaps a Snapshot.
+// One Snapshot says that nobody holds anything. Busy members say and read the goodbyes many round
+// trips apart.
 func TestACrowdClosesTogether(t *testing.T) {
 	for name, apart := range map[string]time.Duration{"at once": time.Millisecond, "busy": 30 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) { closeTogether(t, apart) })
@@ -65,7 +65,7 @@ func closeTogether(t *testing.T, apart time.Duration) {
 	}
 }
 
-// Goodbyes that do not end keep nobody from closing.
+// A process closes even if the goodbyes of others never end.
 func TestGoodbyesAreNotWaitedForForLong(t *testing.T) {
 	w := newWorld(1)
 	closers(t, w, 12)
@@ -85,7 +85,7 @@ func TestGoodbyesAreNotWaitedForForLong(t *testing.T) {
 	require.NotZero(t, w.count(lease.Ping, from), "successors are named")
 }
 
-// Who has asked others that say goodbye then releases all that it holds together.
+// A process whose possible successors say goodbye, too, releases all of its roles together.
 func TestWhoIsLeftAloneReleasesAllTogether(t *testing.T) {
 	w := newWorld(1)
 	closers(t, w, 12)
@@ -110,8 +110,8 @@ func TestWhoIsLeftAloneReleasesAllTogether(t *testing.T) {
 	require.Len(t, w.sent(0, a.set.Name, lease.Release), 1, "one Release")
 }
 
-// late holds up the first Release for a while, and lets others say something every tenth of a
-// second, if they are to.
+// late holds up the first Release for a while and drops the others. If talk is true, another process
+// says Hello every tenth of a second.
 func late(w *world, by time.Duration, talk bool) {
 	held := false
 	w.drop = func(r *lease.Record) bool {
@@ -144,8 +144,8 @@ func late(w *world, by time.Duration, talk bool) {
 	}
 }
 
-// A process whose Release comes back late waits for it while it reads something, and is there
-// to find the log vacant.
+// A process whose Release comes back late waits for it while it still reads records. So it finds
+// the log vacant and writes a Snapshot.
 func TestALateReaderLeavesASnapshot(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)
@@ -163,7 +163,7 @@ func TestALateReaderLeavesASnapshot(t *testing.T) {
 	require.GreaterOrEqual(t, i, 0, "a Snapshot of nobody")
 }
 
-// Where nothing is read, the Release is not waited for any longer.
+// A process that reads nothing does not wait any longer for its Release.
 func TestWhoReadsNothingClosesSoon(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)
@@ -178,7 +178,7 @@ func TestWhoReadsNothingClosesSoon(t *testing.T) {
 	require.True(t, a.dead, "it has finished")
 }
 
-// Of many that close, each of which has read the goodbyes of all others, few answer at once.
+// If many processes close, and each has read the goodbyes of all others, few answer at once.
 func TestFewOfThoseThatCloseAnswer(t *testing.T) {
 	const n = 100
 	now := clock.Instant{Mono: clock.Mono(time.Hour)}

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Release has no stamp. It must not be taken for a record that took longer than T: who
-// gave something up could not claim for a while.
+// A Release has no stamp. It must not be taken for a record that took longer than T: otherwise a
+// process that gave something up could not claim for a while.
 func TestReleaseIsNoRoundTrip(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 2, func(s *Settings) { s.Rebalance = false })
@@ -32,8 +32,8 @@ func TestReleaseIsNoRoundTrip(t *testing.T) {
 	require.Equal(t, []request.Outcome{{ID: 1}}, a.ends)
 }
 
-// A woken process says nothing of what it wants before the group could tell it that its
-// session is over; one that was merely late goes on.
+// A process that was suspended announces nothing before the group could tell it that its session is
+// over. A process that was merely late goes on.
 func TestWoken(t *testing.T) {
 	now := at(13 * time.Second)
 	for _, c := range []struct{ late, hello, want time.Duration }{
@@ -118,8 +118,8 @@ func TestTheWaitForOthersBeginsAnewAfterALongHistory(t *testing.T) {
 	}
 }
 
-// Others that start too say Hello when this process does, so that wait ends soon after the own Hello
-// has come back.
+// Others that start say Hello when this process does, so the wait for them ends soon after the own
+// Hello has come back.
 func TestTheWaitForOthersBeginsAnewWithTheOwnHello(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{vacancy.StartupWaitMax - time.Millisecond: vacancy.StartupWaitMax, time.Second: time.Second + 50*time.Millisecond + vacancy.StartupWaitMax} {
 		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })

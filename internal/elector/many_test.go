@@ -70,8 +70,7 @@ func TestDrainedInSlices(t *testing.T) {
 	require.EqualValues(t, roles, e.node.terms.Counts().Ended[term.Closing])
 }
 
-// crowd lets a number of processes that nobody knew say Hello, one each gap, and returns how many Snapshots they are answered
-// with.
+// crowd lets a number of unknown processes say Hello, one each gap, and returns how many Snapshots answer them.
 func (w *world) crowd(n int, gap time.Duration, leave bool) (snapshots int) {
 	before := 0
 	for _, a := range w.actors {
@@ -150,8 +149,8 @@ func (h *onFirstLine) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// While one goroutine carries out what a step has decided, others may take further steps. What the
-// nominator was told last is the newest decision, whoever is done last.
+// While one goroutine carries out what a step has decided, others may take further steps. The last
+// call of Join has the newest decision, whichever goroutine is done last.
 func TestTheNominatorHearsTheNewestDecisionLast(t *testing.T) {
 	now := clock.Alike(time.Hour)
 	set := &Settings{Process: "a", Name: "a", Group: "g", T: time.Second, Nominated: true, Alive: func(clock.Instant) bool { return true }}

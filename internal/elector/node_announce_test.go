@@ -28,8 +28,8 @@ func TestAnnouncements(t *testing.T) {
 	require.Greater(t, len(w.sent(0, "a", lease.Hello)), before)
 }
 
-// With more logs than roles nobody claims anything in the spare ones, so nobody ever knows who holds
-// what there. No process asks for it again and again; but all ask when roles come to live there.
+// With more logs than roles nobody claims anything in the spare ones, so nobody ever knows their fold.
+// No process asks for it again and again. When roles come to live there, all ask.
 func TestASpareLogIsGreetedOnce(t *testing.T) {
 	const logs = 20
 	w := newWorld(logs)
@@ -61,7 +61,7 @@ func TestASpareLogIsGreetedOnce(t *testing.T) {
 	require.Equal(t, logs, led)
 }
 
-// Nor does it wait for what others may hold in a spare log.
+// A process does not wait for leases that others may hold in a spare log.
 func TestASpareLogIsNotWaitedFor(t *testing.T) {
 	w := newWorld(3)
 	w.start("a", 1, nil)
@@ -75,8 +75,8 @@ func TestASpareLogIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// While a Hello has not come back no other one is sent to the same log, be it to announce
-// or to probe, until it is given up; it comes back, and the announcements go on.
+// While a Hello is in flight, no other one is sent to the same log, whether to announce or to probe,
+// until the first is given up. When the log is back, the announcements go on.
 func TestOneHelloAtATime(t *testing.T) {
 	w := newWorld(1)
 	const lease = 20 * time.Second
@@ -92,8 +92,8 @@ func TestOneHelloAtATime(t *testing.T) {
 	require.Greater(t, w.quiet["a hello"], 3)
 }
 
-// Members announce themselves together, and no more often for that: their Hellos wake the
-// others once.
+// Members announce themselves at the same time, but no more often: so their Hellos wake the others
+// once.
 func TestAnnouncementsInUnison(t *testing.T) {
 	w := newWorld(1)
 	names := []string{"a", "b", "c", "d"}
@@ -101,7 +101,7 @@ func TestAnnouncementsInUnison(t *testing.T) {
 		w.start(name, 1, nil)
 	}
 	w.pass(10 * time.Second)
-	for _, a := range w.actors { // who has news says it at once
+	for _, a := range w.actors { // news is said at once
 		for _, unhealthy := range []bool{true, false} {
 			a.desired.Unhealthy = unhealthy
 			a.want(a.desired)
@@ -129,7 +129,7 @@ func TestAnnouncementsInUnison(t *testing.T) {
 	require.Less(t, len(w.logs[0])-before, 60+60, "Beats, Hellos, and hardly anything else")
 }
 
-// A new priority is announced at once, and planned with by all.
+// A new priority is announced at once, and all members plan with it.
 func TestNewPriorityIsAnnounced(t *testing.T) {
 	w := newWorld(1)
 	a, b := w.start("a", 3, nil), w.start("b", 3, nil)
@@ -142,8 +142,8 @@ func TestNewPriorityIsAnnounced(t *testing.T) {
 	require.Len(t, b.leads(3), 3)
 }
 
-// Who was unwilling between two Hellos says so in the next one, and a second later that
-// it is over: the others would take it for steady otherwise.
+// A process that was unwilling between two Hellos says so in the next one, and a second later that
+// it is willing again. Otherwise the others would take it for steady.
 func TestAMomentOfUnwillingnessIsSaid(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)
@@ -189,7 +189,7 @@ func TestAnnouncementsElsewhere(t *testing.T) {
 	require.Equal(t, other, a.channels.Reachable(a.announcer.HomeLog()).Index, "none is better, and it has said nothing there for longest")
 }
 
-// A newcomer that cannot read from the beginning is told who holds what by one Snapshot.
+// A newcomer that cannot read from the beginning learns from one Snapshot who holds what.
 func TestNewcomerIsToldByASnapshot(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 3, nil)

@@ -56,8 +56,8 @@ func TestACallIsAnswered(t *testing.T) {
 	require.Len(t, o.said, 1)
 }
 
-// However often somebody calls, a group says no more than twenty Hellos a second, or each member
-// one.
+// However often somebody calls, a group says at most twenty Hellos a second, and one more for each
+// member.
 func TestCallsBringNoStorm(t *testing.T) {
 	for _, members := range []int{5, 30} {
 		w, _ := crowd(members)
@@ -82,7 +82,7 @@ func TestCallsBringNoStorm(t *testing.T) {
 	}
 }
 
-// A call that is lost is sent again; one of which nothing comes back ends with what the log said.
+// A call that is lost is sent again. If it never comes back, giving up returns the log's error.
 func TestACallThatIsLost(t *testing.T) {
 	w, o := crowd(2)
 	o.cut = true

@@ -56,7 +56,7 @@ func (a *actor) holdBack() *[]lease.Record {
 	return &kept
 }
 
-// release lets them arrive.
+// release lets the kept Claims arrive.
 func (a *actor) release(kept []lease.Record) {
 	a.cut, a.caught = false, nil
 	for _, r := range kept {
@@ -68,7 +68,7 @@ func (a *actor) release(kept []lease.Record) {
 	}
 }
 
-// A role that was released in favour of one that has gone is anybody's.
+// A role that was released in favour of a member that has gone may be claimed by any process.
 func TestSuccessorThatHasGone(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, func(s *Settings) { s.Rebalance = false })
@@ -85,8 +85,8 @@ func TestSuccessorThatHasGone(t *testing.T) {
 	require.Equal(t, []request.Outcome{{ID: 1, Err: balance.ErrNotTransferred}}, a.ends)
 }
 
-// A process that was suspended finds the leases of others to be over before it has read their records. Once it has,
-// it takes them for alive before they say Hello: it leaves a role to the successor, and does not claim it at once.
+// A process that was suspended finds the leases of others over before it has read their records. Once it has read
+// them, it takes the others for alive before they say Hello: it leaves a role to its successor for a while.
 func TestWhoWasSuspendedTakesNobodyForDead(t *testing.T) {
 	w := newWorld(1)
 	quick := func(s *Settings) { stays(s); s.T, s.HeartbeatInterval = 2*time.Second, 400*time.Millisecond }
@@ -175,8 +175,8 @@ func TestSuccessorThatIsHardlyKnown(t *testing.T) {
 	}
 }
 
-// A holder that has died is no successor, though another process found its silence out, and
-// claimed what it held, before this one would have.
+// A dead holder is no successor, even if another process noticed its silence, and claimed its
+// roles, before this process would have.
 func TestWhoHasDiedIsNoSuccessor(t *testing.T) {
 	w := newWorld(1)
 	start := func(name string, priority int) *actor {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What another holder has given to a newcomer, who has not claimed it yet, is no room that
-// the newcomer has: who takes it for that gives it too much.
+// A role that another holder has released in favour of a newcomer counts as the newcomer's before it
+// has claimed the role. Otherwise it would be given too much.
 func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, stays)
@@ -56,8 +56,8 @@ func TestAHandoverBeyondRIsNoRoom(t *testing.T) {
 	})
 }
 
-// While a member of an older version is there, nobody counts with caps: it would hand roles over to a member that
-// passes them on. Once it has gone, the caps count.
+// While a member of an older version is there, no caps count: it would hand roles over to a capped member, which
+// would pass them on. Once it has gone, the caps count.
 func TestCapsBesideAnOlderVersion(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 12, func(s *Settings) { s.MaxRoles = 2 })
@@ -113,8 +113,8 @@ func TestMembersAreLevelByWeight(t *testing.T) {
 	require.True(t, alone, "the others weigh as much together")
 }
 
-// A member that answers and never claims costs few terms: one role is tried at a time, more and more
-// rarely. Once it has claimed that one, it gets the rest of its share.
+// A member that answers and never claims costs few terms: it is offered one role at a time, more and
+// more rarely. Once it has claimed one, it gets the rest of its share.
 func TestAMemberThatDoesNotClaimCostsFewTerms(t *testing.T) {
 	w := newWorld(1)
 	w.mute = true
@@ -145,8 +145,8 @@ func TestAMemberThatDoesNotClaimCostsFewTerms(t *testing.T) {
 	require.Equal(t, []int{1, 3}, moved()[len(vain):], "the rest at once")
 }
 
-// A process whose reader is replaced during a handover reads again of an earlier term of the addressee. It
-// does not take that for the outcome.
+// A process whose reader is replaced during a handover reads records of an earlier term of the addressee
+// again. It does not take that term for the outcome.
 func TestAnEarlierTermIsNoOutcome(t *testing.T) {
 	for name, logs := range map[string]int{"one log": 1, "one log read slowly": 1, "small logs": 3} {
 		t.Run(name, func(t *testing.T) {

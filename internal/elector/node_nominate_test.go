@@ -16,8 +16,8 @@ func (a *actor) nominate(lost bool, partitions ...int) {
 	a.do(func(now clock.Instant) { a.Nominate(partitions, lost, now) })
 }
 
-// When the group's session is lost, what is held stays; once that is gone, nothing new is
-// claimed before the group nominates again.
+// When the group's session is lost, held roles are kept. Once they are lost, too, nothing is claimed
+// before the group nominates again.
 func TestNothingNewIsClaimedAfterTheSessionIsLost(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nominated)
@@ -45,8 +45,8 @@ func TestNothingNewIsClaimedAfterTheSessionIsLost(t *testing.T) {
 	require.Equal(t, []int{0}, a.leads(1))
 }
 
-// A nominee that cannot claim because its log is dead stays away from the group for a
-// while, and is there then for a while, whether it helped or not.
+// A nominee that cannot claim because its log is dead stays away from the group for a while. Then it
+// stays in the group for a while, whether its absence helped or not.
 func TestNomineeThatCannotClaimStaysAway(t *testing.T) {
 	w := newWorld(2)
 	a := w.start("a", 2, nominated)

@@ -24,7 +24,7 @@ func (w *world) put(r lease.Record) {
 	}
 }
 
-// request is a stranger's, to a process.
+// request returns a request of a stranger to a process.
 func (w *world) request(by, to string, q lease.Request) lease.Record {
 	return lease.Record{Kind: lease.Ping, Session: lease.Session{Process: by, N: 1}, Name: "\x1b[2J", Read: int64(len(w.logs[0])) - 1,
 		Seq: 1, Longest: lease.Unsaid, To: to, Request: &q}
@@ -82,7 +82,7 @@ func held(change func(*Settings)) (w *world, a, b, o *actor) {
 	return w, a, b, o
 }
 
-// What cannot be is refused without asking the application.
+// Requests that cannot be carried out are refused without asking the application.
 func TestRequestsThatAreRefusedUnasked(t *testing.T) {
 	step := lease.Request{ID: 1, Verb: lease.StepDown}
 	for name, c := range map[string]struct {
@@ -134,8 +134,8 @@ func TestRequestsThatAreRefusedUnasked(t *testing.T) {
 	})
 }
 
-// However many requests come: four are looked at at once, then one a second, sixteen wait, and
-// a bounded number is remembered.
+// However many requests come, four are considered at once and then one a second. Sixteen may wait for
+// the application.
 func TestRequestsAreBounded(t *testing.T) {
 	w, a, _, _ := held(listens)
 	n := 0
@@ -160,7 +160,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	require.Equal(t, []int{0}, a.leads(1))
 }
 
-// A record that comes twice, or is sent again, is put to the application once, and answered
+// A request that comes twice, or is sent again, is put to the application once, and answered
 // each time.
 func TestARequestThatComesTwiceIsPutOnce(t *testing.T) {
 	w, a, _, _ := held(listens)
@@ -178,7 +178,7 @@ func TestARequestThatComesTwiceIsPutOnce(t *testing.T) {
 	require.Equal(t, uint64(1), a.refused())
 }
 
-// Who starts reads old requests, too: they were for another time.
+// A process that starts also reads old requests, and ignores them.
 func TestRequestsOfThePastAskNothing(t *testing.T) {
 	w, _, _, _ := held(listens)
 	w.put(w.request("x", "c", lease.Request{ID: 1, Verb: lease.StepDown}))
@@ -211,7 +211,7 @@ func TestALostRequestIsSentAgain(t *testing.T) {
 	require.Equal(t, clock.Mono(clock.Never), o.requests.Due())
 }
 
-// Anybody may say anything of a request; of the process that was asked alone it counts.
+// Any process may write answers to a request. Only those of the process that was asked count.
 func TestAnAnswerCountsOfWhomWasAskedOnly(t *testing.T) {
 	w, _, _, o := held(listens)
 	id := o.ask(t, request.Request{Role: 0, Verb: lease.StepDown})
@@ -255,7 +255,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// However long the application thinks, what it accepts is about the term in which it was asked.
+// However long the application thinks, it accepts a request only for the term in which it was asked.
 func TestAcceptedInALaterTerm(t *testing.T) {
 	w, a, _, o := held(listens)
 	o.ask(t, request.Request{Role: 0, Verb: lease.StepDown})
@@ -268,8 +268,8 @@ func TestAcceptedInALaterTerm(t *testing.T) {
 	a.do(func(clock.Instant) { require.False(t, a.Accept(got[0]), "it holds it no more") })
 }
 
-// The present leader is no one to hand a role to: the asker, and the leader itself, say so. A name
-// that another member has, too, means that one.
+// A Transfer to the present leader fails with ErrLeadsAlready, at the asker and at the leader itself.
+// A name that another member has, too, may mean that member.
 func TestTheLeaderLeadsAlready(t *testing.T) {
 	for _, to := range []string{"a", "A"} {
 		_, a, _, o := held(func(s *Settings) {

@@ -46,8 +46,8 @@ func (a *actor) told(wt *observe.Watcher) (out []string) {
 
 func stays(s *Settings) { s.Rebalance = false }
 
-// A watcher is told of roles with the same holder and token together, of what is vacant,
-// and of what is not known any more; and of nothing twice.
+// A watcher is told of roles with the same holder and token together, of roles that are vacant or
+// not known any more, and of nothing twice.
 func TestChanges(t *testing.T) {
 	w := newWorld(1)
 	o := w.start("o", 6, func(s *Settings) { s.Observer = true })
@@ -90,8 +90,8 @@ func TestChanges(t *testing.T) {
 	require.Empty(t, o.told(wt))
 }
 
-// Somebody may ask who holds what at the very time at which a lease is over, before the
-// Node has noticed; who is told so is told if the holder is heard again then.
+// A watcher may look just when a lease is over, before the Node has noticed. If it was told that the
+// role is vacant, it is also told if the holder is heard again.
 func TestAHolderIsHeardAgainOnceItsSilenceWasTold(t *testing.T) {
 	w := newWorld(1)
 	o := w.start("o", 1, func(s *Settings) { s.Observer = true })
@@ -113,8 +113,8 @@ func TestAHolderIsHeardAgainOnceItsSilenceWasTold(t *testing.T) {
 	require.Equal(t, observe.Held, o.Changes(wt, now)[0].Status)
 }
 
-// What a log said at first is not what it says: a role is called vacant by whoever has read all
-// that was in the log when reading began, and is asked about by then only.
+// A log's first records may be out of date. A process calls a role vacant only after it has read all
+// records that were in the log when reading began. It accepts requests about the role only then.
 func TestNothingIsVacantBeforeTheLogWasRead(t *testing.T) {
 	w := newWorld(1)
 	o := w.start("o", 2, func(s *Settings) { s.Observer = true })
@@ -164,8 +164,8 @@ func TestNothingIsVacantBeforeTheLogWasRead(t *testing.T) {
 	require.ErrorIs(t, ask(1), request.ErrVacant)
 }
 
-// A term that began between the newest Snapshot and the time at which this process came is known with
-// its holder's next beat, and who waits is told then.
+// A term that began between the newest Snapshot and the start of this process is known with its
+// holder's next Beat. A watcher is told then.
 func TestATermAfterTheSnapshotIsToldWithTheNextBeat(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, stays)

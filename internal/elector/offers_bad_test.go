@@ -10,7 +10,7 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// forged is an offer to b that its sender does not mean.
+// forged appends an offer to b in the name of another process.
 func (w *world) forged(by string, o lease.Offer) {
 	w.put(lease.Record{Kind: lease.Ping, Session: lease.Session{Process: by, N: 1}, Read: int64(len(w.logs[0])) - 1, Seq: 1, Longest: lease.Unsaid, To: "b", Offer: &o})
 }
@@ -37,8 +37,8 @@ func TestOffersThatMeanNothing(t *testing.T) {
 	}
 }
 
-// A number that goes back says nothing, and one that is far too great deafens a member for its sender's offers only:
-// those of others count.
+// An offer with a number that goes back is ignored. A number that is far too great makes a member ignore later
+// offers of the same sender, but not those of others.
 func TestNumbersOfOffers(t *testing.T) {
 	w, a, shops := warmWorld(t, 3, nil, "b")
 	shops["b"].takes = 400 * time.Millisecond

@@ -22,8 +22,8 @@ type workshop struct {
 	fails func(role int) bool
 	open  map[uint64]bool // contexts that have not ended
 	ready map[int]bool    // roles that are prepared
-	warm  []int           // roles that were led when they were prepared
-	cold  []int           // and when they were being prepared
+	warm  []int           // roles that were prepared when this process came to lead them
+	cold  []int           // roles that were still being prepared then
 	busy  int
 	most  int // the largest number of calls at once
 	begun int
@@ -182,7 +182,7 @@ func TestRolesArriveWarmOverSeveralLogs(t *testing.T) {
 	}
 }
 
-// Each role goes to the member that has it prepared already, as far as all get equally many.
+// Each role goes to the member that has prepared it already, as long as all get equally many.
 func TestClosingProcessPrefersStandbys(t *testing.T) {
 	w, a, shops := warmWorld(t, 60, func(s *Settings) { s.Prepares.Standby = true }, "b", "c", "d")
 	w.pass(20 * time.Second)
@@ -241,7 +241,7 @@ func TestBalancePrefersStandbys(t *testing.T) {
 	}
 }
 
-// Its holder dies while it still works on roles that a member has prepared.
+// The holder dies while it is still finishing roles that a member has prepared. The member claims them.
 func TestMemberClaimsWhatItHasPrepared(t *testing.T) {
 	w, a, shops := warmWorld(t, 8, nil, "b", "c", "d", "e")
 	a.work = time.Hour
@@ -281,7 +281,7 @@ func TestStandbysClaimWhatTheyHavePrepared(t *testing.T) {
 	}
 }
 
-// Nothing but b changes, so nothing makes b look again at whose roles they are.
+// No role changes hands, so b must look again by itself for which roles it stands by.
 func TestStandbyReturnsToItsRoles(t *testing.T) {
 	for name, gone := range map[string]struct {
 		want  Desired
@@ -307,7 +307,7 @@ func TestStandbyReturnsToItsRoles(t *testing.T) {
 	}
 }
 
-// Other decisions look at who stands by, too, perhaps first.
+// Other decisions look at the standbys, too, perhaps before b does.
 func TestStandbyNoticesNewStandbysThatOthersHaveSeen(t *testing.T) {
 	w, a, shops := warmWorld(t, 40, func(s *Settings) { s.Prepares.Standby = true }, "b")
 	w.pass(10 * time.Second)
@@ -338,7 +338,7 @@ func TestClosingProcessDoesNotWaitForEver(t *testing.T) {
 	require.Empty(t, shops["b"].open)
 }
 
-// Roles of a process that nobody drives any more are given up at once. That is not for lack of time.
+// Roles of a process that nobody drives any more are given up at once. They do not count as late.
 func TestUndrivenProcessDoesNotWaitForPreparation(t *testing.T) {
 	w, a, _ := warmWorld(t, 4, nil, "b")
 	a.want(Desired{Roles: 4})

@@ -25,8 +25,8 @@ func newOriginWorld(partitions int) *world {
 	return w
 }
 
-// The first member of a new group leads after a few round trips. Its Snapshot tells those that say
-// nothing themselves, since its Claim is not fresh.
+// The first member of a new group leads after a few round trips. Observers learn the fold from its
+// Snapshot, since its Claim is not fresh.
 func TestFirstLeaderOfANewGroupWaitsForNobody(t *testing.T) {
 	for _, partitions := range []int{1, 3} {
 		w := newOriginWorld(partitions)
@@ -48,8 +48,8 @@ func TestFirstLeaderOfANewGroupWaitsForNobody(t *testing.T) {
 	}
 }
 
-// A member that starts where others lead all roles says that it waits for its share. One of more members
-// than roles has none.
+// A member that starts where others lead all roles logs that it waits for its share. If there are more
+// members than roles, it has no share.
 func TestMemberThatWaitsForItsShareSaysSo(t *testing.T) {
 	for roles, want := range map[int]int{1: 0, 2: 1} {
 		w := newOriginWorld(1)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// outages is three members and an observer, and what each had counted when a test began.
+// outages is three members and an observer, and what each had counted at the last mark.
 type outages struct {
 	t       *testing.T
 	w       *world
@@ -69,8 +69,8 @@ func (u *outages) until(holds func() bool) time.Duration {
 	return 0
 }
 
-// counted returns how many seconds without a leader, and how many vacancies of which length, a
-// process has counted since the mark.
+// counted returns how many seconds without a leader a process has counted since the mark, and how
+// many vacancies of which total length.
 func (u *outages) counted(a *actor) (leaderless float64, vacancies uint64, sum float64) {
 	s := a.Stats(u.w.instant())
 	b := u.before[a]
@@ -78,8 +78,8 @@ func (u *outages) counted(a *actor) (leaderless float64, vacancies uint64, sum f
 	return s.Leaderless - b.Leaderless, s.Vacancies.Count - b.Vacancies.Count, s.Vacancies.Sum - b.Vacancies.Sum
 }
 
-// A crashed leader's role is without a leader from the last record of that leader to the successor's
-// Claim: each process that is left counts that, the successor too.
+// A crashed leader's role has no leader from that leader's last record to the successor's Claim.
+// Each process that is left counts that time, the successor too.
 func TestACrashCountsFromTheLastEvidence(t *testing.T) {
 	u := newOutages(t, 1)
 	u.w.pass(300 * time.Millisecond)
@@ -107,8 +107,7 @@ func TestACrashCountsFromTheLastEvidence(t *testing.T) {
 	}
 }
 
-// A process counts the whole time, too, if another one finds the leader silent first and has claimed
-// by then.
+// A process counts the whole time even if another process finds the leader silent earlier and claims.
 func TestACrashCountsAtAProcessThatNoticesLast(t *testing.T) {
 	u := newOutagesFor(t, 1, 0.05)
 	was := u.leader()
@@ -160,8 +159,8 @@ func TestAnOutageOfTheBrokerCountsFromTheEndOfTheLease(t *testing.T) {
 	}
 }
 
-// A process that was suspended, or cut off, does not know what it has not read: it counts nothing of
-// that, and says for how long it has read nothing.
+// A process that was suspended, or cut off, does not count the time in which it read nothing. It
+// reports for how long it has read nothing.
 func TestTimeInWhichNothingWasReadDoesNotCount(t *testing.T) {
 	for _, d := range []time.Duration{4 * time.Second, 20 * time.Second, 3 * time.Minute} {
 		for _, crash := range []bool{false, true} {
@@ -196,7 +195,7 @@ func TestTimeInWhichNothingWasReadDoesNotCount(t *testing.T) {
 	}
 }
 
-// A holder whose silence this process only imagined, since it was asleep, is no outage.
+// A holder that seems silent only because this process was asleep is no outage.
 func TestASleeperCountsNoOutage(t *testing.T) {
 	u := newOutages(t, 1)
 	was := u.leader()

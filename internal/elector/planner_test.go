@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// In a plan, silent and suspected holders hold nothing. A role that is being handed over is its
-// successor's.
+// In a plan, silent and suspected holders hold nothing. A role that is being handed over counts as
+// its successor's.
 func TestHoldersAsPlansSeeThem(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	k.joined("b", 2)
@@ -62,7 +62,7 @@ func TestASilentHolderIsNoCandidate(t *testing.T) {
 	require.False(t, silent(half+1), "it has stood still")
 }
 
-// This process is a candidate while it is willing to lead, and a steady one after steadyAfter of that.
+// This process is a candidate while it is willing to lead, and a steady one after SteadyAfter.
 func TestThisProcessAsACandidate(t *testing.T) {
 	for name, change := range map[string]func(*rooms){
 		"an observer":       func(k *rooms) { k.set.Observer = true },
@@ -111,7 +111,7 @@ func TestPartitionsAreSharedOutTogether(t *testing.T) {
 	require.NotSame(t, now, shares(later))
 }
 
-// On one partition only those roles are assigned that are to be.
+// On one partition only the given roles are assigned.
 func TestOnePartitionSharesOutWhatIsVacant(t *testing.T) {
 	k, s := vacantRooms(4)
 	plan, _ := k.Plan(true, k.now)
@@ -154,8 +154,8 @@ func TestLevelRolesAreLookedAtAgainWhenSomethingHasChanged(t *testing.T) {
 	require.False(t, look(false), "a Beat changes no holder")
 }
 
-// A record that names a role which no member can have, on one of many partitions, costs no memory
-// for the roles of the others that lie below it.
+// A record on one of many partitions may name a role that no member can have. It costs no memory for
+// the lower roles of the other partitions.
 func TestARoleBeyondAllOthersIsNoHoldersRole(t *testing.T) {
 	k := newRooms(16, 2, nil)
 	k.begin()

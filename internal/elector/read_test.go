@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A role that is won begins a term, for the reason for which it was vacant, and is kept alive from
-// now on.
+// A role that is won begins a term, with the reason for which the role was vacant. It is kept alive
+// from then on.
 func TestATermBegins(t *testing.T) {
 	for name, c := range map[string]struct {
 		r    lease.Record
@@ -48,7 +48,7 @@ func TestATermBegins(t *testing.T) {
 	}
 }
 
-// When the holders become known, what was planned before is planned again.
+// When the holders become known, all claims are planned again.
 func TestWhatIsLearnedIsPlannedAnew(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	c := k.channels[0]

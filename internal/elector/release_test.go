@@ -22,8 +22,8 @@ func only(k lease.Kind, records []lease.Record) (out []lease.Record) {
 	return out
 }
 
-// A handover that this process has begun because it was unwell ends when it is well again, as long
-// as the application was not asked to finish.
+// A handover that this process has begun because it was unhealthy is called off when it is healthy
+// again, unless the application was asked to finish.
 func TestAShardKeepsWhatItWantsAgain(t *testing.T) {
 	for name, asked := range map[string]bool{"not asked": false, "asked": true} {
 		t.Run(name, func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestAShardReleasesAtOnceWhatNobodyWasToldOf(t *testing.T) {
 	require.Empty(t, k.terms.Collect(k.now))
 }
 
-// Each of the shard's logs hears of a Release, which says in whose favour it is if that process
-// takes it, and why.
+// A Release goes to each of the shard's logs. It names the successor, if that takes the roles, and
+// says why they are released.
 func TestWhatAReleaseSays(t *testing.T) {
 	pinned := handover.NewHandover(term.Transferred, at(0), "b", true)
 	pinned.Pin()
@@ -205,8 +205,8 @@ func TestHandoverReleasesWhatIsFinished(t *testing.T) {
 	require.True(t, a.dead, "it has finished")
 }
 
-// Of several that work longer than others, each group is released when it has finished,
-// a round trip later at most.
+// If work on some roles takes longer than on others, each role is released at most a round trip after
+// it was finished.
 func TestHandoverReleasesInTime(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 3, nil)
@@ -226,7 +226,7 @@ func TestHandoverReleasesInTime(t *testing.T) {
 	}
 }
 
-// An application that does not finish in time loses what it was to give up, with a
+// An application that does not finish in time loses the roles that it was to give up, with a
 // warning.
 func TestHandoverIsOverdue(t *testing.T) {
 	w := newWorld(1)

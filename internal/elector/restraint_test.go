@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Restraint after an outage, and what is said again until it is heard: without these
-// rules a group that has lost its log for a while does not recover, or somebody stays
-// without a leader.
+// Restraint after an outage, and records that are repeated until they are read: without these rules a
+// group that has lost its log for a while does not recover, or roles stay without a leader.
 
 // since returns what a has appended of a kind since a time, whether or not it arrived.
 func (a *actor) since(from time.Duration, k lease.Kind) (out []said) {
@@ -26,7 +25,7 @@ func (a *actor) since(from time.Duration, k lease.Kind) (out []said) {
 	return out
 }
 
-// pair starts a and b, which share so many roles.
+// pair starts a and b, which share a number of roles.
 func pair(t *testing.T, roles int, change func(*Settings)) (w *world, a, b *actor) {
 	t.Helper()
 	w = newWorld(1)
@@ -53,8 +52,8 @@ func TestNothingPilesUpWhileTheLogStandsStill(t *testing.T) {
 	require.Empty(t, a.since(from, lease.Claim), "Claims")
 }
 
-// When the log is back a process claims its share first, after U(0, T/20), and what is
-// another's T/2 later, for that one is on its way back, too.
+// When the log is back, a process claims its own share first, after U(0, T/20). It claims another
+// process's share T/2 later, because that process is on its way back, too.
 func TestOwnShareFirstAfterAnOutage(t *testing.T) {
 	w, a, b := pair(t, 4, func(s *Settings) { s.Random = func(d time.Duration) time.Duration { return max(0, d-1) } })
 	before := a.leads(4)
@@ -121,8 +120,8 @@ func TestFailedClaimsAreFurtherAndFurtherApart(t *testing.T) {
 	}
 }
 
-// Where nothing is read on many partitions, that is one line in ten seconds, not one for
-// each partition.
+// If Claims do not come back on many partitions, one line is logged in ten seconds, not one for each
+// partition.
 func TestAStallIsOneLineForAllPartitions(t *testing.T) {
 	w := newWorld(50)
 	a := w.start("a", 50, nil)
@@ -139,8 +138,8 @@ func TestAStallIsOneLineForAllPartitions(t *testing.T) {
 	require.LessOrEqual(t, lines, 60/10)
 }
 
-// What a Claim brings that was under way when the process stepped down is given back at
-// once, and never led.
+// If a Claim was in flight when the process stepped down, its roles are given back at once, and
+// never led.
 func TestClaimThatComesBackUnwanted(t *testing.T) {
 	w, a, late := stepsDownWhileItClaims(t)
 	a.release(late)
@@ -149,7 +148,7 @@ func TestClaimThatComesBackUnwanted(t *testing.T) {
 	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it gives back what the Claim has brought")
 }
 
-// Who is willing again claims what is vacant at once.
+// A process that is willing again claims vacant roles at once.
 func TestWhoIsWillingAgainClaimsAtOnce(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)
@@ -163,8 +162,8 @@ func TestWhoIsWillingAgainClaimsAtOnce(t *testing.T) {
 	require.Len(t, a.leads(1), 1, "within round trips")
 }
 
-// Several that start together on a log where nobody holds anything wait for each other's
-// Hellos, and then each claims its share, once.
+// Processes that start together on a log where nobody holds anything wait for each other's Hellos,
+// and then each claims its share, once.
 func TestWhoStartsTogetherSharesAtOnce(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 6, nil)
@@ -226,8 +225,8 @@ func TestALostReleaseIsSentAgain(t *testing.T) {
 	require.Equal(t, 1, len(a.leads(1))+len(b.leads(1)), "and somebody leads")
 }
 
-// Who closes last leaves a Snapshot: who starts next knows that nobody holds anything,
-// and claims within round trips.
+// The last process to close leaves a Snapshot. So the next process to start knows that nobody holds
+// anything, and claims within round trips.
 func TestWhoClosesLastLeavesASnapshot(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 2, nil)
@@ -243,8 +242,8 @@ func TestWhoClosesLastLeavesASnapshot(t *testing.T) {
 	require.Len(t, b.leads(2), 2, "within round trips")
 }
 
-// Who closes leaves no Snapshot where another one leads next: its Claim would have to wait
-// for it. Where that one does not come it does.
+// A closing process leaves no Snapshot if its successor claims: the Claim would have to wait for the
+// Snapshot. If the successor does not claim, the closing process leaves one.
 func TestWhoHasASuccessorLeavesNoSnapshot(t *testing.T) {
 	for name, comes := range map[string]bool{"it comes": true, "it does not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +270,7 @@ func TestWhoHasASuccessorLeavesNoSnapshot(t *testing.T) {
 	}
 }
 
-// With many roles it takes long.
+// Assigning many roles takes long, so there is a pause after it.
 func TestManyRolesAreSharedOutSeldom(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 100_000, nil)
@@ -321,7 +320,7 @@ func TestTheLastOneLeadsAllThoughRoundTripsVary(t *testing.T) {
 	require.Len(t, a.leads(9), 9)
 }
 
-// An application that calls Pulse rarely learns of its terms late. Until then its roles are not handed
+// An application that rarely calls Pulse learns of its terms late. Until then its roles are not handed
 // over; afterwards they are.
 func TestRolesThatWereNotToldYetAreSharedOutLater(t *testing.T) {
 	w := newWorld(1)

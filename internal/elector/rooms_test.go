@@ -20,7 +20,7 @@ func session(process string) lease.Session { return lease.Session{Process: proce
 // process is a, with a lease of a second.
 type rooms struct {
 	*Node
-	said  clock.Instant // when shards were told something; zero: the Node has done since what they said
+	said  clock.Instant // when shards were last told something; zero: the Node has since done what they want
 	now   clock.Instant
 	alive bool
 	ends  []int64
@@ -44,7 +44,7 @@ func newRooms(logs, roles int, change func(*Settings)) *rooms {
 	return k
 }
 
-// told is what a shard is told at a time. The Node does what it says when it is told the next time, or when
+// told returns what a shard is told at a time. The Node does what the shard wants at the next call, or when
 // something is read or written.
 func (k *rooms) told(now clock.Instant) told.In {
 	k.flush()
@@ -52,7 +52,7 @@ func (k *rooms) told(now clock.Instant) told.In {
 	return k.in()
 }
 
-// tell tells a shard the time alone.
+// tell is told for calls that take the time alone.
 func (k *rooms) tell(now clock.Instant) clock.Instant {
 	k.told(now)
 	return now
@@ -65,7 +65,7 @@ func (k *rooms) flush() {
 	}
 }
 
-// step lets a shard step when the Node has done what was said before.
+// step lets a shard step after the Node has done what was wanted before.
 func (k *rooms) step(s *shard, now clock.Instant) {
 	k.flush()
 	k.Node.step(s, now)
@@ -90,7 +90,7 @@ func (k *rooms) begin() {
 	}
 }
 
-// read lets a log say a record.
+// read lets a record be read from a log.
 func (k *rooms) read(log int, r lease.Record) lease.Event {
 	k.flush()
 	c, s := k.channels[log], k.shards.of(log)
@@ -112,7 +112,7 @@ func (k *rooms) from(process string, log int, r lease.Record) lease.Record {
 	return r
 }
 
-// joined lets a member announce itself that wants all of so many roles.
+// joined lets a member announce itself. It wants all of a number of roles.
 func (k *rooms) joined(process string, roles int) {
 	k.members.Announced(process, process, &lease.Announcement{Roles: roles}, true, k.now)
 	k.planner.Forget()
@@ -149,7 +149,7 @@ func (k *rooms) echo() {
 	}
 }
 
-// pass lets time pass, in which all that is said is read, and each shard does what is due.
+// pass lets time pass. All appended records are read meanwhile, and each shard does what is due.
 func (k *rooms) pass(d time.Duration) {
 	for end := k.now.Mono.Add(d); k.now.Mono < end; {
 		k.now = k.now.Add(20 * time.Millisecond)
@@ -173,8 +173,8 @@ func leading(t *testing.T, roles int, change func(*Settings)) (*rooms, *shard) {
 	return k, s
 }
 
-// works lets all own records have come back at a time, stalls lets none come back, and lags makes
-// this process read what is old.
+// works lets all own records have come back at a time, stalls lets none come back, and lags puts this
+// process behind.
 func works(c *channel.Channel, now clock.Instant) { c.Link.Back(1<<50, now, now, time.Second) }
 func stalls(c *channel.Channel)                   { c.Link.Failed(0) }
 func lags(c *channel.Channel, t time.Duration, now clock.Instant) {

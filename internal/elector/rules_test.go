@@ -6,9 +6,9 @@ import (
 	"github.com/goneli/neli/internal/mutation"
 )
 
-// What a process's part in the election rests on. None of it is needed for there being
-// one leader at most, which is package lease's; without it there is none for too long, or
-// leadership goes to and fro, or a group never recovers from an outage.
+// mutants are the rules of a process's part in the election. That there is at most one leader does not
+// depend on them: that is package lease's. Without them there is no leader for too long, or leadership
+// goes to and fro, or a group never recovers from an outage.
 var mutants = []mutation.Mutant{
 	// A log that is read from its origin.
 	{Rule: "the origin counts only if all partitions are read from it", File: "leases/origin.go",

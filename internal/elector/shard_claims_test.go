@@ -50,7 +50,7 @@ func vacantRooms(roles int) (*rooms, *shard) {
 	return k, s
 }
 
-// Those who start together and read a long history have as long again, but no longer than T/2 in all.
+// Processes that start together and read a long history have as long again to claim, but T/2 at most.
 func TestAShardLeavesOthersTimeToRead(t *testing.T) {
 	for _, tc := range []struct{ took, want time.Duration }{
 		{50 * time.Millisecond, 0}, {400 * time.Millisecond, 400 * time.Millisecond}, {time.Hour, 500 * time.Millisecond},
@@ -71,9 +71,9 @@ func TestAShardLeavesOthersTimeToRead(t *testing.T) {
 	}
 }
 
-// Assigning a million roles takes a tenth of a second, and others do it at the same time: a process
-// that ranks what they have not claimed before they can takes their shares, and gives them back for
-// half a minute.
+// Assigning a million roles takes a tenth of a second, and others do it at the same time. A process
+// that ranks their roles before they can claim takes their shares, and needs half a minute to give
+// them back.
 func TestAShardLeavesOthersTimeToShareOut(t *testing.T) {
 	for _, c := range []struct{ members, roles int }{{3, 1_000_000}, {100, 30_000}} {
 		k, s := vacantRooms(c.roles)
@@ -95,7 +95,7 @@ func TestAShardLeavesOthersTimeToShareOut(t *testing.T) {
 	}
 }
 
-// Of those who rank before this process each has a turn.
+// Each member that ranks before this process has a turn.
 func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 	k, s := vacantRooms(9)
 	plan, me := k.Plan(true, k.now)
@@ -125,8 +125,8 @@ func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 	}
 }
 
-// A process that knows nothing claims its share when no lease can be left, later if others come
-// before it, and at least one role, since a Claim shows others that nobody holds any.
+// A process that knows nothing claims its share when no lease can be left, or later if others rank
+// before it. It claims at least one role, since a Claim shows others that nobody holds any.
 func TestAShardThatKnowsNothing(t *testing.T) {
 	k := newRooms(1, 6, nil)
 	k.begin()
@@ -169,8 +169,8 @@ func TestAShardThatKnowsNothing(t *testing.T) {
 	require.Equal(t, k.now.Mono, l[3])
 }
 
-// What becomes vacant is planned for by those who would lead it; a process that passes it over
-// looks at everything when it is willing again.
+// A process plans to claim vacant roles only if it would lead them. A process that passes them over
+// reconsiders all vacant roles when it is willing again.
 func TestAShardPassesOverWhatItMayNotClaim(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*rooms)
@@ -199,8 +199,8 @@ func TestAShardPassesOverWhatItMayNotClaim(t *testing.T) {
 	}
 }
 
-// A holder that is silent until its lease is over has died, as far as others know; if the log has
-// stood still meanwhile, its silence says nothing.
+// A holder that is silent until its lease is over is suspected to be dead. If the log has stood still
+// meanwhile, its silence says nothing.
 func TestAShardNoticesASilentHolder(t *testing.T) {
 	for name, stood := range map[string]bool{"silent": false, "the log stood still": true} {
 		t.Run(name, func(t *testing.T) {

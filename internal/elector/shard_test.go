@@ -84,8 +84,8 @@ func TestWhatAShardKeeps(t *testing.T) {
 	require.Equal(t, int32(2), s.keeps(k.now.Add(1)), "it is back")
 }
 
-// A process that leaves asks a successor whether it is there, and releases in its favour; nobody
-// waits for long for one that does not answer.
+// A process that leaves asks a successor whether it is there, and releases roles in its favour. If
+// the successor does not answer, the process does not wait for long.
 func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 	for name, answers := range map[string]bool{"answered": true, "in silence": false} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 	}
 }
 
-// While somebody takes part who does not want a role, it is handed to nobody.
+// A role is not handed to a member that does not want it.
 func TestAShardKnowsWhoIsReady(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	h := handover.NewHandover(term.Transferred, k.now, "b", true)
@@ -188,7 +188,7 @@ func TestAShardThatLapsedLeadsNothing(t *testing.T) {
 	require.Equal(t, term.NotPulsed, k.terms.Collect(k.now)[0].Reason, "the application has hung")
 }
 
-// A lost claim of a vacant role is made up for.
+// Vacant roles are checked again now and then, in case a Claim was lost.
 func TestAShardReviewsVacanciesNowAndThen(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	k.begin()

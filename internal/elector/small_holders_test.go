@@ -42,7 +42,7 @@ func TestVacanciesOnSmallLogsAreCounted(t *testing.T) {
 	require.InDelta(t, stats.Leaderless, s.Stats(s.now).Leaderless, 1e-6, "nothing is known")
 }
 
-// A role is vacant when most of the small logs were read to their ends, and call it so.
+// A role is vacant once most of the small logs were read to their ends and show no holder.
 func TestNothingIsVacantBeforeSmallLogsWereRead(t *testing.T) {
 	s := newSmallNode()
 	s.Set(Desired{Roles: 2, Contend: true}, s.now)
@@ -86,8 +86,9 @@ func (s *smallNode) hello(log int, id, process string) {
 		Seq: uint64(s.ends[log] + 1), Longest: lease.Unsaid, Hello: &lease.Announcement{Roles: 1, Period: time.Minute}})
 }
 
-// A log that is down keeps showing a lease that is over. When its holder releases the roles on another
-// log, only the one that is down and one more still show it, but it is well: roles may be handed over to it.
+// A log that is down keeps showing a lease that is over. When the holder releases its roles on another
+// log, only the log that is down and one more still show the lease. But the holder is well: roles may be
+// handed over to it.
 func TestAHolderThatReleasesWhileALogIsDownIsNotSuspected(t *testing.T) {
 	s := newSmallNode()
 	ids := s.begun()

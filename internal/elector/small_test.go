@@ -16,8 +16,7 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// smallNode is a Node on three small logs that keep nothing: what it appends is taken by the
-// test.
+// smallNode is a Node on three small logs that keep nothing: the test takes what it appends.
 type smallNode struct {
 	*Node
 	set  *Settings
@@ -180,9 +179,9 @@ func TestALateAnswerOfAFormerIncarnationIsNotLookedAt(t *testing.T) {
 	require.True(t, led, "two logs are enough")
 }
 
-// A record that is not at the next offset shows that those before it were lost on their way,
-// whoever provides the log: one of them may have taken away what is led. The log is begun
-// anew, once; the others go on.
+// A record that is not at the next offset shows that the records before it were lost on their way,
+// whoever provides the log. One of them may have taken away a role that is led. Reading of the log
+// begins anew, once; the other logs go on.
 func TestALogWhoseRecordsWereLostBeginsAnew(t *testing.T) {
 	s := newSmallNode()
 	ids := s.begun()
@@ -211,9 +210,9 @@ func TestALogWhoseRecordsWereLostBeginsAnew(t *testing.T) {
 	require.EqualValues(t, 1, s.Stats(s.now).LogResets, "what comes after them has no gap")
 }
 
-// What has ended is ended before V of the logs that sustained it is published: or else it
-// would be found led again for a moment, in which others may lead. Here V is published late, for
-// another role that goes on.
+// A term that is over is ended before V of the logs that sustained it is published. Otherwise the check
+// would find it led again for a moment, in which others may lead. Here V is published late, for another
+// role that goes on.
 func TestATermThatHasEndedIsNotRevived(t *testing.T) {
 	s := newSmallNode()
 	s.Set(Desired{Roles: 2, Contend: true}, s.now)
@@ -236,7 +235,7 @@ func TestATermThatHasEndedIsNotRevived(t *testing.T) {
 	require.False(t, leads(0) || leads(1))
 	s.majority().Forget([]int32{0})
 	asked := false
-	s.set.Alive = func(clock.Instant) bool { // which is asked for the reason of the end
+	s.set.Alive = func(clock.Instant) bool { // called to find the reason for the end
 		asked = true
 		require.False(t, leads(0), "a term that has ended is led again")
 		return true
@@ -300,8 +299,8 @@ func TestADoubtEndsOnALogInWhichNobodyWrites(t *testing.T) {
 	require.True(t, led, "nobody leads")
 }
 
-// What was written for another incarnation, and lies in this one, is decoded as a record of
-// another log.
+// A record that was written for another incarnation, and lies in this one, is decoded as a record
+// of another log.
 func TestARecordForAnotherIncarnationIsSkipped(t *testing.T) {
 	s := newSmallNode()
 	r := lease.Record{Kind: lease.Hello, Session: lease.Session{Process: "b", N: 1}, Read: -1, Seq: 1, Longest: lease.Unsaid,
@@ -337,8 +336,8 @@ func TestAFailedClaimOnSmallLogsIsRepeated(t *testing.T) {
 	require.Less(t, count, 3*25, "with pauses in between") // Random says 0: half of T each
 }
 
-// However many roles there are, a record costs what it touches: here one role, which another
-// process takes from a third, while this one means to claim everything later.
+// However many roles there are, the cost of a record depends on the roles that it changes: here one
+// role, which another process takes from a third, while this one means to claim all roles later.
 func BenchmarkRecordOnASmallLog(b *testing.B) {
 	for _, roles := range []int{1000, 100_000} {
 		b.Run(fmt.Sprint(roles, " roles"), func(b *testing.B) {
@@ -405,8 +404,8 @@ func TestSmallLogsWakeForWhatWasFinished(t *testing.T) {
 	require.Equal(t, len(ids), released)
 }
 
-// All members read what is released again and again. On small logs, too, a process that holds
-// nothing any more repeats a lost Release more and more seldom, on each log by itself.
+// All members read each repeated Release. So on small logs, too, a process that holds nothing any
+// more repeats a lost Release more and more seldom, on each log by itself.
 func TestReleasesOnSmallLogsAreRepeatedMoreAndMoreSeldom(t *testing.T) {
 	s := newSmallNode()
 	ids := s.begun()

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// same asserts that what is counted is what others are told: a count for each Status, and
-// a vacancy for each role that is vacant.
+// same asserts that Stats agrees with Standings: a count for each Status, and a vacancy for each
+// role that is vacant.
 func (a *actor) same(t *testing.T, msg ...any) {
 	t.Helper()
 	now := a.w.instant()
@@ -56,7 +56,7 @@ func ended(s Stats) (n uint64) {
 	return n
 }
 
-// Whatever happens, what is counted step by step is what a look at everything finds.
+// Whatever happens, the counters that are kept step by step agree with a look at all roles.
 func TestStatsAgreeWithStandings(t *testing.T) {
 	for seed := range uint64(30) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -112,7 +112,7 @@ func (w *world) disturb(rnd *rand.Rand, i int, change func(*Settings)) {
 	}
 }
 
-// crowded is a Node that knows of R roles, held by a hundred others, and the next offset.
+// crowded returns a Node that knows of R roles, held by a hundred others, and the next offset.
 func crowded(roles int) (*Node, *world, int64) {
 	w := newWorld(1)
 	a := w.start("o", roles, func(s *Settings) { s.Observer = true })

@@ -11,7 +11,7 @@ import (
 
 // BenchmarkSteps shows what the steps of a Node cost by the number of roles: all steps of a
 // scenario together, and the longest of them, which delays everything else that the process
-// has to say. It counts processor time, so that what else the machine does plays no part.
+// has to say. It counts processor time, so that other work of the machine plays no part.
 func BenchmarkSteps(b *testing.B) {
 	for _, roles := range []int{1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("roles=%d", roles), func(b *testing.B) {
@@ -32,7 +32,7 @@ func BenchmarkSteps(b *testing.B) {
 	}
 }
 
-// stepsOf plays a scenario of three members, and counts from the beginning of a phase of it.
+// stepsOf plays a scenario of three members, and counts the steps of one phase.
 func stepsOf(phase string, roles int) (all, longest time.Duration, steps int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// looked counts the roles that are asked about.
+// looked counts the roles that are looked at.
 type looked struct {
 	*leases.One
 	roles int
@@ -26,8 +26,8 @@ func (l *looked) Grant(local int32) (token int64, holder int32) {
 	return l.One.Grant(local)
 }
 
-// asked is an Elector of which others ask, with how many roles were looked at in each hold of
-// its lock.
+// asked is an Elector that is asked about roles. It records how many roles were looked at in each hold
+// of its lock.
 type asked struct {
 	*Elector
 	n     *Node
@@ -48,8 +48,8 @@ func askable(roles int) *asked {
 	return a
 }
 
-// take returns how many roles were looked at in each hold since the last call, leaving those out in
-// which none was.
+// take returns how many roles were looked at in each hold since the last call. It leaves out holds
+// in which none was.
 func (a *asked) take() []int {
 	holds := slices.DeleteFunc(append(a.holds, a.of.roles), func(n int) bool { return n == 0 })
 	a.holds, a.of.roles = nil, 0
@@ -160,8 +160,8 @@ func TestLateWatchKnowsWhenHoldersWereHeard(t *testing.T) {
 	require.LessOrEqual(t, now.Age(known[0].Holder.Heard), 1100*time.Millisecond)
 }
 
-// However many read, they wait for each other before they wait for the lock of the Node, so that a
-// step waits for one of them at most.
+// However many readers there are, they wait for each other before they wait for the lock of the Node,
+// so that a step waits for at most one of them.
 func TestReadersQueueByThemselves(t *testing.T) {
 	n, w, _ := crowded(10)
 	e := &Elector{bell: watch.NewBell(), node: n, now: w.instant}
@@ -207,7 +207,7 @@ func TestThoseWhoAskAtTheSameTimeAreGivenTheSame(t *testing.T) {
 	require.Equal(t, "x", few[0].Holder.Session.Process, "few roles are looked at each time")
 }
 
-// What a Watch says step by step is what a look at everything says.
+// The changes that a Watch reports agree with a look at all roles.
 func TestWatchAgreesWithStandings(t *testing.T) {
 	for _, shards := range []int{1, 2} {
 		w := newWorld(shards)

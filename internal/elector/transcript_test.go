@@ -17,16 +17,16 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts anew: look at what has changed")
 
-// TestTranscripts runs the scripts in testdata and compares what was appended and told
-// with what stands there below each command. A command is a line; what it brought about
-// follows after "----", up to an empty line.
+// TestTranscripts runs the scripts in testdata. It compares what was appended and told with
+// what the script has below each command. A command is a line. Its expected output follows
+// after "----", up to an empty line.
 //
 //	world [partitions [nominated] [small]]   begins again
 //	start NAME... [roles=N] [priority=N]
 //	pass DURATION
 //	crash | cut | heal | deaf | close | stepdown | hang | wake NAME
-//	hang | wake NAME later         its Node sees it with its next step
-//	cut NAME LOG                   what it appends to this log does not arrive
+//	hang | wake NAME later         its Node notices with its next step
+//	cut NAME LOG                   its records do not arrive in this log
 //	reread NAME LOG                its reader of a log is replaced
 //	lose LOG                       a small log loses its records
 //	nominate NAME [LOG...]         the partitions on which it may claim
@@ -54,7 +54,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// runScript returns the text with the outputs that came out.
+// runScript returns the text with the actual outputs.
 func runScript(t *testing.T, text string) string {
 	t.Helper()
 	w := newWorld(1)

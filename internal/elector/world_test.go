@@ -29,13 +29,13 @@ type world struct {
 	small     bool           // these are small logs: each has all roles
 	nominated bool           // a nominator says which processes may claim
 	lost      map[int]int    // how often a small log has lost its records
-	origins   bool           // who reads from offset 0 knows that it is the log's origin
-	began     map[int]string // logs that are not read from their origin all the same: why
-	head      int64          // what is before was deleted: who starts reads from here
+	origins   bool           // processes that read from offset 0 know that it is the log's origin
+	began     map[int]string // why logs are not read from their origin all the same
+	head      int64          // records before it were deleted: processes that start read from here
 	actors    []*actor
 	lines     []string
 	quiet     map[string]int // Beats and Hellos since the last line
-	lag       time.Duration  // that appends take longer
+	lag       time.Duration  // how much longer appends take
 	drop      func(*lease.Record) bool
 	mute      bool                // no lines are kept: with a million roles they would cost more than the Nodes
 	step      func(func())        // carries out a step of a Node
@@ -56,8 +56,8 @@ type actor struct {
 	set     *Settings
 	desired Desired
 	dead    bool
-	cut     bool            // nothing that it appends arrives
-	cutFrom map[int]bool    // logs in which nothing that it appends arrives
+	cut     bool            // its records do not arrive
+	cutFrom map[int]bool    // logs in which its records do not arrive
 	caught  *[]lease.Record // Claims that were not let through
 	said    []said          // what it has appended, let through or not
 	notes   []Note
@@ -65,8 +65,8 @@ type actor struct {
 	misread *lease.Record // the next record of this kind and name is taken for one that plays no part
 	older   bool          // it is of a version that knows no requests, no caps and no offers
 	work    time.Duration // how long its application takes to finish
-	unasked bool          // its application asks for no news
-	tick    int           // the wake-up that counts
+	unasked bool          // its application collects no changes
+	tick    int           // the number of the newest wake-up; earlier ones do nothing
 	alive   bool
 	ends    []request.Outcome
 	last    Ready
@@ -155,7 +155,7 @@ func (a *actor) reach() {
 	a.w.after(a.set.T/8, a.reach)
 }
 
-// begin gives a process a new reader of a log, which reads all records that are there.
+// begin gives a process a new reader of a log. It reads all records that are there.
 func (a *actor) begin(p int) {
 	w := a.w
 	end := int64(len(w.logs[p]))
@@ -178,7 +178,7 @@ func (w *world) id(p int) string {
 	return ""
 }
 
-// lose makes a small log lose its records: it has another id, and all processes read it anew.
+// lose makes a small log lose its records: it gets another id, and all processes read it anew.
 func (w *world) lose(p int) {
 	w.logs[p] = nil
 	w.lost[p]++
@@ -187,7 +187,7 @@ func (w *world) lose(p int) {
 	}
 }
 
-// want is Set.
+// want calls Set.
 func (a *actor) want(d Desired) {
 	a.desired = d
 	a.do(func(now clock.Instant) { a.Set(d, now) })
@@ -305,7 +305,7 @@ func (w *world) append(a *actor, x Append) {
 	})
 }
 
-// tell delivers what the application is to be told. It finishes at once, or after work.
+// tell delivers what the application is to be told. The application finishes after work.
 func (a *actor) tell(now clock.Instant) {
 	if a.unasked {
 		return
@@ -418,7 +418,7 @@ func (w *world) actor(name string) *actor {
 	panic("no such process: " + name)
 }
 
-// leads returns what a process leads, as its application knows.
+// leads returns the roles that a process leads, as its application knows.
 func (a *actor) leads(roles int) (out []int) {
 	for role := range roles {
 		if _, _, _, ok := a.table.Leads(role); ok && !a.dead {

@@ -55,8 +55,8 @@ func TestAHelloThatIsPutOffWaits(t *testing.T) {
 	require.Equal(t, at(time.Minute).Mono, a.at)
 }
 
-// Calls bring Hellos forward and never put one off, and the answers of a large group are
-// spread over as long as its members need to say twenty a second.
+// Calls bring Hellos forward and never put one off. The answers of a large group are spread out, so
+// that its members say twenty a second.
 func TestCallsAreAnsweredInTurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 300).Draw(t, "size")
@@ -99,8 +99,8 @@ func TestSnapshotsAreOffered(t *testing.T) {
 	require.True(t, a.Answer(no, no, lease, at(3*time.Second+time.Minute)))
 }
 
-// Newcomers that ask soon after a Snapshot are answered by one process, not by all that the pause
-// holds back.
+// If newcomers ask soon after a Snapshot, one process answers them, not all that the pause holds
+// back.
 func TestOneAnswersAfterThePause(t *testing.T) {
 	const lease, pause = 20 * time.Second, 10 * time.Second
 	first, second := newAnnouncements(), newAnnouncements()

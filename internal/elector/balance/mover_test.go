@@ -85,8 +85,8 @@ func TestLooksForMovesOnceInAWhile(t *testing.T) {
 	require.False(t, m.Looks(true, at(4*levelEvery)), "what it hands over has not been taken")
 }
 
-// A move of the plan is made when two looks in a row ask for it. Once all loads are level, no further look
-// is due, unless a role may be moved later.
+// A move of the plan is made once looks have asked for it for 2 s. Once all loads are level, no further
+// look is due, unless a role may be moved later.
 func TestMovesAreWeighed(t *testing.T) {
 	todo := []placement.Move{{To: 1, Roles: []int{3}}}
 	never := func() bool { return false }
@@ -111,7 +111,7 @@ func TestPatienceWithBeingBehind(t *testing.T) {
 	require.True(t, m.PutOff(true, at(maxPutOff)), "it was not behind meanwhile")
 }
 
-// Whatever becomes of them, each move is over by the limit, and a Transfer has one outcome.
+// Whatever becomes of its role, each move is over by the limit, and a Transfer has one outcome.
 func TestEveryMoveEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &Mover{}
@@ -163,8 +163,8 @@ func TestCooling(t *testing.T) {
 	require.Len(t, c, 1)
 }
 
-// Each failure that has ended a term doubles the cooldown, up to an hour. One that has ended none neither
-// lengthens it beyond a minute nor shortens it.
+// Each failure that has ended a term doubles the cooldown, up to an hour. A failure that has ended none
+// neither lengthens the cooldown beyond a minute nor shortens it.
 func TestCoolingAfterTermsThatEndedInVain(t *testing.T) {
 	c := cooldowns{}
 	now := clock.Mono(time.Hour)

@@ -63,7 +63,7 @@ func TestHandoverDecides(t *testing.T) {
 	}
 }
 
-// An answer to a Ping that came before the Ping says nothing of now.
+// Only an answer to the present Ping counts, and only after that Ping was read back.
 func TestAnAnswerToAnEarlierPingDoesNotCount(t *testing.T) {
 	h := &Handover{to: "b", pinged: true, on: 2, ping: -1}
 	hs := &Handovers{all: []*Handover{h}}

@@ -150,8 +150,8 @@ func TestHandoversAreDue(t *testing.T) {
 }
 
 // Whatever is begun, split, finished, released and called off: each role is in one handover at
-// most, which is the one that it is found by, and finished roles are counted right, since they are
-// released by that count.
+// most, and Of finds that one. Finished roles are counted right, since that count says when they
+// are released.
 func TestHandoversAreConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var hs Handovers
@@ -235,7 +235,7 @@ func TestHandoversAreConsistent(t *testing.T) {
 	})
 }
 
-// The time at which a handover is due is the time at which what is decided changes.
+// A handover's decision does not change before the handover is due, and no Stay outlasts that time.
 func TestAHandoverDecidesOtherwiseWhenItIsDue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const wait = 4 * time.Second

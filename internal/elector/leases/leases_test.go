@@ -13,7 +13,7 @@ import (
 
 var at = clock.HourAnd // an instant after the beginning of a test
 
-// kept is the logs of some leases: what is made for a log is read back at once.
+// kept is some leases, the time and the ends of their logs.
 type kept struct {
 	Leases
 	traits Traits
@@ -21,7 +21,7 @@ type kept struct {
 	ends   []int64
 }
 
-// everyLeases runs a test of what one log and three small ones have in common.
+// everyLeases runs a test for the leases of one log and for those of three small logs.
 func everyLeases(t *testing.T, test func(*testing.T, *kept)) {
 	const T = time.Second
 	start := clock.Instant{Mono: clock.Mono(time.Hour), Wall: clock.Wall(time.Hour), Raw: clock.Raw(time.Hour)}
@@ -138,7 +138,7 @@ func TestLeasesOweAReleaseUntilItIsRead(t *testing.T) {
 	})
 }
 
-// many tells that these are leases of several logs.
+// many reports whether these are leases of several logs.
 func (k *kept) many() bool { return len(k.ends) > 1 }
 
 func TestLeasesAfterALogThatBeginsAnew(t *testing.T) {
@@ -218,8 +218,8 @@ func (k *kept) from(log int, r lease.Record) lease.Record {
 	return r
 }
 
-// Whatever a record changes of what leases say of any role is counted, and a Beat of a holder
-// that is not silent is not.
+// Turns grows if a record changes what leases say of any role. It does not grow by a Beat of a holder
+// that is not silent.
 func TestLeasesCountWhatMayHaveChanged(t *testing.T) {
 	everyLeases(t, func(t *testing.T, k *kept) {
 		turns := k.Turns()
@@ -254,12 +254,12 @@ func TestLeasesCountWhatMayHaveChanged(t *testing.T) {
 	})
 }
 
-// Of small logs a role may also be called vacant or not because of what one log says of a process
-// that holds nothing on most of them.
+// On small logs one log alone may delay a role, because of a process that holds nothing on most of
+// them. Turns counts that, too.
 func TestSmallLogsCountWhatDelaysARole(t *testing.T) {
 	everyLeases(t, func(t *testing.T, k *kept) {
 		if !k.many() {
-			return // there the bound for all roles tells
+			return // on one log the bound for all roles shows it
 		}
 		k.win(t, 0)
 		k.read(1, k.from(1, lease.Record{Kind: lease.Claim, Roles: []int32{5}}))

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// saying is leases that say what a test wants.
+// saying is Leases whose answers a test sets.
 type saying struct {
 	Leases
 	terms   map[int32]saidTerm
@@ -46,7 +46,7 @@ func (s *saying) Lines() iter.Seq2[int, clock.Instant] {
 	}
 }
 
-// newHolds is holds of the second of two shards, with a term table of four lines.
+// newHolds returns the Own of the second of two shards, with a term table of four lines.
 func newHolds(now *clock.Instant) (*Own, *saying) {
 	say := &saying{terms: map[int32]saidTerm{}, vacant: map[int32]bool{}, outdone: map[int32]bool{}, v: make([]clock.Instant, 4)}
 	table := term.New(func(now, v clock.Instant) bool { return lease.Young(now, v, time.Second) }, func() clock.Instant { return *now })
@@ -55,7 +55,7 @@ func newHolds(now *clock.Instant) (*Own, *saying) {
 	return &h, say
 }
 
-// tell tells the application all there is to tell, so that it leads what is held.
+// tell delivers all changes to the application, so that it leads the held roles.
 func (hs *Own) tell(now clock.Instant) {
 	for len(hs.table.Collect(now)) > 0 {
 	}
@@ -100,7 +100,7 @@ func TestHoldsKeepTheTermTableInStep(t *testing.T) {
 	require.Equal(t, int64(-1), h.TokenOf(0))
 	h.Renew()
 	h.Gain(Won{7, []int32{0, 2}}, because(vacancy.Transferred), now)
-	h.Gain(Won{7, []int32{0, 2}}, because(vacancy.Claimed), now.Add(time.Second)) // again, as the log may say it twice
+	h.Gain(Won{7, []int32{0, 2}}, because(vacancy.Claimed), now.Add(time.Second)) // again: a log may say it twice
 	h.tell(now)
 	id, token, _, leads := h.table.Leads(1)
 	require.True(t, leads)
@@ -127,7 +127,7 @@ func TestHoldsKeepTheTermTableInStep(t *testing.T) {
 	require.Equal(t, before, h.table.Counts())
 }
 
-// A term follows another line of V without an end when other logs sustain it.
+// When other logs sustain a term, it follows another line of V, and does not end.
 func TestHoldsShiftTermsToTheirLines(t *testing.T) {
 	now := at(0)
 	h, say := newHolds(&now)

@@ -50,7 +50,7 @@ func TestLink(t *testing.T) {
 	require.Zero(t, l.beat.seq, "nobody waits for that")
 }
 
-// Every own record that comes back tells the round trip, shorter ones more.
+// Every own record that comes back counts for the round trip. Shorter times have more weight.
 func TestRoundTripIsMeasured(t *testing.T) {
 	for _, T := range []time.Duration{400 * time.Millisecond, 5 * time.Second} {
 		tm := NewRoundTrip(T)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A nominee whose Claims are not heard of for 15 s, or for 3T if that is longer, cannot reach
-// the partition. Anything that is read there shows that it can.
+// A nominee that has read nothing on a partition for 15 s after its Claim, or for 3T if that is longer,
+// cannot reach the partition. Anything that it reads there shows that it can.
 func TestWhenAPartitionIsUnheard(t *testing.T) {
 	g := Nomination{nominated: true}
 	require.False(t, g.Unheard(time.Second, at(time.Hour)), "it has claimed nothing")

@@ -72,8 +72,8 @@ func TestEmptyOffersAreRepeatedTwice(t *testing.T) {
 	require.Equal(t, &lease.Offer{N: 5, Roles: []int32{7}}, sent(t, os, at(time.Hour)), "numbers never begin anew")
 }
 
-// A role that leaves the offer when its Release is sent, not when it is read back, would be let go by a member that
-// reads the next offer first.
+// A role leaves the offer when its Release is read back, not when it is sent. Otherwise a member that reads the next
+// offer first would let go of the role.
 func TestRolesAreOfferedUntilTheirReleaseIsReadBack(t *testing.T) {
 	os := newOffers()
 	os.name(9, 3, 4)

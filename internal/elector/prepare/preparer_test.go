@@ -78,7 +78,7 @@ func TestWhatIsNoLongerOfferedIsCalledOff(t *testing.T) {
 	require.Equal(t, []lease.Prepared{{Of: 4, Ready: []int32{3}}}, states(p.step(at(2*time.Second)).Say))
 }
 
-// The member reads the Release, and then an offer that was sent after it: the role may be this process's next.
+// The member reads the Release, and then an offer that was sent after it. The role may be released to the member.
 func TestReleasedRoleIsNotCalledOff(t *testing.T) {
 	p := newPreparing(1)
 	p.offered(1, at(0), 3)
@@ -218,7 +218,7 @@ func TestNumbersOfHoldersThatAreGoneAreForgotten(t *testing.T) {
 	require.True(t, p.IsIdle())
 }
 
-// A Pong names the offset of a Ping, which does not exist in a log that has begun anew.
+// A Pong names the offset of a Ping. That Ping does not exist in a log that has begun anew.
 func TestNoAnswerToAnOfferOfAFormerLog(t *testing.T) {
 	p := newPreparing(2)
 	p.offered(1, at(0), 3)

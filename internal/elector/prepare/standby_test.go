@@ -139,7 +139,7 @@ func states(say []Say) (out []lease.Prepared) {
 	return out
 }
 
-// There may be 131,072 of them.
+// There may be 131,072 standbys.
 func TestStepsDoNotLookAtAllStandbys(t *testing.T) {
 	p := newPreparing(16)
 	roles := map[offer.Place]bool{}

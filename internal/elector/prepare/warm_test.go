@@ -38,7 +38,7 @@ type attempt struct {
 	Begin
 	ends time.Duration
 	ok   bool
-	deaf time.Duration // for so long it does not see that its context ends
+	deaf time.Duration // until then it does not notice that its context ends
 }
 
 type member struct {
@@ -57,7 +57,7 @@ type given struct {
 	drains time.Duration // until then; 0: it was not asked
 }
 
-// world is a holder that hands its roles to two members, over a log that loses records and takes them late.
+// world is a holder that hands its roles to two members, over a log that loses records or delays them.
 type world struct {
 	t       *testing.T
 	r       *rand.Rand
@@ -89,7 +89,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// send lets a record reach the log, or not. Releases and Claims are repeated in truth, so here they are not lost.
+// send lets a record reach the log, or loses it. Real Releases and Claims are repeated, so here they are not lost.
 func (w *world) send(e entry) {
 	late := time.Duration(w.r.Int64N(int64(20 * time.Millisecond)))
 	if !w.calm && w.r.IntN(20) == 0 {
@@ -228,9 +228,9 @@ func (w *world) memberReads(m *member, offset int, e entry) {
 	}
 }
 
-// A role that its holder hands over because the member is ready arrives while the member is ready, even if records are
-// lost, late or out of order. No member prepares more at once than it announced. In the end no member keeps something
-// prepared that nobody offers.
+// If a holder hands a role over because the member is ready, the member is still ready when the role arrives, even if
+// records are lost, late or out of order. No member prepares more at once than it announced. In the end no member keeps
+// a role prepared that nobody offers.
 func TestWarmRolesArriveWarm(t *testing.T) {
 	warm, calledOff, failures := 0, 0, 0
 	for seed := range uint64(60) {

@@ -15,8 +15,8 @@ import (
 
 var at = clock.HourAnd // an instant after the beginning of a test
 
-// Of trouble that goes on, with each record or each rejoining, one line in ten seconds is
-// logged for each kind, and the first one at once.
+// If trouble repeats with each record or each rejoining, one line in ten seconds is logged for each
+// kind, and the first one at once.
 func TestTroubleThatRepeatsIsToldOnceInAWhile(t *testing.T) {
 	rec := &lease.Record{Kind: lease.Beat, Session: lease.Session{Process: "p"}}
 	for _, c := range []struct {

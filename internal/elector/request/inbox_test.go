@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// Of answered requests the newest are remembered, so that one that is repeated is decided once.
+// The newest answered requests are remembered, so that a repeated request is decided once.
 func TestAnsweredRequestsAreRemembered(t *testing.T) {
 	rs, now, decided := &Requests{}, time.Duration(0), 0
 	read := func(id int) {
@@ -80,7 +80,7 @@ func TestAnswersToARequest(t *testing.T) {
 	}
 }
 
-// A holder that waits for a successor's answer does not take what is said of a request for it.
+// A holder that waits for a successor's Pong does not take the answer to a request for it.
 func TestAnAnswerToARequestIsNoneToAHandover(t *testing.T) {
 	rs := &Requests{}
 	require.True(t, rs.Replied(0, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4, Answer: &lease.Answer{}}, at(0)))

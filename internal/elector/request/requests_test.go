@@ -18,7 +18,7 @@ var at = clock.HourAnd // an instant after the beginning of a test
 // inTurn routes letters to three logs, one after the other.
 func inTurn(_, tries int) int { return tries % 3 }
 
-// heldBy tells that a process holds every role; nobody does if it is empty.
+// heldBy says that a process holds every role, or nobody if process is empty.
 func heldBy(process string) func(int) (g lease.Grantee, held, known bool) {
 	return func(int) (g lease.Grantee, held, known bool) {
 		if process == "" {
@@ -158,7 +158,7 @@ func TestACallIsOverWhenItIsReadBack(t *testing.T) {
 	require.Equal(t, "it has not come back from the log", rs.GiveUp(second))
 }
 
-// A call that no log takes ends, unless it is only for now.
+// A call that every log refuses ends. One that fails for another reason goes on.
 func TestACallThatIsDeniedEnds(t *testing.T) {
 	rs := &Requests{}
 	id, err := rs.Call(inTurn, at(0))
@@ -180,7 +180,7 @@ func TestACallThatIsDeniedEnds(t *testing.T) {
 	require.Equal(t, clock.Mono(clock.Never), rs.Due(), "nothing is left to be done")
 }
 
-// One of several logs that refuses records does not end what another one takes, however long
+// If one of several logs refuses records, a request that another log accepts goes on, however long
 // the holder needs for it.
 func TestOneLogThatRefusesEndsNoRequest(t *testing.T) {
 	rs := &Requests{}
@@ -206,8 +206,8 @@ func TestOneLogThatRefusesEndsNoRequest(t *testing.T) {
 	require.Len(t, tried, 3)
 }
 
-// The application is asked once about each request, may take its time, and its answer goes
-// to where the request was read last.
+// The application is asked once about each request, and may take its time. Its answer goes to the
+// log in which the request was last read.
 func TestARequestIsPutAndAnswered(t *testing.T) {
 	rs := &Requests{}
 	is := func() Tenure { return Tenure{Takes: true, Known: true, Leads: true, Token: 3} }
@@ -232,7 +232,7 @@ func TestARequestIsPutAndAnswered(t *testing.T) {
 }
 
 // However many requests and answers come, and whatever they say, little is remembered, no
-// outcome is reported twice, and all that was begun ends.
+// outcome is reported twice, and every request and call ends.
 func TestRequestsAreBoundedWhateverComes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs, now := &Requests{}, time.Duration(0)
@@ -302,7 +302,7 @@ func TestRequestsAreBoundedWhateverComes(t *testing.T) {
 	})
 }
 
-// While nothing is known of the role's holder, the one that was asked is asked on.
+// While nothing is known of the role's holder, the request to the former holder goes on.
 func TestARequestGoesOnWhileNothingIsKnown(t *testing.T) {
 	rs := &Requests{}
 	_, err := rs.Ask(Request{Verb: lease.StepDown}, "b", inTurn, at(0))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hears is what members make of Hellos that were said while this process was there.
+// hears is Members that get Hellos that were said while this process was running.
 type hears struct{ Members }
 
 func heard(partitions int) *hears {
@@ -75,7 +75,7 @@ func TestMembersAreBounded(t *testing.T) {
 	require.LessOrEqual(t, len(h.left), MaxMembers)
 }
 
-// Who has left does not come back by what it said before, in another log.
+// A member that has left does not come back by an earlier Hello in another log.
 func TestMemberThatLeftStaysAway(t *testing.T) {
 	h := heard(1)
 	h.says("x", wantsAll, 0)
@@ -135,7 +135,7 @@ func TestMemberAnnounced(t *testing.T) {
 	require.True(t, h.Takes("old"))
 }
 
-// A member is steady since it has been nominated, and let no lease run out, without a
+// A member's time is counted since it has been nominated, and has let no lease run out, without a
 // break.
 func TestMemberSince(t *testing.T) {
 	for _, c := range []struct {
@@ -160,7 +160,7 @@ func TestMemberSince(t *testing.T) {
 	h.says("x", wantsAll, 8*time.Second)
 	h.says("x", wantsAll, 13*time.Second)
 	require.Equal(t, at(8*time.Second).Mono, h.by["x"].since, "who lets a lease lapse was not there")
-	for i, lapsed := range []bool{false, true} { // not read of, or perhaps lapsed
+	for i, lapsed := range []bool{false, true} { // only read late, or perhaps lapsed
 		h.Suspect("x")
 		require.True(t, h.Revive("x", lapsed, at(15*time.Second)))
 		require.False(t, h.Suspected("x") || h.Revive("x", lapsed, at(0)) || h.Revive("nobody", true, at(0)))

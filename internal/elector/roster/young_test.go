@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// In a young group a member is steady once none has come for a while: once, and for balance only.
+// In a young group members are steady as soon as none has come for a while. Each has this advantage
+// once, and for balance only.
 func TestYoungGroup(t *testing.T) {
 	came := func(since time.Duration) *member {
 		return &member{name: "b", heard: at(time.Hour + 6*time.Second), since: at(time.Hour + since).Mono, nominated: true, present: true, roles: 4}
@@ -53,8 +54,7 @@ func TestHelloPeriodAndGap(t *testing.T) {
 	}
 }
 
-// All members answer in an order, whichever of them is asked. Each pair of members agrees on which of the two answers
-// first.
+// All members compute the same order of answers, so no two have the same turn.
 func TestTurnsDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, key := rapid.IntRange(2, 40).Draw(t, "members"), rapid.Uint64().Draw(t, "key")

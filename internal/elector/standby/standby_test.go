@@ -31,8 +31,8 @@ func TestStandbyIsNotTheHolder(t *testing.T) {
 	}
 }
 
-// When a member joins, roles move to it, and so do standbys. Of the others' standbys no more move than twice their
-// share, on the placement that the library computes.
+// When a member joins, roles move to it, and so do standbys. With the placement that the library computes, no more
+// standbys move than twice one member's share.
 func TestFewStandbysMoveWhenAMemberJoins(t *testing.T) {
 	const roles = 10_000
 	all := make([]int32, roles)

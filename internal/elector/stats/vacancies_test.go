@@ -17,8 +17,8 @@ type nobody struct{ observe.Fold }
 
 func (nobody) NewerUntil() clock.Raw { return 0 }
 
-// Roles become vacant and are won in any order, R changes, time passes: what is counted is
-// what a naive count finds.
+// Roles become vacant and are won in any order, R changes, time passes: the counters agree with a
+// naive count.
 func TestVacancyStatsAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &Counters{}
@@ -96,7 +96,7 @@ func TestANewerVersionMayHoldWhatIsVacant(t *testing.T) {
 	require.InDelta(t, 4, c.Leaderless, 1e-9)
 }
 
-// The time since the last look is counted as it was until then, however often one looks.
+// The time without a leader is the same, however often it is added up.
 func TestLeaderlessTimeDoesNotDependOnLooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var once, often spans
@@ -118,8 +118,8 @@ func TestLeaderlessTimeDoesNotDependOnLooks(t *testing.T) {
 	})
 }
 
-// Vacancies that began and ended together are one entry of the histogram with a number, so that a
-// million roles cost one.
+// Vacancies that began and ended together are added to the histogram at once, with their number, so
+// that a million roles cost no more than one.
 func TestVacanciesThatEndTogetherAreCountedTogether(t *testing.T) {
 	c := &Counters{}
 	v := NewVacancies(nobody{}, nil, time.Second, c)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newClaims are those of a process that knows nothing yet.
+// newClaims returns the Claims of a process that knows nothing yet.
 func newClaims() *Claims {
 	var c Claims
 	c.Init()
@@ -118,8 +118,8 @@ func TestClaimsForgetTheSilentThatHoldNothing(t *testing.T) {
 	require.Empty(t, c.silent)
 }
 
-// Who was told that a role is vacant is told if its holder is heard again, though nothing has
-// been done about its silence yet.
+// Observers that were told that a role is vacant are told if its holder is heard again, even if the
+// process itself has not found the holder silent yet.
 func TestClaimsRememberOfWhomItWasSaid(t *testing.T) {
 	c := newClaims()
 	c.SaidSilent(lease.Session{})
@@ -185,7 +185,7 @@ func TestClaimsThinkLaterOfWhatIsNotClaimedYet(t *testing.T) {
 
 // The pause after a Claim that did not come back in time doubles each time, up to 8 T.
 func TestBackoff(t *testing.T) {
-	for _, fraction := range []int{0, 1} { // of what is random: the least, and nearly the most
+	for _, fraction := range []int{0, 1} { // of the random part: the least, and nearly the most
 		const T = 8 * time.Second
 		random := func(d time.Duration) time.Duration { return time.Duration(fraction) * (d - 1) }
 		var p Pacing
@@ -202,8 +202,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// A vacancy that is over leaves its number to the next one. Roles that an older vacancy still has in
-// its list, but lost to the one that is over, are not that older one's again.
+// A vacancy that is over leaves its number to the next one. An older vacancy may still list roles that
+// it lost to the one that is over. It does not get them back.
 func TestANumberIsUsedAgain(t *testing.T) {
 	var c Claims
 	c.Init()

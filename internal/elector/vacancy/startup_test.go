@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The first claims of a process wait for others that start with it: a while longer for each
-// that comes meanwhile, but not for ever.
+// The first claims of a process wait for others that start with it: a while longer for each newcomer
+// meanwhile, but at most three times.
 func TestClaimsWaitForOthersThatStart(t *testing.T) {
-	const T = 20 * time.Second // StartupWait is longer than startupWaitMax
+	const T = 20 * time.Second // clock.StartupWait is longer than StartupWaitMax
 	at := func(d time.Duration) clock.Instant { return clock.Alike(time.Hour + d) }
 	for _, c := range []struct {
 		name  string
@@ -57,8 +57,8 @@ func TestSharingOutAPart(t *testing.T) {
 	require.Equal(t, lease/20, AssignTime(10_000, 100_000, 1000, lease), "a tenth of all")
 }
 
-// Where assigning takes long it is rare, but not at once: who dies together is found to be
-// silent within less than the pause.
+// Where assigning takes long, the pauses are long, but short at first: processes that die together
+// are found silent within less than the whole pause.
 func TestSharingOutIsMoreAndMoreSeldom(t *testing.T) {
 	const whole = 800 * time.Millisecond
 	var s assignPauses
