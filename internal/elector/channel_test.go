@@ -73,7 +73,7 @@ func TestAChannelInDoubt(t *testing.T) {
 
 // A process whose roles another one has claimed is suspected of having died, unless there is
 // another explanation.
-func TestWhoIsOutlivedIsSuspected(t *testing.T) {
+func TestOutlivedHolderIsSuspected(t *testing.T) {
 	for name, c := range map[string]struct {
 		logs  int
 		by    string
@@ -105,7 +105,7 @@ func TestWhoIsOutlivedIsSuspected(t *testing.T) {
 
 // One of three processes has misread a Claim. The holder's Beat shows it that folds differ. All write
 // a Snapshot, the process that has misread is outvoted, and no other gives anything up.
-func TestWhoHasMisreadARecordRejoinsAlone(t *testing.T) {
+func TestProcessThatMisreadRejoinsAlone(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)
 	w.pass(10 * time.Second)

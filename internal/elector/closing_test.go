@@ -179,7 +179,7 @@ func TestWhoReadsNothingClosesSoon(t *testing.T) {
 }
 
 // If many processes close, and each has read the goodbyes of all others, few answer at once.
-func TestFewOfThoseThatCloseAnswer(t *testing.T) {
+func TestFewClosingProcessesAnswer(t *testing.T) {
 	const n = 100
 	now := clock.Instant{Mono: clock.Mono(time.Hour)}
 	soon := 0

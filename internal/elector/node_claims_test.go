@@ -87,7 +87,7 @@ func TestSuccessorThatHasGone(t *testing.T) {
 
 // A process that was suspended finds the leases of others over before it has read their records. Once it has read
 // them, it takes the others for alive before they say Hello: it leaves a role to its successor for a while.
-func TestWhoWasSuspendedTakesNobodyForDead(t *testing.T) {
+func TestSuspendedProcessTakesNobodyForDead(t *testing.T) {
 	w := newWorld(1)
 	quick := func(s *Settings) { stays(s); s.T, s.HeartbeatInterval = 2*time.Second, 400*time.Millisecond }
 	a, b := w.start("a", 3, quick), w.start("b", 3, quick)
@@ -177,7 +177,7 @@ func TestSuccessorThatIsHardlyKnown(t *testing.T) {
 
 // A dead holder is no successor, even if another process noticed its silence, and claimed its
 // roles, before this process would have.
-func TestWhoHasDiedIsNoSuccessor(t *testing.T) {
+func TestDeadHolderIsNoSuccessor(t *testing.T) {
 	w := newWorld(1)
 	start := func(name string, priority int) *actor {
 		w.priority = priority

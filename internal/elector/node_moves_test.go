@@ -15,7 +15,7 @@ import (
 
 // A role that another holder has released in favour of a newcomer counts as the newcomer's before it
 // has claimed the role. Otherwise it would be given too much.
-func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
+func TestInFlightRolesCountAgainstCapacity(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, stays)
 	w.pass(8 * time.Second)
@@ -41,7 +41,7 @@ func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
 
 // A log that begins again knows no roles, so R alone limits the plan. A handover may be of a role that was
 // beyond R already: SetRoles lowered R in the middle of it.
-func TestAHandoverBeyondRIsNoRoom(t *testing.T) {
+func TestHandoverBeyondRIsIgnored(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, stays)
 	w.pass(8 * time.Second)

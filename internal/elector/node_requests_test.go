@@ -212,7 +212,7 @@ func TestALostRequestIsSentAgain(t *testing.T) {
 }
 
 // Any process may write answers to a request. Only those of the process that was asked count.
-func TestAnAnswerCountsOfWhomWasAskedOnly(t *testing.T) {
+func TestOnlyTheAskedProcessCanAnswer(t *testing.T) {
 	w, _, _, o := held(listens)
 	id := o.ask(t, request.Request{Role: 0, Verb: lease.StepDown})
 	w.pass(10 * time.Millisecond)

@@ -149,7 +149,7 @@ func TestClaimThatComesBackUnwanted(t *testing.T) {
 }
 
 // A process that is willing again claims vacant roles at once.
-func TestWhoIsWillingAgainClaimsAtOnce(t *testing.T) {
+func TestProcessWillingAgainClaimsAtOnce(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)
 	w.pass(6 * time.Second)
@@ -164,7 +164,7 @@ func TestWhoIsWillingAgainClaimsAtOnce(t *testing.T) {
 
 // Processes that start together on a log where nobody holds anything wait for each other's Hellos,
 // and then each claims its share, once.
-func TestWhoStartsTogetherSharesAtOnce(t *testing.T) {
+func TestProcessesThatStartTogetherShareAtOnce(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 6, nil)
 	w.pass(6 * time.Second)
@@ -227,7 +227,7 @@ func TestALostReleaseIsSentAgain(t *testing.T) {
 
 // The last process to close leaves a Snapshot. So the next process to start knows that nobody holds
 // anything, and claims within round trips.
-func TestWhoClosesLastLeavesASnapshot(t *testing.T) {
+func TestLastToCloseLeavesASnapshot(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 2, nil)
 	w.pass(6 * time.Second)
@@ -244,7 +244,7 @@ func TestWhoClosesLastLeavesASnapshot(t *testing.T) {
 
 // A closing process leaves no Snapshot if its successor claims: the Claim would have to wait for the
 // Snapshot. If the successor does not claim, the closing process leaves one.
-func TestWhoHasASuccessorLeavesNoSnapshot(t *testing.T) {
+func TestClosingWithASuccessorLeavesNoSnapshot(t *testing.T) {
 	for name, comes := range map[string]bool{"it comes": true, "it does not": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(1)

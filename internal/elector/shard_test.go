@@ -86,7 +86,7 @@ func TestWhatAShardKeeps(t *testing.T) {
 
 // A process that leaves asks a successor whether it is there, and releases roles in its favour. If
 // the successor does not answer, the process does not wait for long.
-func TestAShardHandsOverToWhoAnswers(t *testing.T) {
+func TestAShardHandsOverToAMemberThatAnswers(t *testing.T) {
 	for name, answers := range map[string]bool{"answered": true, "in silence": false} {
 		t.Run(name, func(t *testing.T) {
 			k, s := leading(t, 2, nil)

@@ -186,7 +186,7 @@ func TestReadersQueueByThemselves(t *testing.T) {
 	}
 }
 
-func TestThoseWhoAskAtTheSameTimeAreGivenTheSame(t *testing.T) {
+func TestConcurrentStandingsAreShared(t *testing.T) {
 	a := askable(someRoles)
 	known, at := a.Standings()
 	a.claim(100)

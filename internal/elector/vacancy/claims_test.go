@@ -120,7 +120,7 @@ func TestClaimsForgetTheSilentThatHoldNothing(t *testing.T) {
 
 // Observers that were told that a role is vacant are told if its holder is heard again, even if the
 // process itself has not found the holder silent yet.
-func TestClaimsRememberOfWhomItWasSaid(t *testing.T) {
+func TestClaimsRememberReportedSilence(t *testing.T) {
 	c := newClaims()
 	c.SaidSilent(lease.Session{})
 	require.Empty(t, c.silent, "nobody held it")
