@@ -170,7 +170,7 @@ func (e *Elector) Standings() ([]observe.Standing, clock.Instant) {
 }
 
 // Changes returns what has changed since w's last call, and the time of the answer. It takes no
-// lock if nothing has changed, nor if another Watch has looked within T/50.
+// lock if nothing has changed, nor if another Watch has looked since then, within T/50.
 func (e *Elector) Changes(w *observe.Watcher) ([]observe.Standing, clock.Instant) {
 	if w.Knows(e.bell.Turn()) {
 		return nil, e.now()
@@ -286,7 +286,7 @@ func (e *Elector) Call(ctx context.Context) error {
 	return e.outcome(ctx, id, done)
 }
 
-// begin starts something with an Outcome as soon as that is possible.
+// begin starts a request or call as soon as that is possible, and returns the number of its Outcome.
 func (e *Elector) begin(ctx context.Context, done chan error, start func(*Node, clock.Instant) (int, error)) (id int, err error) {
 	news, stop := e.Notify()
 	defer stop()

@@ -153,7 +153,7 @@ func (s *shard) giveUpClaims(in told.In, now clock.Instant) (after time.Duration
 	_, oldest := s.main.Log.Claiming()
 	limit := max(2*s.set.T, 10*time.Second)
 	if !s.desired.Willing(now) {
-		limit = handover.CloseTail // nothing is lost
+		limit = handover.CloseTail // it wants no role, so nothing is lost
 	}
 	if now.Mono.Sub(oldest.Mono) < limit {
 		return 0

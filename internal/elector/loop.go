@@ -226,8 +226,8 @@ func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
 	return r.WakeIn
 }
 
-// look is hold for those who only read. Very many may do so at once, and a step must not wait for
-// all of them.
+// look is hold for callers that only read. There may be very many at once, and a step must not wait
+// for all of them.
 func (e *Elector) look() (release func()) {
 	e.readers.Lock()
 	held := e.hold()

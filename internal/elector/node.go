@@ -381,7 +381,7 @@ func openShards(p told.Process, terms *term.Table, x *warm.Exchange, counts *sta
 		return shards{s}, s.logs, q.Lease.Lines()
 	}
 	rules := lease.Rules{Process: set.Process, Name: set.Name, T: set.T, Rho: set.Rho}
-	for i := range logs { // each is the only one with its roles
+	for i := range logs { // each log is the only one with its roles
 		l := leases.NewOne(rules, i)
 		s := open(i, logs, l, l, leases.OneTraits)
 		s.main = channel.New(p, i, l.Lease, l, now)

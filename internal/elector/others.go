@@ -229,8 +229,8 @@ func (n *Node) Busy(now clock.Instant) bool {
 	return n.closing.Busy(now)
 }
 
-// sayWaiting logs once, soon after the start, for how long this process claims nothing because of
-// leases that it may not know of, or that others lead all roles so far.
+// sayWaiting logs once, soon after the start, why this process leads nothing yet: it waits for leases
+// that it may not know of, or others lead all roles.
 func (n *Node) sayWaiting(now clock.Instant) {
 	t := &n.timing
 	if t.HasLooked() || n.set.Observer || t.OpenFor(now) < min(clock.SayWaiting(n.set.T), lookEvery/2) {

@@ -260,7 +260,7 @@ type shards []*shard
 // of returns the shard with a log's roles.
 func (parts shards) of(log int) *shard { return parts[log%len(parts)] }
 
-// local returns where a role lives.
+// local returns a role's shard, and the role's number there.
 func (parts shards) local(role int) (*shard, int32) {
 	return parts[role%len(parts)], int32(role / len(parts))
 }

@@ -10,7 +10,7 @@ import (
 // Announcements decides when this process writes Hellos and Snapshots in one log. Snapshots are
 // for processes that do not know who holds what. Neither kind affects a lease.
 type Announcements struct {
-	helloAt  clock.Mono // no Hello here before
+	helloAt  clock.Mono // no Hello is said here before then
 	greeted  bool       // this process has said Hello since reading began
 	begun    clock.Mono // when reading began
 	read     clock.Mono // when all records that were there then had been read; 0: not yet
@@ -21,7 +21,7 @@ type Announcements struct {
 	snapshotAt clock.Mono // when a Snapshot is due; 0: none is
 	patience   clock.Mono // put off until then, since this process is behind; 0: not put off
 	toldAt     clock.Mono // when a Snapshot was last read
-	toldBefore clock.Mono // and when the one before was
+	toldBefore clock.Mono // when the Snapshot before that was read
 	since      int        // records since the newest Snapshot
 	voice      bool       // the Snapshot due is for comparison: another process's Snapshot does not cancel it
 	remindAt   clock.Mono // when another one for comparison is due, if the comparison is not decided by then; 0: none is
@@ -47,7 +47,7 @@ func (a *Announcements) CatchUp(read bool, t time.Duration, now clock.Instant) b
 	return true
 }
 
-// IsCaughtUp reports whether CatchUp has reported that.
+// IsCaughtUp reports whether the records that were in the log when reading began are read.
 func (a *Announcements) IsCaughtUp() bool { return a.caughtUp }
 
 // Answers reports whether this process is to write a Snapshot.
@@ -71,7 +71,7 @@ func (a *Announcements) Due(t time.Duration) clock.Mono {
 	return next
 }
 
-// ReachedEnd notes that all records were read that were in the log when reading began.
+// ReachedEnd notes that all records that were in the log when reading began are read.
 func (a *Announcements) ReachedEnd(now clock.Instant) {
 	if a.read == 0 {
 		a.read = now.Mono
@@ -81,12 +81,12 @@ func (a *Announcements) ReachedEnd(now clock.Instant) {
 // GoBack notes that reading is to begin farther back.
 func (a *Announcements) GoBack() { a.back = true }
 
-// MayGoBack reports whether reading may begin farther back: the log was read to its end, and that
-// was not asked for yet.
+// MayGoBack reports whether reading may begin farther back: the log was read to its end, and going
+// back was not asked for yet.
 func (a *Announcements) MayGoBack() bool { return a.read != 0 && !a.back }
 
-// BackAt is when to go back, but for this process's turn. The first wait is short, since few records
-// were read so far and few more are read next.
+// BackAt is when to go back, apart from the wait for this process's turn. The first wait is short,
+// since few records were read so far and few more are read next.
 func (a *Announcements) BackAt(t time.Duration) clock.Mono {
 	if a.again {
 		return a.read.Add(clock.Behind(t))
@@ -111,7 +111,7 @@ func (a *Announcements) MayGoBackAgain() { a.back = false }
 // Released notes that this process has released a role here: it writes a Snapshot when it closes.
 func (a *Announcements) Released() { a.releasedHere = true }
 
-// OwesFarewell reports whether that Snapshot is to be written, and LeaveFarewell notes that it was.
+// OwesFarewell reports whether a last Snapshot is to be written, and LeaveFarewell notes that it was.
 func (a *Announcements) OwesFarewell() bool { return a.releasedHere && !a.farewellLeft }
 
 func (a *Announcements) LeaveFarewell() { a.farewellLeft = true }
@@ -119,7 +119,7 @@ func (a *Announcements) LeaveFarewell() { a.farewellLeft = true }
 // ContradictedBy notes that a process was found to have another fold.
 func (a *Announcements) ContradictedBy(process string) { a.contradicts = process }
 
-// Contradictor is the last such process.
+// Contradictor is the last process found to have another fold.
 func (a *Announcements) Contradictor() string { return a.contradicts }
 
 // NextHello is the earliest time of the next Hello here.
@@ -222,8 +222,8 @@ type Greeting struct {
 }
 
 // GreetDue returns when to say Hello in one log. A process that has read the log to its end
-// without learning the fold says it so that another one writes a Snapshot. A process that may soon
-// claim says it before the holder's lease is over, to learn in time whether the log works.
+// without learning the fold says Hello so that another one writes a Snapshot. A process that may
+// soon claim says Hello before the holder's lease is over, to learn in time whether the log works.
 func (a *Announcements) GreetDue(g Greeting) (at clock.Mono, ok bool) {
 	first := max(a.helloAt, g.FreeAt.Add(-clock.Stalled(g.T)))
 	switch {

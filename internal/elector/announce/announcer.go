@@ -12,14 +12,14 @@ import (
 type Announcer struct {
 	home int // the log in which this process announces itself, if that log works
 
-	at      clock.Mono // the next Hello
-	saidAt  clock.Mono // the last one
-	all     bool       // the last one said that this process wants every role
-	wavered bool       // since then there was a moment when it did not
+	at      clock.Mono // when the next Hello is due
+	saidAt  clock.Mono // when the last Hello was said
+	all     bool       // the last Hello said that this process wants every role
+	wavered bool       // since then this process did not want every role for a moment
 
 	closingAt clock.Mono // when this process began to close; 0: it has not
 	bye       bool       // the goodbye, which is the last Hello, was said
-	byeBack   bool       // and read back
+	byeBack   bool       // the goodbye was read back
 	partedAt  clock.Mono // when the last goodbye was read, of any process
 }
 
@@ -90,7 +90,7 @@ func (a *Announcer) Soon(size int, now clock.Instant) {
 	a.at = min(a.at, max(now.Mono, a.saidAt.Add(roster.HelloGap(size))))
 }
 
-// With says the next Hello now if half of its period has passed, because another process's Hello
+// With makes the next Hello due now if half of its period has passed: another process's Hello
 // without news was just read. All readers then wake up once for several Hellos, as with Beats.
 // With less than half of the period, Hellos that are far apart would never come together. A Hello
 // that was put off is not brought forward.

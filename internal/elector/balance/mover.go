@@ -42,8 +42,8 @@ type Mover struct {
 	uneven         clock.Mono // since when there are roles to hand over; 0: there are none
 	inFlight       []Move     // handovers in progress
 	cool           cooldowns
-	shares         []*share   // calls that want roles shared out now
-	called, shared uint64     // how many there were, and roles that moved meanwhile
+	shares         []*share   // calls of Rebalance that have not returned
+	called, shared uint64     // how many calls there were, and how many roles moved during them
 	overfull       bool       // it was said that this process holds more roles than it wants
 	willing        clock.Mono // since when this process is willing to lead; 0: it is not
 }
@@ -52,7 +52,7 @@ type Mover struct {
 type Move struct {
 	Partition int
 	Role      int32 // one of its roles
-	Count     int   // how many there are
+	Count     int   // how many roles it has
 	Token     int64
 	To        string
 	Began     clock.Mono

@@ -9,10 +9,10 @@ import (
 	"github.com/goneli/neli/internal/placement"
 )
 
-// share is a call that wants roles shared out at once, without tolerance.
+// share is a call of Rebalance: roles are shared out at once, without tolerance.
 type share struct {
 	id    int
-	moved map[string]int // roles by the process that has them now
+	moved map[string]int // how many roles each process has got
 	over  bool           // nothing is left to move
 }
 
@@ -28,7 +28,7 @@ func (m *Mover) Sharing() bool {
 	return slices.ContainsFunc(m.shares, func(s *share) bool { return !s.over })
 }
 
-// Moves returns what plans the moves: with a call in progress, without tolerance.
+// Moves returns the function that plans the moves: with a call in progress, the one without tolerance.
 func (m *Mover) Moves(p *placement.Plan) func(me int, holders []int32, movable func(role int) bool, limit int) []placement.Move {
 	if m.Sharing() {
 		return p.Level
@@ -47,7 +47,7 @@ func (m *Mover) Shared(all bool) (ended []request.Outcome) {
 	return ended
 }
 
-// Leave forgets a call, and returns what has moved meanwhile. What is on its way goes on.
+// Leave forgets a call, and returns what has moved meanwhile. Handovers in progress go on.
 func (m *Mover) Leave(id int) (moved map[string]int) {
 	m.shares = slices.DeleteFunc(m.shares, func(s *share) bool {
 		if s.id == id {
@@ -58,7 +58,7 @@ func (m *Mover) Leave(id int) (moved map[string]int) {
 	return moved
 }
 
-// Shares returns how many calls there were, and how many roles have moved meanwhile.
+// Shares returns how many calls there were, and how many roles have moved during them.
 func (m *Mover) Shares() (calls, roles uint64) { return m.called, m.shared }
 
 // taken counts a move for all calls in progress.

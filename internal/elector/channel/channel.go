@@ -75,7 +75,7 @@ func (c *Channel) Heard(now clock.Instant) { c.readAt = now }
 // IsNew reports whether a record at an offset came after reading began, so that its age is known.
 func (c *Channel) IsNew(offset int64) bool { return offset >= c.end }
 
-// IsRead reports whether all records are read that were there when reading began.
+// IsRead reports whether all records that were there when reading began are read.
 func (c *Channel) IsRead() bool { return c.Log.Offset()+1 >= c.end }
 
 // CatchUp notes, once, that these records are read, or are not waited for any more.

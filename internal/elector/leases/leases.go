@@ -106,7 +106,7 @@ type Traits struct {
 	OneClaim bool
 }
 
-// As returns the session that Holders uses for the process of a record's session.
+// As returns the session under which Holders lists the sender of a record.
 func (t Traits) As(id lease.Session) lease.Session {
 	if t.Together {
 		id.N = 1
@@ -159,7 +159,7 @@ type Entry struct {
 	Top   int64  // of a Reset: the largest ballot that the log was given, 0 if it does not report it
 }
 
-// Decode decodes the record. Of one of a newer version in a small log it returns the ballot, beside the error.
+// Decode decodes the record. If it is of a newer version and in a small log, the ballot is returned beside the error.
 func (e Entry) Decode(c lease.Codec) (*lease.Record, error) {
 	r, err := c.Decode(e.Value)
 	if errors.Is(err, lease.ErrNewer) && e.ID != "" {

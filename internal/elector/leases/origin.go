@@ -40,7 +40,7 @@ func (all Origins) Read(log int, e Entry, r *lease.Record, bad error, self strin
 // Proven reports whether the records of a log, read from its origin, show who holds its roles; if not,
 // why says why, as far as that is known. If there are several partitions, all must be read from their
 // origin, and no other process may have held anything: partitions may have been added, and members
-// that have not noticed it lead roles of the new ones in the old ones.
+// that have not noticed them still lead their roles in the old ones.
 func (all Origins) Proven(log int) (yes bool, why string) {
 	if o := &all[log]; !o.whole || len(all) == 1 {
 		return o.whole, o.why

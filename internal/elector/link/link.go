@@ -23,7 +23,7 @@ type Link struct {
 
 	took     time.Duration // how long the last own record took, T at most
 	withheld clock.Mono    // since when this process would have claimed, had own records come back in time; 0: it withholds nothing
-	said     bool          // that was logged
+	said     bool          // that it withholds Claims was logged
 
 	behindUntil clock.Mono // until then the records being read are old, judging by the last own record
 }
@@ -93,8 +93,7 @@ func (l *Link) Sent(k lease.Kind, seq uint64, now clock.Instant) {
 	}
 }
 
-// Failed notes that an own record will not come back, or may not. Another one has to show that the
-// log works.
+// Failed notes that an own record may never come back. Another one has to show that the log works.
 func (l *Link) Failed(seq uint64) {
 	l.stalled = true
 	if l.beat.seq == seq {
@@ -137,7 +136,7 @@ func (l *Link) Beating(now clock.Instant, t time.Duration) bool {
 	return l.beat.seq != 0 && now.Mono.Sub(l.beat.at) < t
 }
 
-// Probing is the same for Hellos.
+// Probing reports whether a Hello is in flight. After T it counts as lost.
 func (l *Link) Probing(now clock.Instant, t time.Duration) bool {
 	return l.hello.seq != 0 && now.Mono.Sub(l.hello.at) < t
 }
@@ -194,8 +193,8 @@ func (l *Link) Behind(now clock.Instant, t time.Duration) bool {
 	return now.Mono < l.behindUntil
 }
 
-// ProbedUntil is until when a Claim waits for a probe to come back; helloAt is when the next probe
-// may be sent.
+// ProbedUntil is when the wait of a Claim for a probe ends; helloAt is when the next probe may be
+// sent.
 func (l *Link) ProbedUntil(helloAt clock.Mono, now clock.Instant, t time.Duration) clock.Mono {
 	switch {
 	case l.Check(now, t):

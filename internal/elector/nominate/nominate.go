@@ -19,17 +19,17 @@ type Nomination struct {
 
 // Attendance is whether this process takes part in the nominator's group.
 type Attendance struct {
-	least     time.Duration // of an absence; 0: the constant
-	awayUntil clock.Mono    // not in it until then
-	stayUntil clock.Mono    // and then in it at least until then
+	least     time.Duration // the least time of an absence; 0: Absence
+	awayUntil clock.Mono    // out of the group until then
+	stayUntil clock.Mono    // after that in the group at least until then
 }
 
 const (
-	// GiveWayAfter is how long Claims may go without coming back. It is longer than the crash
-	// of a broker stalls a partition for all members (about 13 s with default settings).
+	// GiveWayAfter is how long Claims may go without coming back. The crash of a broker stalls a
+	// partition for all members, but not as long (about 13 s with default settings).
 	GiveWayAfter = 15 * time.Second
 	// Absence is how long a process leaves the group because of a partition that it cannot
-	// reach, and presence how long it then stays at least: if no process can reach that
+	// reach, and Presence how long it then stays at least: if no process can reach that
 	// partition, the other partitions still need leaders.
 	Absence  = 15 * time.Second
 	Presence = 2 * time.Minute
@@ -80,8 +80,8 @@ func NewAttendance(least time.Duration) Attendance { return Attendance{least: le
 // Lasts is how long an absence lasts.
 func (a *Attendance) Lasts() time.Duration { return max(Absence, a.least) }
 
-// Away reports whether this process stays out of the group; lost has the partitions that caused
-// it, if that begins now.
+// Away reports whether this process stays out of the group; lost has the partitions that cause
+// the absence, if it begins now.
 func (a *Attendance) Away(unheard func() []int, now clock.Instant) (away bool, lost []int) {
 	if now.Mono < a.awayUntil {
 		return true, nil

@@ -130,7 +130,7 @@ func (s *Standings) pictured(from, to int32, is sighting, now clock.Instant) *pi
 // consumer is.
 type Watcher struct {
 	told []int64  // by role: token, or what stands for none
-	Last *Picture // that it was told; nil: nothing
+	Last *Picture // the last picture that it was told of; nil: none
 	Grouped
 }
 

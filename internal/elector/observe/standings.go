@@ -48,9 +48,9 @@ type Standings struct {
 	short    Short                     // the same, but faster; or nil
 	tenure   func(lease.Grantee) int64 // identifies one uninterrupted time of holding a role
 	logs     Reading                   // how far the logs were read
-	silences Silences                  // of holders
+	silences Silences                  // which holders are silent
 	unheard  unheard                   // holders that were not heard since reading began
-	shown    basis                     // of the standings when they were last announced
+	shown    basis                     // the basis of the standings that were last announced
 }
 
 // Fold is what the standings need to know of who holds what.
@@ -157,12 +157,11 @@ func (s *Standings) HeldBy(sessions map[lease.Session]bool) (roles []int32) {
 	return roles
 }
 
-// basis is what the standings of a shard's roles depend on. It is different whenever one of them
-// is.
+// basis is what the standings of a shard's roles depend on. It changes whenever one of them does.
 type basis struct {
-	turns          uint64 // of the holders
-	silent         uint64 // of those that are silent
-	heard          uint64 // of those that were not heard at first
+	turns          uint64 // Fold.Turns
+	silent         uint64 // Silences.Silences
+	heard          uint64 // unheard.turns
 	free, caughtUp bool   // if both, roles that nobody holds are vacant
 }
 

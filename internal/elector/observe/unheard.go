@@ -24,7 +24,7 @@ func (u *unheard) begin(holders iter.Seq[lease.HolderState], old func(offset int
 }
 
 // heard notes evidence of a session; live means that it was written since reading began. Even a
-// session of which there is old evidence only may hold roles.
+// session with nothing but old evidence may hold roles.
 func (u *unheard) heard(id lease.Session, live bool) {
 	switch {
 	case !live && u.of != nil:

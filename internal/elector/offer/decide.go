@@ -11,7 +11,7 @@ import (
 type Standing struct {
 	Answered bool // it has answered an offer that names the role
 	Ready    bool
-	Failed   bool // it said so
+	Failed   bool // it says that it has failed
 	Late     bool // it has been at work for longer than it announced
 	Busy     bool // the role has waited for so long that the member must be at work on others
 	Silent   bool // it has not answered an offer in time
@@ -70,9 +70,9 @@ func Patient(begun clock.Instant, drain time.Duration, now clock.Instant) bool {
 	return now.Age(begun) < drain/2
 }
 
-// Conditions returns what the next step of the hand-over depends on. What this process could keep is
-// called off when the member does not get ready. What it cannot keep goes to another member then, and
-// without preparation if there is none, or when the time for it is over.
+// Conditions returns what the next step of the hand-over depends on. If the member does not get ready, a
+// role that this process could keep is called off. A role that it cannot keep goes to another member. It is
+// given up unprepared if there is none, or when the time for preparation is over.
 func (h Handing) Conditions() handover.Conditions {
 	c := handover.Conditions{Ready: h.Ready && h.Takes && !h.Silent, Refused: !h.Takes || h.Failed, Over: h.Silent}
 	if h.Keeps {

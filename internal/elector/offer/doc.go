@@ -14,6 +14,6 @@ since records are not in the order in which they were sent.
 	Given, when that is read back
 
 A role stays in the offer until its Release was read back: the member may read the next offer first, and
-would let go what it is about to get.
+would let go of the role that it is about to get.
 */
 package offer

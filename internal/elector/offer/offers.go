@@ -20,7 +20,7 @@ const (
 	farewells = 2
 )
 
-// Place is a role of a shard, as that numbers it.
+// Place is a role of a shard, with its number there.
 type Place struct {
 	Shard int
 	Local int32
@@ -32,7 +32,7 @@ type From struct {
 	Shard   int
 }
 
-// Compare orders them.
+// Compare orders by process, then by shard.
 func (f From) Compare(g From) int {
 	return cmp.Or(cmp.Compare(f.Process, g.Process), cmp.Compare(f.Shard, g.Shard))
 }
@@ -53,12 +53,12 @@ func Window(p lease.Prepares) int { return 4 * p.Most }
 
 // Offers is what this process offers to others.
 type Offers struct {
-	wait   time.Duration // for an answer
+	wait   time.Duration // how long an answer is awaited
 	t      time.Duration
 	n      uint64 // of the newest offer; it never begins anew, else members would take all offers for late ones
 	to     map[string]*addressee
 	fail   map[failure]clock.Mono // until when a member rests from a role
-	idle   map[Place]clock.Mono   // until when any does
+	idle   map[Place]clock.Mono   // until when any member rests from a role
 	Counts Given
 }
 
@@ -100,7 +100,7 @@ type hand struct {
 	first    uint64 // the first offer that named it; 0: none was sent yet
 	answered bool
 	stage    stage
-	ran      clock.Mono // when it was first read that it is prepared; 0: not yet
+	ran      clock.Mono // when a state first said that it is begun with; 0: none has
 	asked    bool       // the application was asked to finish
 }
 
@@ -132,7 +132,7 @@ func (os *Offers) Name(process string, is lease.Prepares, at Place) {
 	l.repeated = 0
 }
 
-// CallOff takes a role back.
+// CallOff takes back the offer of a role.
 func (os *Offers) CallOff(process string, at Place) { os.remove(process, at, true) }
 
 // Given notes that the Release of a role was read back. The member reads it, too, so that no offer need say
@@ -154,7 +154,7 @@ func (os *Offers) remove(process string, at Place, say bool) {
 	}
 }
 
-// Asked notes that the application was asked to finish a role: its successor is decided. One that was not
+// Asked notes that the application was asked to finish a role: its successor is decided. A role that was not
 // named yet need not be prepared any more.
 func (os *Offers) Asked(process string, at Place) {
 	if h := os.hand(process, at); h != nil {
@@ -294,8 +294,8 @@ func (os *Offers) Sends(urgent bool, now clock.Instant) (out []Offer) {
 	return out
 }
 
-// fill names roles that wait while there is room, the lowest first: when there are more of them, when
-// something has changed that is to be said anyway, or when the member may soon have nothing to begin with.
+// fill names waiting roles as far as there is room, the lowest first. It does so when more roles wait, when
+// another change is to be said anyway, or when the member may soon have nothing to begin with.
 func (a *addressee) fill() {
 	named, open, changed := 0, 0, false
 	for _, l := range a.shards {

@@ -28,22 +28,22 @@ type Settings struct {
 	Absence           time.Duration                             // how long a process must at least stay away before its nominator nominates others
 	Nominated         bool                                      // a Nominator says which processes may claim; else any may
 	Prepares          *lease.Prepares                           // how it prepares roles that others hand to it; nil: it takes them unprepared
-	Prepare           func(ctx context.Context, role int) error // by this, if Prepares is set
+	Prepare           func(ctx context.Context, role int) error // prepares a role, if Prepares is set
 	PrepareEnds       func(prepare.Why) error                   // what context.Cause says of the end of Prepare's context
-	Advertise         string                                    // for other processes and people, as Zone
+	Advertise         string                                    // for other processes and people, like Zone
 	Zone              string
 	Observer          bool    // it claims and announces nothing
 	Majority          bool    // the logs are small logs: a role's leader holds it on a majority of them
-	Lists             [][]int // of small logs, as in quorum.Rules
+	Lists             [][]int // the lists of small logs, as in quorum.Rules
 	TokenBase         int64   // added to the tokens that the application gets
-	MaxRoles          int     // that this process wants to lead; 0: no limit
+	MaxRoles          int     // how many roles this process wants to lead at most; 0: no limit
 	Preference        func(roster.Member, int) int
 	Rebalance         bool
 	Requests          bool                              // the application decides on requests; else all are refused
 	Random            func(time.Duration) time.Duration // in [0, d)
 	Alive             func(clock.Instant) bool          // the application does something; must not block
 	Deaf              func(clock.Instant) bool          // the application is too busy to be told of a new term soon; must not block. nil: it never is
-	Opened            func(context.Context, string)     // called once, beside all else, with the id of the logs; returns when ctx is done. nil: nobody asks
+	Opened            func(context.Context, string)     // called once, on its own goroutine, with the id of the logs; returns when ctx is done. nil: nobody asks
 }
 
 // Desired is what the application wants.
@@ -111,8 +111,8 @@ type Log interface {
 	// Verify asks Watch to check soon.
 	Verify()
 	// Back requests that reading of a log begin again, farther back, because the records read
-	// so far do not show the holders. Next calls wanted right before it goes back, and does not
-	// if that returns false; otherwise it returns a Reset. Nothing happens if nothing lies
+	// so far do not show the holders. Next calls wanted right before it goes back. If that returns
+	// false, it does not go back; otherwise it returns a Reset. Nothing happens if nothing lies
 	// farther back, or if it has gone far enough already.
 	Back(partition int, wanted func() bool)
 	// Close ends reading and writing. All reports are made before it returns.

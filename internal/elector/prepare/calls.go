@@ -23,7 +23,7 @@ type Calls struct {
 	calls sync.WaitGroup
 	mu    sync.Mutex // guards the fields below; never held during calls of other code
 	open  map[uint64]*call
-	early map[uint64]Why // of calls whose context was to end before they were to begin
+	early map[uint64]Why // calls whose End came before their Begin
 	over  bool
 }
 
@@ -42,7 +42,7 @@ func New(prepare func(ctx context.Context, role int) error, cause func(Why) erro
 	return &Calls{prepare: prepare, cause: cause, returned: returned, logger: logger, open: map[uint64]*call{}, early: map[uint64]Why{}}
 }
 
-// Do carries out what a Preparer wants, without its letters.
+// Do carries out what a Preparer wants, except for its states to be said.
 func (c *Calls) Do(do Do) {
 	for _, end := range do.End {
 		c.End(end)

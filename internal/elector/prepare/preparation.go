@@ -39,9 +39,9 @@ type preparation struct {
 	from    string // the holder whose newest offer names it
 	urgent  bool
 	stage   stage
-	call    uint64     // of Prepare; 0: not yet, or its context has ended
-	late    clock.Mono // when a running one fails
-	expires clock.Mono // unless an offer names it before
+	call    uint64     // the number of its call of Prepare; 0: none yet, or its context has ended
+	late    clock.Mono // when it fails if it still runs
+	expires clock.Mono // when it ends, unless an offer names it before
 	standby bool       // this process stands by for it, whether it is offered or not
 	again   clock.Mono // when a standby that failed is tried again
 	listed  bool       // it is in queue or resting
@@ -57,19 +57,19 @@ func (w *preparation) rank() int {
 
 // holder is what is known of the offers of a process.
 type holder struct {
-	newest uint64     // the highest number read
-	log    int        // in this log; −1: that has begun anew
-	offset int64      // at this offset
+	newest uint64     // the highest number of an offer read
+	log    int        // the log of that offer; −1: that log has begun anew
+	offset int64      // its offset there
 	heard  clock.Mono // when it was read
 	owes   bool       // there is a state to be said
-	said   clock.Mono // when one was last said
+	said   clock.Mono // when a state was last said
 }
 
 // Begin is a call of Prepare to begin.
 type Begin struct {
 	offer.Place
 	Call uint64
-	Role int // in Do, as the application numbers it
+	Role int // set in a Do only: as the application numbers the role
 }
 
 // End is a call of Prepare whose context is to end, whether it has returned or not.

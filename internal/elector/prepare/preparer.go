@@ -30,14 +30,14 @@ type Preparer struct {
 	holders map[offer.From]*holder
 	calls   map[uint64]clock.Mono // Prepares that have not returned, and when they began
 	begun   uint64                // the number of the newest call
-	states  uint64                // and of the newest state
+	states  uint64                // the number of the newest state
 	counts  Counts
 }
 
 // Counts are counters of preparations, and their present state.
 type Counts struct {
 	Begun, Ready, Failed, Led uint64 // Led: of those that were ready
-	Ended                     uint64 // for another reason
+	Ended                     uint64 // ended for another reason
 
 	Running int           // calls that have not returned
 	Stuck   int           // of these, calls whose contexts have ended: each keeps another one from beginning
@@ -177,7 +177,7 @@ func (p *Preparer) Stand(roles map[offer.Place]bool) (ended []End) {
 // IsReady reports whether a role is prepared.
 func (p *Preparer) IsReady(at offer.Place) bool { return p.by[at] != nil && p.by[at].stage == ready }
 
-// Quit ends all, since this process would lead nothing.
+// Quit ends all preparations, since this process would lead nothing.
 func (p *Preparer) Quit() (ended []End) {
 	for _, h := range p.holders {
 		h.owes = false
@@ -190,7 +190,7 @@ func (p *Preparer) Exclude(unwanted func(offer.Place) bool) (ended []End) {
 	return p.end(Unwanted, sorted(p.by, func(w *preparation) bool { return unwanted(w.Place) }))
 }
 
-// Anew ends what concerns a log that has begun anew: nothing is known of who holds what.
+// Anew ends all preparations in a log that has begun anew: nothing is known of who holds what.
 func (p *Preparer) Anew(log, shard int) (ended []End) {
 	for _, h := range p.holders {
 		if h.log == log {

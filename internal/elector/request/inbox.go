@@ -46,7 +46,7 @@ type inbox struct {
 	known   []*received // requests decided or waiting, newest last
 	waiting []*received // for the application, oldest first
 
-	accepted, refused uint64 // how many were
+	accepted, refused uint64 // how many requests were
 }
 
 // received is a request in the inbox.

@@ -51,7 +51,7 @@ type route func(role, tries int) (log int)
 
 const AnyRole = -1
 
-// ErrUnknown: the holder of the role is not known yet.
+// ErrUnknown is the error of Ask while the holder of the role is not known.
 var ErrUnknown = errors.New("nothing is known yet of who holds the role")
 
 var (

@@ -16,8 +16,8 @@ func HelloPeriod(n int) time.Duration {
 	return min(maxHelloPeriod, max(HelloEvery, time.Duration(n)*HelloEvery/25))
 }
 
-// HelloGap is the least time between two Hellos of a process with news, such as a new member is to
-// all others. More than 20 members say twenty a second together.
+// HelloGap is the least time between two Hellos of a process that has news, for instance of a new
+// member. More than 20 members say twenty a second together.
 func HelloGap(n int) time.Duration { return max(time.Second, time.Duration(n)*time.Second/20) }
 
 // SteadyAfter is how long a process must have been present and healthy before a leader hands roles

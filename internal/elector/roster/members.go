@@ -40,7 +40,7 @@ type Members struct {
 type member struct {
 	name      string
 	heard     clock.Instant
-	period    time.Duration // in which it says Hello
+	period    time.Duration // the time between its Hellos
 	priority  int
 	roles     int
 	advertise string
@@ -202,7 +202,7 @@ func (ms *Members) Alive(id string, now clock.Instant) {
 	}
 }
 
-// HeardSince reports whether a process has written something since then, in any log.
+// HeardSince reports whether a process has written something after a time, in any log.
 func (ms *Members) HeardSince(id string, then clock.Instant) bool {
 	m := ms.by[id]
 	return m != nil && m.heard.Mono > then.Mono
@@ -390,8 +390,8 @@ func (ms *Members) WantedBy(p int, since clock.Instant) bool {
 	return len(ms.by) == 0 || w.process != "" && w.heard.Mono >= since.Mono
 }
 
-// Turn is how long a process waits for others to answer first. A question goes to all; one answer
-// is enough, and cancels the others'.
+// Turn is how long a process waits for others to answer first. A question goes to all. One answer
+// is enough: when it is read, the other members do not answer.
 //
 // A closing process does not expect answers from members that have said goodbye, except those that
 // did so within T/2: they are probably still running. It waits at most T/2 for them. If all
@@ -421,8 +421,8 @@ func (ms *Members) Turn(self string, key uint64, closing bool, t, roundTrip time
 	return patience + max(wait, clock.Behind(t)*time.Duration(before-quick))
 }
 
-// quick is how many members may answer after round trips if those before them do not. Each of the
-// rest waits longer, by much more than a busy member is late. Otherwise a hundred members would
+// quick is how many members may answer a few round trips apart if those before them do not. Each of
+// the rest waits longer, by much more than a busy member is late. Otherwise a hundred members would
 // answer before they have read the first answer.
 const quick = 3
 

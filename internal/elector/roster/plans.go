@@ -41,7 +41,7 @@ type Census struct {
 	Weights *placement.Weights
 }
 
-// Forget makes the next plans be made again.
+// Forget makes the next calls of Plan make the plans anew.
 func (pl *Planner) Forget() { pl.valid = [2]bool{} }
 
 // Free gives back memory that is needed only while roles are vacant.
@@ -143,8 +143,8 @@ func described(m Member) Member {
 	return Member{Name: m.Name, Process: m.Process, Priority: m.Priority, Advertise: m.Advertise, Zone: m.Zone}
 }
 
-// Preferred stores a member's preferences by role. Those for another number of roles are out of
-// date.
+// Preferred stores a member's preferences by role, unless they are out of date: for another number
+// of roles.
 func (pl *Planner) Preferred(of Member, prefs []int32) {
 	if len(prefs) == pl.forR {
 		pl.prefs[of.Process] = opinion{of, prefs}
@@ -173,7 +173,7 @@ func (sh *assignment) free(t time.Duration, now clock.Instant) {
 	}
 }
 
-// Uncovered marks a role that had a holder when vacant roles were assigned.
+// Uncovered marks a role that was not among those assigned.
 const Uncovered = int32(-3)
 
 // Vacant is vacant roles of a shard to be assigned.

@@ -13,7 +13,7 @@ import (
 // that flaps takes nothing over.
 type young struct {
 	decided clock.Mono          // when it was known whether this process was the first; 0: not yet
-	first   bool                // it was
+	first   bool                // this process was the first
 	given   map[string]presence // by name: the members that had this advantage
 }
 

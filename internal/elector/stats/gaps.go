@@ -13,7 +13,7 @@ import (
 // leader only where this process would have read the holder.
 type gaps struct {
 	read  clock.Instant // when something was last read, or this process woke up
-	step  clock.Raw     // when it last did anything
+	step  clock.Raw     // when this process last did anything
 	blind bool          // it has read nothing since `read`, although it should have
 	past  []gap         // oldest first
 }

@@ -4,7 +4,7 @@ import "github.com/goneli/neli/internal/clock"
 
 // span is a time without a leader that some roles have in common.
 type span struct {
-	silent clock.Raw // since when nothing shows a leader: its newest evidence, or its Release
+	silent clock.Raw // since when nothing shows a leader: the holder's newest evidence, or its Release
 	over   clock.Raw // since when no process can lead
 	live   float64   // spans.live when it began
 	left   int       // roles that still have no leader
@@ -19,7 +19,7 @@ type spans struct {
 	unused []int32 // numbers of spans without roles
 	count  int     // vacant roles
 
-	at   clock.Raw // accounted for until then
+	at   clock.Raw // time is accounted for until then
 	live float64   // seconds accounted for so far
 }
 
@@ -90,7 +90,7 @@ func (v *spans) Free() {
 	}
 }
 
-// resize follows R. Roles at or beyond R do not count as vacant.
+// resize adapts to a new R. Roles at or beyond R do not count as vacant.
 func (v *spans) resize(below int) {
 	for _, number := range v.in[min(below, len(v.in)):] {
 		if number != 0 {

@@ -15,14 +15,14 @@ import (
 // Counters only grow. Each is counted where its event is handled anyway. Only the vacancies cost
 // something for each role: a store.
 type Counters struct {
-	Records, Foreign, Newer, Malformed uint64 // read
+	Records, Foreign, Newer, Malformed uint64 // records that were read: all, and those that were skipped
 
 	Read           clock.Instant // when a record was last read; zero: none was
 	LogResets      uint64        // how often reading of a log began again
 	Contradictions uint64        // how often another process had another fold
 	Diverged       string        // name of the last process that the majority contradicted
 	Appended       uint64        // acknowledged records
-	AppendFailed   uint64        // others; they may be in the log or not
+	AppendFailed   uint64        // records whose append was not confirmed; they may be in the log or not
 	RoundTrips     tally.Timing
 	Drains         tally.Timing // one for each handover
 	Steps          tally.Timing // for how long the Elector's lock was held
@@ -72,7 +72,7 @@ type Stats struct {
 	Terms term.Counts
 
 	RequestsAccepted            uint64 // by the application
-	Rebalances, RolesRebalanced uint64 // calls, and roles that moved meanwhile
+	Rebalances, RolesRebalanced uint64 // calls of Rebalance, and roles that moved during them
 	RequestsRefused             uint64 // by the application, or without asking it
 	Prepares                    prepare.Counts
 	Given                       offer.Given

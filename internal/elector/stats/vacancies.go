@@ -23,7 +23,7 @@ func NewVacancies(of observe.Fold, logs observe.Reading, t time.Duration, counte
 	return Vacancies{of: of, logs: logs, t: t, counters: counters}
 }
 
-// End ends the counting of what is vacant now.
+// End stops counting the roles that are vacant now.
 func (v *Vacancies) End() { v.spans = spans{} }
 
 // endedSpans counts spans that end now. Most roles are in the same one, and are counted together.
@@ -88,14 +88,14 @@ type overtaken struct {
 	roles  []int32
 }
 
-// Overtaking returns what a record would overtake if it were a valid Claim.
+// Overtaking returns the roles that a record would overtake if it were a valid Claim.
 func (v *Vacancies) Overtaking(r *lease.Record, below int32, now clock.Instant) map[lease.Session]*overtaken {
 	if r == nil || r.Kind != lease.Claim || !v.logs.CaughtUp() {
 		return nil
 	}
 	late := map[lease.Session]*overtaken{}
 	for h := range v.of.Holders() {
-		if now.Raw.Sub(h.Heard.Raw) > h.FreeAt.Sub(h.Heard.Raw)/2 && now.Raw < h.FreeAt.Add(Rest) { // else it was noticed
+		if now.Raw.Sub(h.Heard.Raw) > h.FreeAt.Sub(h.Heard.Raw)/2 && now.Raw < h.FreeAt.Add(Rest) { // otherwise the end of the lease was noticed
 			late[h.Session] = &overtaken{}
 		}
 	}
@@ -124,7 +124,7 @@ func (v *Vacancies) Overtook(late map[lease.Session]*overtaken, below int32, now
 	}
 }
 
-// Follow follows R.
+// Follow adapts to a new R.
 func (v *Vacancies) Follow(below int32, now clock.Instant) {
 	v.resize(int(below))
 	v.Recount(below, now)

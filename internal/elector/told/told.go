@@ -18,7 +18,7 @@ import (
 // but say in Out what they want.
 type Process struct {
 	Set     *outside.Settings
-	Desired *outside.Desired // at present
+	Desired *outside.Desired // what the application wants at present
 	Members Roll
 	Home    int // the log in which it announces itself
 	Out     *Out
@@ -28,7 +28,7 @@ type Process struct {
 type In struct {
 	Plans  Plans
 	Takes  time.Duration // a round trip
-	NameAt clock.Mono    // when successors are named
+	NameAt clock.Mono    // no successors are named before then
 }
 
 // ClaimTurn is the time that a process of higher rank has for its Claim; reading is how long it may

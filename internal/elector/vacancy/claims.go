@@ -21,7 +21,7 @@ type Claims struct {
 	successors   byrole.Map[*successor]      // roles released in favour of a process
 	silent       map[lease.Session]clock.Raw // holders found silent: when each was last heard, or saidOnly
 	silentAt     clock.Raw                   // when the next holder's lease will be over
-	assignPauses assignPauses                // of vacant roles
+	assignPauses assignPauses                // between assignments of vacant roles
 	deferred     bool                        // vacancies were passed over, since the log's end was not read yet
 	turns        uint64                      // how often a holder was found silent, or was heard again after that
 }
@@ -112,7 +112,7 @@ func (c *Claims) LeftTo(process string) (roles []int32) {
 	return roles
 }
 
-// Waits groups roles that have successors by how long they are left to them, at most limit.
+// Waits groups roles that have successors by how long the roles are left to them, at most limit.
 func (c *Claims) Waits(roles []int32, limit time.Duration) map[time.Duration][]int32 {
 	by := map[time.Duration][]int32{}
 	for _, local := range roles {
@@ -283,9 +283,9 @@ func (c *Claims) Postpone() { c.deferred = true }
 // IsPostponed reports whether vacancies were passed over.
 func (c *Claims) IsPostponed() bool { return c.deferred }
 
-// StartOver drops what was listed and found, so that all is looked at again at once. What was shared
-// out before is dropped, so the next assigning need not wait: a process that is behind would
-// otherwise put its own share off by T/2, again and again while its round trips vary.
+// StartOver drops what was listed and found, so that all is looked at again at once. Assignments are
+// dropped, too, so the next one need not wait: a process that is behind would otherwise put its own
+// share off by T/2, again and again while its round trips vary.
 func (c *Claims) StartOver(now clock.Instant) {
 	c.Clear()
 	c.assignPauses.next = min(c.assignPauses.next, now.Mono)
@@ -401,8 +401,8 @@ func (c *Claims) Due(what Upcoming, now clock.Instant, limit int32) []int32 {
 	return roles
 }
 
-// Next is when the first vacancy is due. Vacancies other than those to be claimed are not
-// considered before thinkAt.
+// Next is when the first vacancy is due. Vacancies to be assigned or ranked are not considered
+// before thinkAt.
 func (c *Claims) Next(thinkAt clock.Mono) clock.Mono {
 	next := clock.Mono(clock.Never)
 	for _, v := range c.pending {
@@ -415,7 +415,7 @@ func (c *Claims) Next(thinkAt clock.Mono) clock.Mono {
 	return next
 }
 
-// Overdue reports whether a vacancy that is not to be claimed was due by a time.
+// Overdue reports whether a vacancy to be assigned or ranked was due by a time.
 func (c *Claims) Overdue(at clock.Mono) bool {
 	return slices.ContainsFunc(c.pending, func(v *pending) bool { return v.what != ToClaim && v.at <= at })
 }
@@ -443,7 +443,7 @@ func AnsweredIn(took, ago, t time.Duration) time.Duration {
 	return min(wait+10*time.Millisecond, clock.Patience(t))
 }
 
-// Ranking is in which order processes come for the roles of a shard.
+// Ranking says in which order processes may claim the roles of a shard.
 type Ranking struct {
 	Plan   *placement.Plan
 	Me     int     // this process

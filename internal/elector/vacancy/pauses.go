@@ -16,9 +16,9 @@ func AssignTime(roles, all, members int, t time.Duration) time.Duration {
 
 // assignPauses is how often vacant roles were assigned recently.
 type assignPauses struct {
-	next clock.Mono    // no assigning before then
+	next clock.Mono    // no assignment before then
 	last time.Duration // the pause until then
-	made int           // in a row
+	made int           // how many were made in a row
 }
 
 // row is the number of recent assignments in a row, each soon after the one before.

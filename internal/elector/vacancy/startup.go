@@ -57,7 +57,7 @@ func (s *Startup) Await(now clock.Instant) {
 	s.awaits, s.until = true, max(s.until, now.Mono.Add(clock.Patience(s.t)))
 }
 
-// OwnBack handles an own record that has come back, in case that is awaited.
+// OwnBack handles an own record that has come back, in case one is awaited.
 func (s *Startup) OwnBack(now clock.Instant) {
 	if s.awaits {
 		s.Anew(now)

@@ -22,8 +22,8 @@ type Exchange struct {
 	Offers   *offer.Offers
 	preparer *prepare.Preparer // nil: it prepares nothing
 	anew     bool              // something has changed since the preparer looked
-	moved    bool              // and roles have other holders
-	roles    int               // R then
+	moved    bool              // roles have other holders since it last reviewed them
+	roles    int               // R when it last looked
 	do       prepare.Do
 
 	set      *outside.Settings
@@ -63,7 +63,7 @@ type Do = prepare.Do
 // Will is what a process wants.
 type Will struct {
 	Willing bool // it would lead roles
-	Able    bool // at once
+	Able    bool // it would lead a role that it won now
 	Process string
 }
 
@@ -141,7 +141,7 @@ func (x *Exchange) prepare(is Will, roles int, of func(int) Shard, now clock.Ins
 		return nil
 	}
 	if !is.Willing {
-		x.shifted = true // what it stands by for ends now
+		x.shifted = true // its standbys end now
 		x.do.End = append(x.do.End, p.Quit()...)
 	}
 	if x.moved {

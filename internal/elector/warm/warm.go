@@ -26,7 +26,7 @@ type Shard struct {
 	Own       *leases.Own
 	Claims    *vacancy.Claims
 	Claiming  func() bool // whether Claims are in flight
-	Keeps     int32       // this process could keep the roles below
+	Keeps     int32       // this process could keep the roles below this number
 	Log       int         // where offers are sent
 	Idle      bool        // this process does not want to lead
 }
@@ -45,8 +45,8 @@ func (x *Exchange) Prepares(h *handover.Handover) bool {
 	return (warm || h.IsPrepared()) && !h.IsUnprepared() && !h.IsAsked() && !x.set.Nominated
 }
 
-// ForBalance returns which of some roles are handed to a member for balance, and whether it prepares them: then
-// as many as it prepares at once. In a young group nothing is prepared anywhere, and to prepare all would take long.
+// ForBalance returns which of some roles are handed to a member for balance, and whether it prepares them: if so, it
+// gets as many as it prepares at once. In a young group nothing is prepared: preparing all roles would take long.
 func ForBalance(to string, roles []int, members told.Roll, young bool) (some []int, prepared bool) {
 	is, prepares := members.Prepares(to)
 	if !prepares || young {

@@ -17,7 +17,7 @@ type Album struct {
 	newest    atomic.Pointer[weak.Pointer[observe.Picture]] // kept as long as a Watch has it
 
 	surveying sync.Mutex      // held while a survey is made, so that concurrent callers get that one
-	last      *observe.Survey // for a short time
+	last      *observe.Survey // kept for a short time
 	at        clock.Instant
 }
 
