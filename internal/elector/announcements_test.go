@@ -40,7 +40,7 @@ func TestWhatAHelloSays(t *testing.T) {
 	require.Equal(t, end, k.startup.End(2, false), "the second one does not")
 }
 
-// A Hello into a log that returns nothing is not heard by others: the one for all is still due.
+// A Hello into a log that returns nothing is not heard by others, so the announcement to all is still due.
 func TestAHelloIntoASilentLogIsNotHeard(t *testing.T) {
 	for name, silence := range map[string]func(*channel.Channel){"stalled": stalls, "one is in flight": func(c *channel.Channel) { c.Link.Sent(lease.Hello, 3, clock.Instant{}) }} {
 		k := newRooms(1, 3, nil)
@@ -54,8 +54,8 @@ func TestAHelloIntoASilentLogIsNotHeard(t *testing.T) {
 	}
 }
 
-// A process that would claim a role soon looks whether the log works before the holder's lease is
-// over; one that would not does nothing.
+// A process that will soon claim a role checks that the log works before the holder's lease is over.
+// A process that would not claim it does nothing.
 func TestAChannelIsGreetedBeforeARoleBecomesFree(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*rooms)
@@ -105,7 +105,7 @@ func TestALeaseThatWasExtendedIsNoReasonToGreet(t *testing.T) {
 	require.Greater(t, at, early.Mono, "it is greeted later")
 }
 
-// A Ping is answered by a process that would claim what is handed to it, and tells what it wants.
+// A process that would claim roles handed to it answers a Ping. The Pong tells what it wants.
 func TestWhoAnswersAPing(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*rooms)

@@ -65,7 +65,7 @@ func closeTogether(t *testing.T, apart time.Duration) {
 	}
 }
 
-// A process closes even if the goodbyes of others never end.
+// A closing process names successors even if the goodbyes of others never end.
 func TestGoodbyesAreNotWaitedForForLong(t *testing.T) {
 	w := newWorld(1)
 	closers(t, w, 12)

@@ -93,8 +93,8 @@ func (w *world) crowd(n int, gap time.Duration, leave bool) (snapshots int) {
 	return snapshots - before
 }
 
-// Very many processes start at once, or somebody fills the topic with Hellos. Each costs the same work, however many members
-// are known.
+// Very many processes start at once, or somebody fills the topic with Hellos. Each Hello costs the same work, however
+// many members are known.
 func TestStrangersCostLinearWork(t *testing.T) {
 	for _, leave := range []bool{false, true} {
 		w := newWorld(1)

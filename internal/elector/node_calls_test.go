@@ -35,8 +35,8 @@ func crowd(members int) (w *world, o *actor) {
 	return w, w.start("o", 1, watches)
 }
 
-// An observer that calls knows all members within a second, and none of them, nor another
-// observer, takes it for a member. One that does not call has to wait for their period.
+// An observer that calls knows all members within a second. Neither they nor another observer take
+// it for a member. Without a call observers have to wait for the members' next Hellos.
 func TestACallIsAnswered(t *testing.T) {
 	w, o := crowd(9)
 	other := w.start("other", 1, watches)

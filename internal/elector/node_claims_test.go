@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Nothing is claimed while a Claim is under way, nor before a probe has shown that the log
-// works; and a Claim that does not come back is given up.
+// Nothing is claimed while a Claim is in flight, nor before a probe has shown that the log works.
+// A Claim that does not come back is given up.
 func TestOneClaimAtATime(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 2, nil)
@@ -110,8 +110,8 @@ func TestSuspendedProcessTakesNobodyForDead(t *testing.T) {
 	require.Contains(t, c.leads(3), role)
 }
 
-// The wait in a Release is another process's claim: members leave a role to a lost successor for T/2
-// at most.
+// The wait in a Release is only what another process says: members leave a role to a lost successor
+// for T/2 at most.
 func TestAnExcessiveWaitIsLimited(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, stays)
@@ -204,8 +204,8 @@ func TestDeadHolderIsNoSuccessor(t *testing.T) {
 	require.Len(t, b.leads(10), 10, "it does not wait for an answer of a's")
 }
 
-// Candidates of equal rank without any jitter, who do not know each other and so claim at
-// the same instant, still elect one, in W(T) and two round trips: the log decides.
+// Candidates of equal rank without any jitter do not know each other, and so claim at the same
+// instant. They still elect one, in W(T) and two round trips: the log decides.
 func TestEqualRanksElectInTime(t *testing.T) {
 	for _, others := range []int{2, 5, 12} {
 		w := newWorld(1)

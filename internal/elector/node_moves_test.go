@@ -14,7 +14,7 @@ import (
 )
 
 // A role that another holder has released in favour of a newcomer counts as the newcomer's before it
-// has claimed the role. Otherwise it would be given too much.
+// has claimed the role. Otherwise the newcomer would be given too much.
 func TestInFlightRolesCountAgainstCapacity(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, stays)
@@ -39,8 +39,8 @@ func TestInFlightRolesCountAgainstCapacity(t *testing.T) {
 	})
 }
 
-// A log that begins again knows no roles, so R alone limits the plan. A handover may be of a role that was
-// beyond R already: SetRoles lowered R in the middle of it.
+// A log that begins again knows no roles, so R alone limits the plan. A handover may have a role beyond R,
+// because SetRoles lowered R in the middle of it. The plan ignores that role.
 func TestHandoverBeyondRIsIgnored(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, stays)
@@ -85,7 +85,7 @@ func TestCapsBesideAnOlderVersion(t *testing.T) {
 	require.Len(t, w.actors[1].leads(12), 9)
 }
 
-// Members share out what roles weigh: at a start, by balance, and when one closes.
+// Members share roles out by weight: at a start, for balance, and when one closes.
 func TestMembersAreLevelByWeight(t *testing.T) {
 	w := newWorld(1)
 	w.weights = placement.NewWeights([]int32{8, 1, 1, 1, 1, 1, 1, 2})

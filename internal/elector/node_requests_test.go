@@ -51,7 +51,7 @@ func (a *actor) refused() uint64 {
 	return refused
 }
 
-// answers is what a process has said of requests.
+// answers returns what a process has answered to requests.
 func (w *world) answers(process string) (out []lease.Answer) {
 	for _, r := range w.sent(0, process, lease.Pong) {
 		if r.Answer != nil {

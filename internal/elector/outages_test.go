@@ -119,7 +119,7 @@ func TestACrashCountsAtAProcessThatNoticesLast(t *testing.T) {
 	require.InDelta(t, (won - last).Seconds(), leaderless, 0.005)
 }
 
-// While the log takes nothing, a leader leads on for its lease, and nobody can know more. The time
+// While the log takes no records, a leader leads on for its lease, and nobody can know more. The time
 // after that counts once records show that nobody else has claimed meanwhile.
 func TestAnOutageOfTheBrokerCountsFromTheEndOfTheLease(t *testing.T) {
 	for _, d := range []time.Duration{3 * time.Second, 8 * time.Second, 30 * time.Second, 5 * time.Minute} {

@@ -86,7 +86,7 @@ func TestOwnShareFirstAfterAnOutage(t *testing.T) {
 	require.GreaterOrEqual(t, claims[1].at-back, 3700*time.Millisecond, "others' share T/2 and nearly T/4 later")
 }
 
-// All that is due is one Claim.
+// All roles that are due are claimed by one Claim.
 func TestOneClaimForAllThatIsDue(t *testing.T) {
 	w, a, b := pair(t, 300, nil)
 	from := w.now
@@ -286,7 +286,7 @@ func TestManyRolesAreSharedOutSeldom(t *testing.T) {
 }
 
 // A process that was cut off claims its share as soon as it knows that the log works, even if its
-// probe took so long that it is behind. It must not put its share off when it has settled.
+// probe took so long that it is behind. Nor must it put its share off when the wait for others is over.
 func TestOwnShareAtOnceAfterAStall(t *testing.T) {
 	w, a, b := pair(t, 4, nil)
 	a.cut, b.cut = true, true
@@ -300,8 +300,8 @@ func TestOwnShareAtOnceAfterAStall(t *testing.T) {
 	require.LessOrEqual(t, a.since(healed, lease.Claim)[0].at-works, 300*time.Millisecond, "its share waits")
 }
 
-// The only survivor soon leads all roles, even if each of its round trips takes another part of T/4
-// and its log seems to stand still now and then.
+// The only survivor soon leads all roles, even if its round trips vary around T/4, so that its log
+// seems to stand still now and then.
 func TestTheLastOneLeadsAllThoughRoundTripsVary(t *testing.T) {
 	w := newWorld(1)
 	a, b, c := w.start("a", 9, nil), w.start("b", 9, nil), w.start("c", 9, nil)

@@ -306,7 +306,7 @@ var mutants = []mutation.Mutant{
 		Old: "	say = !l.said && now", New: "	say = now",
 		Guard: "TestTooSlowToClaimIsLogged", Package: "../scenario", Want: `Not equal`},
 
-	// Times, by bounds of the guards' own.
+	// Times, with bounds that the guards set.
 	{Rule: "the wait is not longer than W(T)", File: "../lease/lease.go",
 		Old: "at = h.freeAt(l.rules.Rho)", New: "at = h.heard.Raw.Add(2 * clock.Wait(h.T, l.rules.Rho))",
 		Guard: "TestOneClaimForAllThatIsDue", Want: `should have 300 item`},

@@ -60,7 +60,7 @@ func TestNothingIsVacantBeforeSmallLogsWereRead(t *testing.T) {
 	require.Equal(t, 1, s.Stats(s.now).Vacant)
 }
 
-// A holder that was taken for dead and is heard again leads what it led.
+// A holder that was taken for dead and is heard again still holds its roles.
 func TestAHolderOnSmallLogsThatIsHeardAgain(t *testing.T) {
 	s := newSmallNode()
 	ids := s.begun()

@@ -90,7 +90,7 @@ func TestAFailedClaimOfAnEarlierIncarnationDelaysNone(t *testing.T) {
 	require.Equal(t, map[int]bool{0: true, 1: true, 2: true}, claimed)
 }
 
-// Nobody can lead with a token that no later term could exceed, which must not happen silently.
+// Nobody can lead with a token that no later term could exceed. That must be logged.
 func TestBallotsThatAreUsedUpAreReportedOnce(t *testing.T) {
 	for name, of := range map[string]func(s *smallNode, ballot int64){
 		"by a record": func(s *smallNode, ballot int64) {
@@ -130,7 +130,7 @@ func TestBallotsThatAreUsedUpAreReportedOnce(t *testing.T) {
 // taken returns what is to be appended now.
 func (s *smallNode) taken() []Append { return s.Ready(s.now).Append }
 
-// pass lets time pass; all logs say that they live.
+// pass lets time pass, while the logs with these ids show that they can be reached.
 func (s *smallNode) pass(d time.Duration, ids ...string) (out []Append) {
 	for end := s.now.Add(d); s.now.Mono < end.Mono; s.now = s.now.Add(20 * time.Millisecond) {
 		for log, id := range ids {

@@ -113,8 +113,8 @@ func TestWatchLooksOnlyWhereSomethingHasChanged(t *testing.T) {
 	require.Equal(t, []int{observe.SurveyRoles, observe.SurveyRoles}, a.take(), "two slices of eleven")
 }
 
-// A hundred Watches look at each change once, together; while nothing changes they take no lock at
-// all, nor does the look of a new one within T/50.
+// A hundred Watches look at each change once, together. While nothing changes they take no lock at
+// all, nor does a new Watch within T/50 of the last look.
 func TestManyWatchesLookTogether(t *testing.T) {
 	a := askable(someRoles)
 	watches := make([]*observe.Watcher, 100)
@@ -241,7 +241,7 @@ func TestWatchAgreesWithStandings(t *testing.T) {
 	}
 }
 
-// Each hold of the lock, and all together, by the number of roles.
+// BenchmarkAsking shows the cost of one hold of the lock, and of all together, by the number of roles.
 func BenchmarkAsking(b *testing.B) {
 	for _, roles := range []int{100_000, 1_000_000} {
 		n, w, _ := crowded(roles)

@@ -20,7 +20,7 @@ type rig struct {
 	log     lines
 }
 
-// lines is a log.
+// lines collects log lines.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -78,7 +78,8 @@ func TestWhatIsNoLongerOfferedIsCalledOff(t *testing.T) {
 	require.Equal(t, []lease.Prepared{{Of: 4, Ready: []int32{3}}}, states(p.step(at(2*time.Second)).Say))
 }
 
-// The member reads the Release, and then an offer that was sent after it. The role may be released to the member.
+// The member reads the Release, and then an offer that was sent after it. It must not call off a role that was
+// released in its favour.
 func TestReleasedRoleIsNotCalledOff(t *testing.T) {
 	p := newPreparing(1)
 	p.offered(1, at(0), 3)

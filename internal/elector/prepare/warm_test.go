@@ -24,8 +24,8 @@ type entry struct {
 	from, to string
 	offers   *lease.Offer
 	state    *lease.Prepared
-	release  int32 // −1: it is none
-	claim    bool  // of that role
+	release  int32 // the role of a Release or Claim; −1: it is neither
+	claim    bool  // it is a Claim of that role
 }
 
 type flight struct {
@@ -54,7 +54,7 @@ type member struct {
 type given struct {
 	to     string
 	since  clock.Instant
-	drains time.Duration // until then; 0: it was not asked
+	drains time.Duration // until then the application works; 0: it was not asked
 }
 
 // world is a holder that hands its roles to two members, over a log that loses records or delays them.

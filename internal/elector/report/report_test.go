@@ -72,7 +72,7 @@ func TestTroubleHidesNoOther(t *testing.T) {
 	require.Len(t, r.Doubt(lease.Event{Confirmed: true}, 0, 0, nil, "p", "", at(0)), 1)
 }
 
-// Each kind of odd record is told of once, and all are counted.
+// Each kind of odd record is logged once, and all are counted.
 func TestOddRecords(t *testing.T) {
 	r, c := &Reports{}, &stats.Counters{}
 	for _, odd := range []struct {

@@ -66,7 +66,7 @@ func TestWhatEndsARequest(t *testing.T) {
 		r      Request
 		before func(*Requests)
 		holder string
-		after  time.Duration // it ends, and not before
+		after  time.Duration // when the request ends, and not before
 		err    error
 		text   string
 	}{

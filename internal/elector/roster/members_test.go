@@ -135,12 +135,12 @@ func TestMemberAnnounced(t *testing.T) {
 	require.True(t, h.Takes("old"))
 }
 
-// A member's time is counted since it has been nominated, and has let no lease run out, without a
-// break.
+// A member's time counts from the moment since which it has always been nominated and has let no lease
+// run out.
 func TestMemberSince(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		words []lease.Announcement // one each five seconds
+		words []lease.Announcement // one every five seconds
 		since int
 	}{
 		{"the first word", []lease.Announcement{wantsAll, wantsAll, wantsAll}, 0},
