@@ -95,7 +95,7 @@ func (v *Vacancies) Overtaking(r *lease.Record, below int32, now clock.Instant) 
 	}
 	late := map[lease.Session]*overtaken{}
 	for h := range v.of.Holders() {
-		if now.Raw.Sub(h.Heard.Raw) > h.FreeAt.Sub(h.Heard.Raw)/2 && now.Raw < h.FreeAt.Add(Rest) { // otherwise the end of the lease was noticed
+		if now.Raw.Sub(h.Heard.Raw) > h.FreeAt.Sub(h.Heard.Raw)/2 && now.Raw < h.FreeAt.Add(Rest) { // else it was noticed
 			late[h.Session] = &overtaken{}
 		}
 	}
