@@ -33,8 +33,8 @@ type connections struct {
 	told    bool  // trouble has returned the failure
 }
 
-// silence is how long no broker may answer before a reader or member reports it. Normally a fetch
-// is answered each second.
+// silence is how long all brokers may be silent before a reader or member reports it. Normally a
+// fetch is answered each second.
 const silence = 3 * time.Second
 
 var greetings = []kmsg.Key{kmsg.ApiVersions, kmsg.SASLHandshake, kmsg.SASLAuthenticate}
@@ -59,8 +59,8 @@ func (c *connections) OnBrokerConnect(to kgo.BrokerMetadata, _ time.Duration, _ 
 	}
 }
 
-// advertised adds to an error of connecting that the address is one that brokers advertise, and not one
-// that the user has given: those have negative ids.
+// advertised adds kafka.ErrAdvertised to an error of connecting if brokers advertise the address. Brokers
+// whose address the user has given have negative ids.
 func advertised(to kgo.BrokerMetadata, err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); !ok || op.Op != "dial" || to.NodeID < 0 {
 		return err
@@ -68,8 +68,8 @@ func advertised(to kgo.BrokerMetadata, err error) error {
 	return fmt.Errorf("%w: broker %d at %s: %w", kafka.ErrAdvertised, to.NodeID, net.JoinHostPort(to.Host, strconv.Itoa(int(to.Port))), err)
 }
 
-// unserved adds to an error of connecting that the broker could be reached, if it has closed the connection or
-// has not answered.
+// unserved adds kafka.ErrUnserved to an error of connecting if the broker was reached, but has closed the
+// connection or has not answered.
 func unserved(err error) error {
 	_, closed := errors.AsType[*kgo.ErrFirstReadEOF](err)
 	if op, ok := errors.AsType[*net.OpError](err); !closed && (!ok || op.Op != "read") {

@@ -88,9 +88,8 @@ func kindOf(err error) error {
 	return nil
 }
 
-// refusedToken reports whether a broker has refused a token with data instead of an error code (RFC
-// 7628, 3.2.2), and with no error code after that. franz-go has no error type for it
-// (pkg/sasl/oauth).
+// refusedToken reports whether a broker has refused a token with data only, without an error code
+// (RFC 7628, 3.2.2). franz-go has no error type for that (pkg/sasl/oauth).
 func refusedToken(err error) bool {
 	return strings.Contains(err.Error(), "OAUTHBEARER authentication failed: ")
 }

@@ -174,7 +174,7 @@ func inflate(t *testing.T, c *kfake.Cluster, codec kgo.CompressionCodec) {
 	require.NoError(t, p.ProduceSync(t.Context(), &kgo.Record{Topic: "log", Value: make([]byte, 10<<20)}).FirstErr())
 }
 
-// A member of a group reports such a batch once, and reads on after it by itself.
+// A member of a group reports an unreadable batch once, and reads on after it by itself.
 func TestGroupReadsOnAfterAnUnreadableBatch(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	b := newBed(t, c, "receive.message.max.bytes", "1000000", "fetch.max.bytes", "100000")
@@ -208,7 +208,7 @@ func TestGroupReadsOnAfterAnUnreadableBatch(t *testing.T) {
 	}
 }
 
-// A broker that closes connections at once, or does not answer on them, is said to serve no more of them. The client itself
+// A broker that closes connections at once, or does not answer on them, is reported as ErrUnserved. The client itself
 // suspects TLS.
 func TestBrokerThatServesNoConnection(t *testing.T) {
 	for name, closes := range map[string]bool{"closes": true, "waits": false} {
@@ -307,7 +307,7 @@ func TestPositionOutsideLateTopic(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		at   int64
-		kind error // of the error, unless the broker is asked for the position after all, and reports that it is out of range
+		kind error // of the error; but if the broker is asked for the position after all, it is ErrOutOfRange
 	}{
 		"before the start": {1, kafka.ErrOutOfRange},
 		"behind the end":   {1000, kafka.ErrTruncated}, // which the appends do not reach

@@ -32,8 +32,8 @@
 //
 // Delays of a broker become errors somewhat earlier or later. Records for all partitions that a
 // broker leads share one request, and a fetch of many partitions names only those that have
-// changed, so many partitions cost less. A producer never writes to a topic that was deleted and
-// created again after it knew the former one, with brokers from 4.1 on; with older brokers it
+// changed, so many partitions cost less. If a topic is deleted and created again, a producer that
+// knew the former one never writes to the new one with brokers from 4.1 on; with older brokers it
 // stops at its next look at the metadata. If an unclean election chooses a replica that does not
 // know the epoch read last, that is not reported as a truncation. A lease needs unclean elections
 // to be off anyway.
@@ -71,10 +71,10 @@ type provider struct {
 // WithLogin implements kafka.LoginProvider.
 func (p provider) WithLogin(l kafka.Login) kafka.Provider { return provider{p.opts, l} }
 
-// How long a closing client waits for brokers to take note.
+// How long a closing client waits for brokers.
 const (
-	readerGrace = time.Second     // of its fetch sessions, which only cost the brokers memory
-	memberGrace = 8 * time.Second // that it leaves the group; a join in progress has to end first, which waits for the sessions of dead members
+	readerGrace = time.Second     // to end its fetch sessions; open ones only cost them memory
+	memberGrace = 8 * time.Second // to note that it leaves the group; a join in progress ends first, and waits for the sessions of dead members
 )
 
 // unsuitable are options that later options cannot undo, and that would break what the library
@@ -101,14 +101,14 @@ type client struct {
 	*connections
 	settings *settings
 	opts     []kgo.Opt // given by the user
-	// tokens returns the tokens for OAUTHBEARER; nil if the client does not log in that way, or an
-	// option has its own tokens.
+	// tokens returns the tokens for OAUTHBEARER; nil if the client does not log in that way, or only
+	// an option has tokens.
 	tokens func(context.Context) (kafka.Token, error)
 	source *login.Source // of tokens from an endpoint; nil if the client uses none
 }
 
 // newClient translates the properties. It checks that franz-go accepts them, together with the
-// options and with those that this kind of client needs.
+// user's options and with the options that this kind of client needs.
 func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger, fixed func(*settings) []kgo.Opt) (*client, error) {
 	if i := slices.Index(p.opts, nil); i >= 0 { // franz-go would panic
 		return nil, fmt.Errorf("client refuses its options: option %d of %d is nil", i+1, len(p.opts))
@@ -169,9 +169,8 @@ func hiddenTimes(trial *link, props map[string]string, serverSide bool) (faults 
 	return faults
 }
 
-// mechanisms returns the SASL mechanisms that options give. Each option has a client of its own for
-// this: franz-go may refuse options together that it accepts beside properties and the library's
-// options.
+// mechanisms returns the SASL mechanisms that options give. It makes a client for each single option,
+// because without the properties and the library's options franz-go may refuse all of them together.
 func mechanisms(opts []kgo.Opt) (given []sasl.Mechanism) {
 	for _, opt := range opts {
 		ctx, stop := context.WithCancel(context.Background())
@@ -191,8 +190,8 @@ func mechanisms(opts []kgo.Opt) (given []sasl.Mechanism) {
 // set reports whether an option's value was given.
 func set(value any) bool { return value != nil && value != false && value != "" }
 
-// link is a client of franz-go, with what ends its requests: some of what it does while a
-// connection is being set up can only be ended by its context.
+// link is a client of franz-go, with the function that ends its context. While a connection is being
+// set up, only the context ends some requests.
 type link struct {
 	*kgo.Client
 	stop context.CancelFunc

@@ -81,8 +81,8 @@ func (g *group) Join(topic string, read bool) error {
 	return nil
 }
 
-// become makes m, which may be nil, the present membership. What another one still reports is
-// ignored.
+// become makes m, which may be nil, the present membership. Reports of other memberships are
+// ignored from then on.
 func (g *group) become(m *membership) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,9 +121,9 @@ func (g *group) Close() error {
 	return g.end
 }
 
-// Reach asks one broker after the other, and begins with the one after that which was silent, if
-// any. kgo.Client.Ping always begins with the same broker: if only that one is silent, Ping has no
-// time left for the others.
+// Reach asks one broker after the other until one answers. It begins after the broker that was
+// silent last. kgo.Client.Ping always begins with the same broker: if only that one is silent, Ping
+// has no time left for the others.
 func (g *group) Reach(ctx context.Context, _ string) error {
 	g.mu.Lock()
 	var kafka *link
@@ -226,8 +226,8 @@ func (g *group) fetch(left time.Duration) (fetched bool) {
 	return len(g.records) > 0 || len(g.errs) > 0 || len(g.events) > 0 || g.fatal != nil
 }
 
-// failed returns the error for Poll to return, if there is one, instead of the records of a partition. If
-// franz-go cannot read these, reading goes on at the partition's end: it would ask for the same ones again.
+// failed returns the error, if any, that Poll returns instead of a partition's records. If franz-go
+// cannot read these, it would ask for them again and again, so reading goes on at the partition's end.
 func (g *group) failed(p kgo.FetchTopicPartition) []error {
 	out := classify("group", p.Err)
 	switch {

@@ -104,7 +104,7 @@ type outcomes struct {
 	ch chan error
 }
 
-// endless are properties with which a client waits for an answer, and with a record, for longer than a test does.
+// endless are properties that let a client wait for an answer, and keep a record, for longer than a test takes.
 var endless = []string{"socket.timeout.ms", "300000", "message.timeout.ms", "300000"}
 
 func newOutcomes() *outcomes { return &outcomes{make(chan error, 100)} }

@@ -54,8 +54,8 @@ func (m *membership) leave() {
 	m.kafka.shut(0)
 }
 
-// tell lets Poll return what has happened, unless the membership is over. change records it, with
-// the lock held. It returns false if there is nothing for Poll to return.
+// tell calls change with the lock held, unless the membership is over. change records what has
+// happened. If it returns true, there is something to return, and tell wakes Poll.
 func (m *membership) tell(change func(g *group) bool) {
 	g := m.of
 	g.mu.Lock()
@@ -136,7 +136,7 @@ func (a *admin) Cluster(ctx context.Context) (info kafka.ClusterInfo, err error)
 }
 
 // KeepsEpochs implements kafka.EpochKeeper. Only brokers of a cluster with KRaft answer questions about its
-// quorum, or have a metadata version. It needs no right.
+// quorum, or have a metadata version. Anybody may ask for that.
 func (a *admin) KeepsEpochs(ctx context.Context) (keeps bool, err error) {
 	err = ask(ctx, a, "ask for versions", kmsg.NewPtrApiVersionsRequest(), func(resp *kmsg.ApiVersionsResponse) error {
 		for _, k := range resp.ApiKeys {

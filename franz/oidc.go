@@ -172,7 +172,7 @@ func (o *oidc) token(ctx context.Context) (kafka.Token, error) {
 	return out, nil
 }
 
-// read finds out when a token expires, which a JWT says itself, and whom it identifies.
+// read finds out when a token expires and whom it identifies. A JWT says both itself.
 func (o *oidc) read(value string, end time.Time) kafka.Token {
 	out := kafka.Token{Value: value, Expires: end, Extensions: o.added}
 	claims := jwt.MapClaims{}
@@ -220,7 +220,7 @@ func (o *oidc) explain(ctx context.Context, err error) error {
 	return login.Refused(fmt.Errorf("%s answers without a token in JSON: look at sasl.oauthbearer.token.endpoint.url", o.shown()))
 }
 
-// shown returns the endpoint without a user, who may be a token, a password and a query.
+// shown returns the endpoint without its query, its password, and its user, which may be a token.
 func (o *oidc) shown() string {
 	at, err := url.Parse(o.endpoint)
 	if err != nil {

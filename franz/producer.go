@@ -14,7 +14,7 @@ import (
 
 // producer appends through franz-go's buffer. A record is finished when the broker has answered,
 // when its time has run out, or when it is purged, whichever comes first. One goroutine,
-// deliveries, then reports it. The latter two cases end the record's context. franz-go checks
+// deliveries, then reports it. A time-out or a purge ends the record's context. franz-go checks
 // that context before a request and when it gets the answer; it also ends a request in flight.
 type producer struct {
 	*client

@@ -52,8 +52,7 @@ type settings struct {
 	protocols   []string // named in bootstrap.servers
 }
 
-// librdkafka's defaults, where franz-go's differ, so that a property that is not set means the
-// same with both. franz-go refuses values below the least ones.
+// franz-go refuses values below the first three.
 const (
 	leastMetadataAge = 10 * time.Millisecond
 	leastOverhead    = 100 * time.Millisecond
@@ -68,7 +67,8 @@ const (
 )
 
 // parse translates the properties of a client, and returns an error with all that it cannot
-// translate. given are the login mechanisms that options provide.
+// translate. Times that are not set are librdkafka's defaults. given are the login mechanisms that
+// options provide.
 func parse(kind kind, props map[string]string, given ...sasl.Mechanism) (*settings, error) {
 	s := &settings{
 		kind:        kind,
@@ -171,7 +171,7 @@ func (s *settings) assignment() []kgo.Opt {
 }
 
 // sizes returns the options for the largest sizes. franz-go refuses a size that does not fit into
-// its own default of another one, so the other one follows, as far as it is not set.
+// its default of another size. So the other size follows, unless it is set.
 func (s *settings) sizes() (opts []kgo.Opt) {
 	const connection, fetch = 100 << 20, 50 << 20 // franz-go's defaults
 	if s.fetchMax > 0 || s.readMax > 0 {
@@ -188,9 +188,9 @@ func (s *settings) sizes() (opts []kgo.Opt) {
 	return opts
 }
 
-// requestVersions are franz-go's, but for ApiVersions, with which every connection begins. Brokers
-// up to Kafka 4.3 refuse its version 5 (KIP-1242), and franz-go asks again: a round trip more per
-// connection.
+// requestVersions are franz-go's, but lower for ApiVersions, the first request on every connection.
+// Brokers up to Kafka 4.3 refuse its version 5 (KIP-1242), and franz-go asks again: a round trip more
+// per connection.
 func requestVersions() *kversion.Versions {
 	v := kversion.Stable()
 	v.SetMaxKeyVersion(kmsg.ApiVersions.Int16(), 4)

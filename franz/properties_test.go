@@ -230,7 +230,7 @@ func TestUnsuitableOptions(t *testing.T) {
 		_, err := Provider(opt).Producer(map[string]string{}, discard)
 		assert.ErrorContains(t, err, "client refuses its options")
 	}
-	// Options that can be overridden are.
+	// The library overrides the other options on which a lease depends.
 	p, err := Provider(kgo.RequiredAcks(kgo.NoAck()), kgo.MaxProduceRequestsInflightPerBroker(5), kgo.ProducerLinger(3*time.Millisecond),
 		kgo.ConsumerGroup("g"), kgo.ConsumeTopics("t")).Producer(map[string]string{"linger.ms": "9"}, discard)
 	require.NoError(t, err)
@@ -297,7 +297,7 @@ func TestEmptyCertificateFiles(t *testing.T) {
 	require.EqualError(t, err, "client refuses its properties: ssl.certificate.location: "+empty+" is empty")
 }
 
-// seen is a provider that notes which clients it is asked for, and makes none.
+// seen is a provider that checks the properties of each client before it makes the client.
 type seen struct {
 	kafka.Provider
 	t *testing.T

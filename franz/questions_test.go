@@ -36,7 +36,7 @@ func confluentAdmin(t *testing.T, c *kfake.Cluster, log slog.Handler) kafka.Admi
 	return a
 }
 
-// Questions where logs end are asked while their time ends, and while no leader is known.
+// The test asks where logs end, with very short time limits and while no leader is known.
 // librdkafka's ListOffsets would free such requests twice and abort the process within a second or
 // two (docs/clients.md).
 func TestQuestionsWhoseTimeEndsDoNoHarm(t *testing.T) {
@@ -60,7 +60,7 @@ func TestQuestionsWhoseTimeEndsDoNoHarm(t *testing.T) {
 	asking.Wait()
 }
 
-// A log ends after its last record, even if a transaction is open there: the reader reads it.
+// A log ends after its last record, even if that is uncommitted: the reader reads such records.
 func TestUncommittedRecordsCount(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	a := confluentAdmin(t, c, slog.DiscardHandler)

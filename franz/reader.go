@@ -138,7 +138,7 @@ func (r *reader) failed(p kgo.FetchPartition) {
 		// If franz-go went on, the broker would repeat its answer, as fast as franz-go can ask.
 		r.pause(partition, out)
 	case errors.Is(out, kafka.ErrUnknownTopic):
-		// It takes a while until all brokers know a new topic. One that was read is gone.
+		// It takes a while until all brokers know a new topic. A topic that was read is gone.
 		if r.known || r.unknown.lasts(r.settings.propagation) {
 			r.errs = append(r.errs, out)
 		}
@@ -155,9 +155,9 @@ func (r *reader) failed(p kgo.FetchPartition) {
 	}
 }
 
-// unreadable reports whether an error is that of a batch of a partition. franz-go exports hardly any
-// of these. What it reports without a broker's answer, which has the partition's end, is no batch's error:
-// that of a connection, for example, on which it asked for the end of an epoch.
+// unreadable reports whether an error is about a batch of a partition. franz-go exports hardly any such
+// error. A broker's answer has the partition's end; without an answer the error is about something else,
+// such as the connection on which franz-go asked for the end of an epoch.
 func unreadable(p kgo.FetchPartition) bool {
 	_, brokers := errors.AsType[*kerr.Error](p.Err)
 	return p.Partition >= 0 && (errors.Is(p.Err, kerr.CorruptMessage) ||
@@ -210,14 +210,14 @@ func (r *reader) Close() error {
 	return nil
 }
 
-// since measures how long something has been the case that is only reported again and again.
+// since measures how long a state has lasted that is reported again and again.
 type since struct{ first, last time.Time }
 
-// lasts notes a report, and returns whether the case has lasted for d.
+// lasts notes a report, and returns whether the state has lasted for d.
 func (s *since) lasts(d time.Duration) bool {
 	now := time.Now()
 	if s.last.IsZero() || now.Sub(s.last) > max(d, time.Second) {
-		s.first = now // the last report is too old to belong to the same case
+		s.first = now // the last report is too old to be about the same state
 	}
 	s.last = now
 	return now.Sub(s.first) >= d

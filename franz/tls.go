@@ -163,8 +163,8 @@ type renewed struct {
 }
 
 // get reads the files. If they cannot be read, or do not fit each other because only one was
-// replaced so far, it returns the last pair that did. The broker decides whether that is still
-// good.
+// replaced so far, it returns the last pair that did fit. The broker decides whether that pair is
+// still good.
 func (r *renewed) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if pair, err := tls.LoadX509KeyPair(r.certificate, r.key); err == nil {
 		r.last.Store(&pair)
@@ -195,8 +195,8 @@ func content(name, value, file string) ([]byte, error) {
 	return b, nil
 }
 
-// verification turns off what is not to be verified. The standard library verifies chain and name
-// together or neither, so the chain alone is verified here.
+// verification turns off checks that properties turn off. The standard library verifies chain and
+// name together or neither, so the chain alone is verified here.
 func (s *security) verification() {
 	s.loaded.InsecureSkipVerify = !s.verify || !s.identify
 	if s.verify && !s.identify {
@@ -218,7 +218,7 @@ func (s *security) verification() {
 // byProperties are the mechanisms that need only a name and a password.
 var byProperties = []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
 
-// without returns what is wrong if given are the only mechanisms besides the properties.
+// without returns an error if neither the properties nor the options, which have given, provide the mechanism.
 func (s *security) without(given []sasl.Mechanism) error {
 	has := func(m sasl.Mechanism) bool { return m.Name() == s.mechanism }
 	switch {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// This file answers the other names of librdkafka's and Java's vocabularies, which people's files have. The answers
-// say what to write into the file. "(in Go: …)" ends what only a program can do; the command neli leaves it out.
+// This file answers the other names of librdkafka's and Java's properties, which people's files have. The answers
+// say what to write into the file. "(in Go: …)" at their end says what only a program can do; the command neli omits it.
 
 // javaWork are names of properties, and prefixes of names, for what other programs do with the same cluster.
 var javaWork = []string{"key.serializer", "value.serializer", "key.deserializer", "value.deserializer", "interceptor.classes",
@@ -17,7 +17,7 @@ var javaWork = []string{"key.serializer", "value.serializer", "key.deserializer"
 	"share.acquire.mode", "internal.throw.on.fetch.stable.offset.unsupported", "topic.blacklist",
 	"schema.registry.", "basic.auth.", "bearer.auth.", "auto.register.schemas", "use.latest.version", "specific.avro.reader"}
 
-// otherTuning are names of properties that tune what franz-go does by itself.
+// otherTuning are names of properties for tuning that franz-go does by itself or does not need.
 var otherTuning = []string{"client.dns.lookup", "max.block.ms", "buffer.memory", "max.request.size", "batch.size", "batch.num.messages",
 	"send.buffer.bytes", "receive.buffer.bytes", "socket.send.buffer.bytes", "socket.receive.buffer.bytes", "socket.max.fails",
 	"socket.blocking.max.ms", "socket.connection.setup.timeout.max.ms", "default.api.timeout.ms", "metadata.max.age.ms",

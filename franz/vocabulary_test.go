@@ -32,7 +32,7 @@ func TestEachNameOfBothVocabulariesHasAnAnswer(t *testing.T) {
 	}
 }
 
-// An answer names what a program in Go can do only in brackets at its end, which the command neli leaves out.
+// Only the brackets at the end of an answer name what a program in Go can do. The command neli leaves them out.
 func TestAnswersNameGoOnlyInBrackets(t *testing.T) {
 	for _, r := range refused {
 		text, in, _ := strings.Cut(r.why, " (in Go: ")

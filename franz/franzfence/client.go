@@ -57,8 +57,8 @@ func (c *client) Init(ctx context.Context) error {
 func (c *client) Begin() error { return c.classify(c.kafka.BeginTransaction()) }
 
 // errParted says that the client has renewed its producer id during a transaction. That aborts the
-// records written before, and the client has written the other records to another transaction. It
-// does so if a broker refuses a batch for its epoch, and retention has removed what the client
+// records written before; the client has written the other records to another transaction. It
+// renews its id if a broker refuses a batch for its epoch, and retention has removed what the client
 // wrote before.
 var errParted = errors.New("the client has begun another transaction with a part of the records")
 

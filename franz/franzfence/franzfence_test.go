@@ -224,7 +224,7 @@ func TestErrorsNameTheRight(t *testing.T) {
 	}
 }
 
-// The client itself refuses a record without a topic, from each producer.
+// The client itself refuses a record without a topic, and each other producer would refuse it, too.
 func TestRecordWithoutATopicIsAPermanentError(t *testing.T) {
 	broker := cluster("t", verifies, 0)
 	defer broker.Close()

@@ -39,15 +39,15 @@ type Opener struct {
 	absent absent.Topics
 }
 
-// New asks the brokers of a cluster whether they verify transactions. If one does not, it returns
-// fence.ErrUnverified, with the version that does. Call it once, when the program starts.
+// New asks the brokers of a cluster whether they verify transactions. If one does not, the error is
+// fence.ErrUnverified and names the version that does. Call it once, when the program starts.
 //
 // The question needs DESCRIBE_CONFIGS on the cluster. Brokers do not answer a principal without
-// that right. New then says nothing about the brokers, and returns an Opener all the same.
+// that right. New then learns nothing about the brokers, and returns an Opener all the same.
 // Brokers that are down at that moment are not asked. While none answers, New repeats the question
 // after pauses of up to a second, until ctx ends: give ctx a time-out. A name that does not exist, a
-// refused login and the like are errors at once. So is an option that the client refuses, also one
-// that it refuses only for transactions.
+// refused login and the like are errors at once. So is an option that the client refuses, even if it
+// refuses it only for transactions.
 //
 // The time-out of transactions is 15 s unless an option sets another one
 // (kgo.TransactionTimeout). It must be longer than the longest transaction. A suspended leader's
@@ -115,9 +115,9 @@ func (o *Opener) Open(transactionalID string) func() (fence.Client[*kgo.Record],
 	return func() (fence.Client[*kgo.Record], error) { return newClient(o.opts, transactionalID, &o.absent) }
 }
 
-// AppendOnly returns fence.ErrCompacted if one of the topics is compacted, since fence.Filter
-// does not suffice there. It needs DESCRIBE_CONFIGS on the topics, and returns an error that says
-// so if it is missing.
+// AppendOnly returns fence.ErrCompacted if one of the topics is compacted, since fence.Filter is
+// not enough there. It needs DESCRIBE_CONFIGS on the topics; if the right is missing, the error
+// says so.
 func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
 	return o.ask(func(kafka *kgo.Client) error {
 		for _, topic := range topics {
