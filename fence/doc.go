@@ -22,9 +22,9 @@
 // It is for exclusive mode. In non-exclusive mode there are no tokens, and two leaders may
 // both be right: they would refuse each other.
 //
-// No function here tells who leads, and none stops a former leader from doing what does not
-// go through it: a file, an e-mail, a request to a service that knows no tokens. A fence
-// says when a write is refused, not that the writer has lost its role.
+// No function here tells which process leads. None stops a former leader's acts elsewhere: a
+// file, an e-mail, a request to a service that knows no tokens. A fence reports that a write
+// was refused, not that the writer has lost its role.
 //
 // This package imports no Kafka client and no database driver.
 package fence

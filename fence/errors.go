@@ -2,9 +2,9 @@ package fence
 
 import "errors"
 
-// ErrStale says that a later term has written, or that this term is over. The writer must stop for
-// good: no retry in this term can succeed. Where there are tokens, the error's text has both of
-// them.
+// ErrStale says that a later term has claimed, or that this term is over. The writer must stop for
+// good: no retry in this term can succeed. Where there are tokens, the error's text has both,
+// unless the stored one could not be read.
 var ErrStale = errors.New("fence: a later term has taken over")
 
 // ErrRefused says that a transactional producer can no longer be used: the broker refused it, or

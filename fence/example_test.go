@@ -24,7 +24,7 @@ func pay(ctx context.Context, db *sql.DB, token int64) error {
 }
 
 func ExamplePostgres() {
-	db := (&fakeDB{tokens: map[string]int64{}}).open() // in earnest: sql.Open("pgx", …), and fence.Schema
+	db := (&fakeDB{tokens: map[string]int64{}}).open() // in production: sql.Open("pgx", …), and fence.Schema
 	defer db.Close()
 	ctx := context.Background()
 	fmt.Println("the former leader, token 41:", pay(ctx, db, 41))
@@ -68,7 +68,7 @@ func ExamplePostgresHold() {
 }
 
 func ExampleMySQL() {
-	db := (&fakeDB{tokens: map[string]int64{"neli/invoicing/0": 57}}).open() // in earnest: sql.Open("mysql", …), and fence.MySQLSchema
+	db := (&fakeDB{tokens: map[string]int64{"neli/invoicing/0": 57}}).open() // in production: sql.Open("mysql", …), and fence.MySQLSchema
 	defer db.Close()
 	ctx := context.Background()
 	err := inTx(ctx, db, func(tx *sql.Tx) error { return fence.MySQL(ctx, tx, "neli/invoicing/0", 41) })

@@ -13,8 +13,8 @@ import (
 // use.
 //
 // It works for append-only topics that all readers filter. It does not work for compacted topics
-// (ErrCompacted), for readers that keep no State, where retention has removed the barrier but not
-// the late record, and where tokens went back (Config.TokenBase).
+// (ErrCompacted), for readers that keep no State, if retention has removed the barrier but not the
+// late record, or if tokens went back (Config.TokenBase).
 type Filter struct {
 	highest map[place]map[source]int64
 }
@@ -31,10 +31,10 @@ func placeOf(topic string, partition int32) place { return place{topic, partitio
 // Admit reports whether to use a record. header is the value of its Header. Call Admit for all
 // records of a partition in order, including barriers.
 //
-// A record that is not admitted was written by a leader whose successor had already begun to write
-// to that partition, and no reader with a Filter uses it. An admitted record was in its place
-// before that. A value that Stamp has not made is an error, and changes nothing. The application
-// decides what to do with unstamped records.
+// A record that is not admitted lies behind a record of a later term in that partition, and no
+// reader with a Filter uses it. An admitted record lies before all records of later terms there. A
+// value that Stamp has not made is an error, and changes nothing. The application decides what to do
+// with unstamped records.
 func (f *Filter) Admit(topic string, partition int32, header []byte) (bool, error) {
 	token, who, err := read(header)
 	if err != nil {
@@ -66,9 +66,9 @@ type entry struct {
 }
 
 // State returns what this filter has seen of a partition, as text. Store it together with the
-// offset, atomically: in the row that has the offset, or as the offset commit's metadata. (That has
-// 4,096 bytes at most unless the broker's offset.metadata.max.bytes says otherwise; a role takes up
-// to 44 bytes and its group's name.) A reader that starts from an offset without its state uses
+// offset, atomically: in the row that has the offset, or as the offset commit's metadata. (Metadata
+// has 4,096 bytes at most unless the broker's offset.metadata.max.bytes says otherwise; a role takes
+// up to 44 bytes and its group's name.) A reader that starts from an offset without its state uses
 // records that others drop.
 func (f *Filter) State(topic string, partition int32) string {
 	entries := []entry{}

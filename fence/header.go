@@ -16,8 +16,8 @@ const Header = "neli-token"
 // The writer uses an idempotent producer with acks=all. Before a new leader acts, it writes a
 // barrier, which is a record with this header and nothing else, to each partition that it may read
 // or write. It waits until all barriers are acknowledged, and reads each partition up to its
-// barrier through a Filter. It reports success only if Leadership.Valid is still true after the
-// acknowledgement, because readers drop records that come after a successor's barrier.
+// barrier through a Filter. A leader reports a write as successful only if Leadership.Valid is true
+// after the acknowledgement, because readers drop records that come after a successor's barrier.
 func Stamp(token int64, role int, group string) []byte {
 	value := strconv.AppendInt(nil, token, 10)
 	value = strconv.AppendInt(append(value, ' '), int64(role), 10)

@@ -13,8 +13,8 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// The term ends while its leader is suspended in an init, or at work. Lead takes the error of
-// Transactions for the end of the term, and leads again.
+// The term ends while its leader is suspended in an init, or at work. Lead treats the error of
+// Transactions as the end of the term, and leads again.
 func TestLeadGoesOnAfterAStaleTerm(t *testing.T) {
 	for _, at := range []string{"init", "work"} {
 		t.Run(at, func(t *testing.T) {

@@ -250,7 +250,8 @@ func (w *filterWorld) read(give func(*filterWorld, string, ...any)) {
 	}
 }
 
-// wrong compares what the new leader knows of the former one, once it has read, with the truth.
+// wrong returns what is wrong, if anything. Once the new leader has read, it compares the former
+// leader's records that it has seen with those that the reader takes.
 func (w *filterWorld) wrong() string {
 	former := records(0).with(recA0, recA1)
 	switch {

@@ -30,7 +30,7 @@ const (
 	pWaitC              // waits for EndTxn(commit)
 	pStop               // stopped for good
 	pDone               // has committed everything that it had to
-	pErr                // refused, with some step left out; it decides what to do now
+	pErr                // refused; the client's own recovery begins
 	pRead0              // reads before its init
 	pAbort              // about to abort
 	pWaitX              // waits for EndTxn(abort)
@@ -70,7 +70,7 @@ type request struct {
 	gen, epoch  int8 // of the sender; of an init the expected one, or −1
 	awaited     bool // the sender still waits for this very request
 	commit      bool
-	stage       int8 // of a batch: 0 to be verified, 1 verified, 2 a marker cancelled that
+	stage       int8 // of a batch: 0 to be verified, 1 verified, 2 verification cancelled by a marker
 }
 
 type actor struct {
@@ -82,7 +82,7 @@ type actor struct {
 	aEpoch     int8
 	firm       bool // the term lasted when asked after an init
 	read       bool
-	stale      bool // what it read lacks something that a former term committed since
+	stale      bool // a former term has committed something that it has not read
 	inited     bool
 	asked      bool
 	later      bool // this is not the term's first init
@@ -103,7 +103,7 @@ type modelState struct {
 	lead      int8 // the present term, from 1
 	faults    int8 // faults that may still happen
 	again     int8 // how often the last term was refused while it lasted
-	other     bool // another role's transaction is open, before all of these
+	other     bool // another role's transaction is open; it began before all others
 	actors    [maxTerms]actor
 	coords    [maxTerms]coordinator // only the first one, unless each term has an id of its own
 	fenced    [maxIDs]int8          // the partition's epoch by producer id
@@ -145,7 +145,7 @@ type modelConfig struct {
 	other  bool // another role's transaction is open
 	aborts bool // the application may abort as well
 
-	// Wrong variants of the rules. Each must break the promise, as leaving out a rule of after does.
+	// Wrong variants of the rules. Each must lead to a fault, as leaving out a rule of after does.
 	unchecked  bool // nobody asks after an init
 	checkOnce  bool // asks only after the term's first init
 	atCommit   bool // asks before each commit instead of after an init

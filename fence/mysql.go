@@ -24,12 +24,12 @@ const (
 // MySQL does for MariaDB and MySQL what Postgres does for PostgreSQL, in two statements that must
 // be the first of the transaction.
 //
-// If it returns nil, a transaction of an earlier term that claims or holds first cannot commit
+// If it returns nil, no transaction of an earlier term that begins with a claim or a hold can commit
 // until this one has ended, nor afterwards if this one commits. Writes outside such transactions
 // are not covered. A new term commits a claim before it reads any state.
 //
-// The transaction must not begin WITH CONSISTENT SNAPSHOT: what it reads would be older than its
-// claim. ErrStale is as with Postgres. Errors 1213 and 1205, and MariaDB's 1020, do not mean that
+// The transaction must not begin WITH CONSISTENT SNAPSHOT, since it would read a state from before
+// its claim. ErrStale is as with Postgres. Errors 1213 and 1205, and MariaDB's 1020, do not mean that
 // the term is over: roll back, and run the whole transaction again.
 //
 // It was tested with MariaDB 10.11 at all four isolation levels, but not with MySQL. The table must
@@ -50,7 +50,8 @@ func MySQL(ctx context.Context, tx *sql.Tx, key string, token int64) error {
 // outside such transactions are not covered. A stream of overlapping transactions delays a
 // successor's claim, so ask Leadership.Valid before each, and begin none if it is false.
 //
-// Errors are as with MySQL. If this term has not claimed, the error is not ErrStale.
+// Errors are as with MySQL. If neither this term nor a later one has claimed, the error is not
+// ErrStale.
 func MySQLHold(ctx context.Context, tx *sql.Tx, key string, token int64) error {
 	if err := checkArguments(key, token); err != nil {
 		return err

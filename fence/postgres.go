@@ -21,7 +21,7 @@ const (
 ON CONFLICT (key) DO UPDATE SET token = EXCLUDED.token
 WHERE neli_fence.token <= EXCLUDED.token`
 
-	// Hold is what PostgresHold queries. It returns no row if the newest claim is another
+	// Hold is what PostgresHold queries. It returns no row unless the newest claim is this
 	// term's. It is FOR SHARE: a weaker lock, or none, does not hold a claim back.
 	Hold = `SELECT token FROM neli_fence WHERE key = $1 AND token = $2 FOR SHARE`
 )
@@ -32,14 +32,14 @@ const postgresStored = `SELECT token FROM neli_fence WHERE key = $1`
 // has claimed. It must be the first statement of the transaction. Each transaction that writes for
 // the role begins with it, or with PostgresHold.
 //
-// If it returns nil, a transaction of an earlier term that claims or holds first cannot commit
+// If it returns nil, no transaction of an earlier term that begins with a claim or a hold can commit
 // until this one has ended, nor afterwards if this one commits. Writes outside such transactions
 // are not covered. A new term commits a claim before it reads any state; a claim that was rolled
 // back fences nobody.
 //
 // ErrStale means that a later term has claimed: roll back, and stop for good. The error has this
-// term's token and the one in the table. An error with SQLSTATE 40001 or 40P01, from here or from
-// any other statement, does not mean that: run the whole transaction again.
+// term's token and, if it could be read, the one in the table. An error with SQLSTATE 40001 or 40P01
+// that is not ErrStale, from here or from any other statement, means: run the whole transaction again.
 //
 // It works at READ COMMITTED, REPEATABLE READ and SERIALIZABLE. The transactions of one key run one
 // after the other; use PostgresHold for transactions that run side by side. The table must exist
@@ -66,11 +66,12 @@ func Postgres(ctx context.Context, tx *sql.Tx, key string, token int64) error {
 // claim. It must be the first statement of the transaction.
 //
 // If it returns nil, a later term's claim cannot commit until this transaction has ended. Writes
-// outside such transactions are not covered. It delays a successor's claim: eight overlapping
-// streams of such transactions held one back for 5.7 s. So ask Leadership.Valid before each
+// outside such transactions are not covered. Such transactions delay a successor's claim: eight
+// overlapping streams of them held one back for 5.7 s. So ask Leadership.Valid before each
 // transaction, and begin none if it is false.
 //
-// Errors are as with Postgres. If this term has not claimed, the error is not ErrStale.
+// Errors are as with Postgres. If neither this term nor a later one has claimed, the error is not
+// ErrStale.
 func PostgresHold(ctx context.Context, tx *sql.Tx, key string, token int64) error {
 	if err := checkArguments(key, token); err != nil {
 		return err
@@ -86,8 +87,8 @@ func PostgresHold(ctx context.Context, tx *sql.Tx, key string, token int64) erro
 	return nil
 }
 
-// staleIn returns the reason for which a term was refused. If only a hold found no row, the term
-// may not have claimed yet.
+// staleIn returns why a claim or a hold was refused. A hold may also find no row because its own
+// term has not claimed yet.
 func staleIn(ctx context.Context, tx *sql.Tx, doing, key string, token int64) error {
 	var stored int64
 	switch err := tx.QueryRowContext(ctx, postgresStored, key).Scan(&stored); {

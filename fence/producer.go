@@ -18,8 +18,8 @@ func TransactionalID(group string, role int) string {
 }
 
 // Client is a Kafka client's transactional producer. Package fence/confluent and module franz have
-// one each. R is the client's type for a record. One goroutine at a time uses it, for one
-// TransactionalID. It is new: nothing was done with it yet.
+// one each. R is the client's type for a record. One goroutine at a time uses a Client, for one
+// TransactionalID. A Client is new: nothing was done with it yet.
 //
 // An error that another client would get as well wraps ErrPermanent. After any other error the
 // outcome is unknown.
@@ -60,7 +60,7 @@ var errBusy = errors.New("fence: Commit was called while another Commit was unde
 // If it returns nil, all the records are committed, and readers with isolation.level=read_committed
 // see all of them. After an error nobody knows whether they are committed. The error wraps
 // ErrRefused or ErrPermanent, the producer can no longer be used, and each later call returns the
-// same error: return it from work. Without records Commit does nothing.
+// same error: return it from work. Without records Commit writes nothing.
 //
 // It must not be called concurrently. If ctx ends, the outcome is unknown as well.
 func (p *Producer[R]) Commit(ctx context.Context, records ...R) error {

@@ -19,7 +19,7 @@ const (
 // lasts, ok is the answer.
 //
 // A term that is over must not initialise, because its attempt would abort its successor's open
-// transaction. The term may also end during the attempt, so after asks once more: otherwise a
+// transaction. The term may also end during the attempt, so it asks once more: otherwise a
 // former leader that was suspended during the attempt would fence its successor, and go on to
 // write. After any failure the state of the transaction is unknown, so it is neither aborted nor
 // tried again with the same client: clients report success after some failures.

@@ -22,8 +22,8 @@ func checkArguments(key string, token int64) error {
 	return errors.Join(faults...)
 }
 
-// compare tells a term with a lower token than the one in the table from a term that holds without
-// having claimed. If the term's claim was committed meanwhile, both tokens are the same.
+// compare returns ErrStale if a term's token is lower than the one in the table. Otherwise the term
+// holds without having claimed. If its claim was committed meanwhile, both tokens are the same.
 func compare(key string, token, stored int64) error {
 	switch {
 	case stored < token:
@@ -38,8 +38,8 @@ func unclaimed(key string, token int64) error {
 	return fmt.Errorf("fence: key %q: this term has not claimed: its token is %d, and nobody has claimed", key, token)
 }
 
-// failed adds to an error of the database. If the table is missing, it names the schema that makes
-// it.
+// failed adds what was being done to an error of the database, and the schema if the table is
+// missing.
 func failed(doing, key, name, schema string, err error) error {
 	if noTable(err) {
 		return fmt.Errorf("fence: %s of key %q: %w; make the table by fence.%s:\n%s", doing, key, err, name, schema)

@@ -19,7 +19,7 @@ type Term interface {
 // How long an attempt to initialise may take. The first attempts are short: a client repeats its
 // request by itself as long as the broker tells it to, and if the term ends meanwhile, each
 // repetition aborts the rightful leader's open transaction. For a client that needs longer to
-// connect, each further attempt is twice as long.
+// connect, an attempt that times out doubles the time of the next one.
 const (
 	leastPatience = 100 * time.Millisecond
 	mostPatience  = 5 * time.Second
@@ -35,10 +35,10 @@ const (
 // producer whenever the client was refused and the term lasts. Once work has been called, no
 // transaction of an earlier term commits any more.
 //
-// It does not promise that an error means not committed, that a refused leader has lost its role,
-// or that readers without isolation.level=read_committed see no former leader's records. work must
-// read its state anew each time: get the end offsets with isolation level read_uncommitted once
-// work has been called, then consume with read_committed until the position has reached them. (The
+// An error does not mean that nothing was committed, nor that a refused leader has lost its role.
+// Readers without isolation.level=read_committed may see a former leader's records. work must read
+// its state anew each time: get the end offsets with isolation level read_uncommitted once work has
+// been called, then consume with read_committed until the position has reached them. (The
 // last stable offset may lie before the role's own committed records while another role's
 // transaction is open.)
 //
@@ -92,8 +92,8 @@ type transactions[R any] struct {
 }
 
 // lasts returns why nothing more may be done in this term, or nil if the term lasts. It asks Valid
-// first: the context that Lead gives ends at the instant at which Valid turns false, so the error
-// has the context's cause.
+// before the context: once Valid is false, the context that Lead gives has ended, and the error has
+// its cause.
 func (t *transactions[R]) lasts(ctx context.Context) error {
 	valid := t.term.Valid()
 	ended := ctx.Err()
@@ -126,8 +126,8 @@ func (t *transactions[R]) initialise(ctx context.Context) error {
 	return refused(initialise, err)
 }
 
-// run calls work with the new producer. If the producer was of use for longer than the longest
-// pause, the next pause is short again.
+// run calls work with the new producer. If work took longer than the longest pause, the next pause
+// is short again.
 func (t *transactions[R]) run(ctx context.Context, work func(context.Context, *Producer[R]) error) error {
 	began := time.Now()
 	err := work(ctx, t.producer)

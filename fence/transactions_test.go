@@ -133,8 +133,8 @@ func TestPermanentErrorsEndTransactions(t *testing.T) {
 	require.ErrorIs(t, err, own)
 }
 
-// The context of Lead ends with a cause. Transactions returns it, so that Lead takes the error for
-// the context's end.
+// The context of Lead ends with a cause. Transactions returns that, so that Lead treats the error as
+// the end of the context.
 func TestCauseOfTheContextIsReturned(t *testing.T) {
 	revoked := errors.New("revoked")
 	for _, at := range []string{"ask", "init", "work"} {

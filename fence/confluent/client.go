@@ -63,11 +63,11 @@ func commitLimit(config kafka.ConfigMap) time.Duration {
 // autoCreate is a property that is true by default for producers.
 const autoCreate = "allow.auto.create.topics"
 
-// newProducer makes a client with a watcher. When a producer is fenced, which is the purpose of a
-// fence, the client prints that as a fatal error. So its logs are dropped unless config has a
-// channel for them: the errors returned here have everything that matters.
+// newProducer makes a client with a watcher. The client prints a fatal error when its producer is
+// fenced, which is the purpose of a fence. So its log is dropped unless config has a channel for it:
+// the errors returned here have everything that matters.
 func newProducer(config kafka.ConfigMap) (*kafka.Producer, *watcher, error) {
-	config["go.produce.channel.size"] = 0 // not used, and as large by default
+	config["go.produce.channel.size"] = 0 // not used, and large by default
 	if _, chosen := config[autoCreate]; !chosen {
 		config[autoCreate] = false // a deleted topic must not come back with the brokers' defaults, perhaps compacted
 	}
@@ -188,12 +188,12 @@ func (c *client) Close() {
 	}
 }
 
-// slice is how long a call into the client may not see that its context was cancelled.
+// slice is the longest time that a call into the client goes on after its context was cancelled.
 const slice = 50 * time.Millisecond
 
-// resume calls a method again as long as it returns that its time was up: the client notices a
-// context's deadline, but not its cancellation. Calling again resumes the operation. Commit must
-// not be called again: see there.
+// resume calls a method with a short deadline, and again whenever it times out: the client notices
+// a context's deadline, but not its cancellation. Calling again resumes the operation. Do not use it
+// for a commit: see Commit.
 func resume(ctx context.Context, call func(context.Context) error) error {
 	for {
 		part, cancel := context.WithTimeout(ctx, slice)
@@ -236,7 +236,7 @@ var permanent = []kafka.ErrorCode{
 
 // watcher collects what a client reports about its connections.
 type watcher struct {
-	login atomic.Pointer[kafka.Error] // the last one that failed
+	login atomic.Pointer[kafka.Error] // the error of the last login that failed
 }
 
 // watch reads the events of a client until it is closed.
@@ -258,9 +258,9 @@ func (w *watcher) refused() bool {
 	return why != nil && library.Refused(*why)
 }
 
-// explain adds to an error that the client could not log in, since everything that waits for a broker times out then.
-// Only a refusal is an error of its own. A broker that disappears during a login, or a token service that does not
-// answer, may be there next time.
+// explain adds to an error why the client could not log in: everything that waits for a broker times out then. It wraps
+// the login's error only if that is a refusal. A broker that disappears during a login, or a token service that does
+// not answer, may be there next time.
 func (w *watcher) explain(err error) error {
 	switch why := w.login.Load(); {
 	case why == nil:

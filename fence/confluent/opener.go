@@ -41,7 +41,7 @@ type Opener struct {
 // (100,000) and queue.buffering.max.kbytes (1 GiB). transaction.timeout.ms is 15,000 unless config says otherwise: it
 // must be longer than the longest transaction, and a suspended leader's open transaction blocks readers for as long.
 // allow.auto.create.topics is false unless config says otherwise. Open sets transactional.id. The client's log is
-// dropped, since it calls each fenced producer fatal; config["go.logs.channel"] gets it instead.
+// dropped, since it calls each fenced producer fatal; with config["go.logs.channel"] it goes there instead.
 func New(ctx context.Context, config kafka.ConfigMap) (*Opener, error) {
 	o := &Opener{config: kafka.ConfigMap{}} // a copy, also if config is nil
 	maps.Copy(o.config, config)
@@ -140,7 +140,7 @@ func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
 // ask calls f with an admin client and a watcher of its connections.
 func (o *Opener) ask(ctx context.Context, f func(context.Context, *kafka.AdminClient, *watcher) error) error {
 	config := maps.Clone(o.config)
-	config["transactional.id"] = "neli" // no broker sees it: it makes the client refuse what it would refuse in Open
+	config["transactional.id"] = "neli" // no broker sees it: with it the client refuses what it would refuse in Open
 	config["go.events.channel.size"] = 1
 	p, w, err := newProducer(config)
 	if err != nil {
@@ -162,8 +162,8 @@ func (o *Opener) ask(ctx context.Context, f func(context.Context, *kafka.AdminCl
 // broker takes about a second.
 const longestWait = 2 * time.Second
 
-// brokers returns the ids of the brokers that are up. Metadata has only a timeout, and does not notice
-// that ctx was cancelled. So the first timeouts are short.
+// brokers returns the ids of the brokers that are up. GetMetadata takes a timeout and no context, so it
+// does not notice that ctx was cancelled. So the first timeouts are short.
 func brokers(ctx context.Context, admin *kafka.AdminClient, wait time.Duration) ([]int32, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, max(time.Until(deadline), time.Millisecond))
