@@ -6,7 +6,7 @@ import (
 )
 
 // This file answers the other names of librdkafka's and Java's properties, which people's files have. The answers
-// say what to write into the file. "(in Go: …)" at their end says what only a program can do; the command neli omits it.
+// say what to write into the file. "(in Go: …)" at the end says what only a program can do; the command neli omits it.
 
 // javaWork are names of properties, and prefixes of names, for what other programs do with the same cluster.
 var javaWork = []string{"key.serializer", "value.serializer", "key.deserializer", "value.deserializer", "interceptor.classes",
