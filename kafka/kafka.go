@@ -30,8 +30,8 @@ import (
 // Errors with a meaning wrap one of those below (ErrUnknownTopic and so on), for errors.Is; their
 // text has the operation and the client's own message. All other errors are temporary: they are
 // logged, and the operation is tried again. Package nelitest/providertest tests what is said
-// here and below, except ClusterDescriber, EpochKeeper, LoginProvider, Prober, ErrAdvertised, ErrClientFatal,
-// ErrTimestamp, ErrUnreadable and ErrUnserved.
+// here and below, except ClusterDescriber, EpochKeeper, LoginProvider, Prober, BrokerInfo.Rack, Record.Time,
+// ErrAdvertised, ErrClientFatal, ErrTimestamp, ErrUnreadable and ErrUnserved.
 type Provider interface {
 	Producer(props map[string]string, log *slog.Logger) (Producer, error)
 	LogReader(props map[string]string, log *slog.Logger) (LogReader, error)
@@ -262,8 +262,7 @@ var (
 	// ErrUnknownTopic: the broker does not know the topic, or not yet
 	// (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID). The library compares the topic's id, and
 	// continues or ends with ErrTopicChanged. A LogReader returns it at once for a topic of which
-	// it has read a record, and for a topic that it does not know after
-	// topic.metadata.propagation.max.ms.
+	// it has read a record, and after topic.metadata.propagation.max.ms for any other topic.
 	ErrUnknownTopic = errors.New("unknown topic")
 	// ErrTopicExists: a topic of that name exists (TOPIC_ALREADY_EXISTS). The library uses it.
 	ErrTopicExists = errors.New("topic exists")
@@ -288,11 +287,11 @@ var (
 	// client that cannot detect it never returns this error; a lease then depends on unclean
 	// leader election being off.
 	ErrTruncated = errors.New("log truncated")
-	// ErrUnreadable: a record that this client cannot unpack, or only to more than it takes
-	// (receive.message.max.bytes), or that is damaged. The error is an UnreadableError, which says
-	// where. From Poll of a LogReader: the library begins to read again behind the record, as after a
-	// start. A GroupConsumer returns it and reads on at the end by itself: no record counts there but the
-	// newest.
+	// ErrUnreadable: a record that is damaged, that this client cannot unpack, or that would unpack to
+	// more than receive.message.max.bytes. The error is an UnreadableError, which says where. From Poll
+	// of a LogReader: the library begins to read again behind the record, as after a start. A
+	// GroupConsumer returns it and reads on at the end by itself, since only the newest record counts
+	// there.
 	ErrUnreadable = errors.New("unreadable record")
 	// ErrAuthentication: the broker refused the credentials, or one side refused the other's
 	// certificate. A lost connection must not be reported like that, because refused
@@ -321,8 +320,8 @@ var (
 	// (FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID). It ends the Neli. A client must not join
 	// again by itself, or the two processes would fence each other for ever.
 	ErrInstanceFenced = errors.New("group.instance.id is in use by another process")
-	// ErrClientFatal: the client has failed permanently. The library replaces producers (with
-	// their Admin) and log readers, at most one a second; a group consumer with this error ends
+	// ErrClientFatal: the client has failed permanently. The library replaces log readers, and
+	// producers (with their Admin) at most once a second; a group consumer with this error ends
 	// the Neli. Every later call returns it too, and Close works.
 	ErrClientFatal = errors.New("client failed for good")
 )

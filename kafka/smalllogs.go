@@ -17,7 +17,7 @@ import (
 type SmallLogs interface {
 	Provider
 	// SmallLogs opens the logs, without waiting for any of them; Next does that. ctx limits this
-	// call only. Its error becomes New's: all faults of the configuration at once.
+	// call only. New returns its error, which has all faults of the configuration.
 	SmallLogs(ctx context.Context, s LogSettings) (LogSet, error)
 }
 
@@ -62,9 +62,9 @@ type LogSet interface {
 	Close() error
 }
 
-// Checker is implemented by a SmallLogs that can check its configuration without the network. New
-// calls Check when it fails, and RunSentinel always, and returns its faults together with those of
-// neli.Config.
+// Checker is implemented by a SmallLogs that can check its configuration without the network.
+// RunSentinel always calls Check, and New does if it fails. Both return its faults together with those
+// of neli.Config.
 type Checker interface {
 	SmallLogs
 	// Check returns the faults of the configuration, joined by errors.Join, or nil.
@@ -72,8 +72,8 @@ type Checker interface {
 }
 
 // Identified is implemented by a LogSet that can tell its logs from those of other sets. A sentinel
-// refuses a member whose logs have another identity than its own. If either has none, it takes the
-// member: it then releases nothing if the logs differ, and a crash costs T.
+// refuses a member whose logs have another identity than the sentinel's. If either has none, it accepts
+// the member; if their logs differ, it then releases nothing, and a crash costs T.
 type Identified interface {
 	LogSet
 	// Identity returns a text of 1 to 256 bytes of UTF-8 that is the same in all processes that use
