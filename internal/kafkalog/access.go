@@ -13,8 +13,8 @@ import (
 // time. Then the cause is a wrong password or a missing ACL, and the person who starts the process
 // sees the error. Later causes are an expired certificate, a broker that has not read its users
 // yet, or a password that is being changed. If that ended every member, minutes would become an
-// outage that lasts until somebody restarts them. So it is retried without end, and the caller logs
-// it.
+// outage that lasts until somebody restarts them. So a later refusal is retried without end, and the
+// caller logs it.
 type AccessGuard struct {
 	// SignedIn is a guard for the credentials, which all clients share. Once they have worked for
 	// one client, a later refusal is an exception. If it is nil, this guard stands alone.
@@ -28,8 +28,8 @@ func (g *AccessGuard) OK() { g.worked.Store(true) }
 
 func (g *AccessGuard) hasWorked() bool { return g.worked.Load() }
 
-// Check returns a fatal error if err is refused access that is fatal. doing is the required right,
-// as an ACL names it: operation and resource.
+// Check returns a fatal error if err is refused access and access has never worked. doing is the
+// required right, as an ACL names it: operation and resource.
 func (g *AccessGuard) Check(doing string, err error) error {
 	proven := g.hasWorked() || errors.Is(err, kafka.ErrAuthentication) && g.SignedIn != nil && g.SignedIn.hasWorked()
 	if proven || !refusedAccess(err) {

@@ -50,7 +50,7 @@ func TestAccessOfAnotherClient(t *testing.T) {
 	require.ErrorIs(t, g.Check("READ group g", kafka.ErrAuthorization), ErrAccess)
 }
 
-// A trouble is logged every ten seconds. Its end is logged once, if the trouble was logged at all.
+// Trouble is logged at most every ten seconds. Its end is logged once, if the trouble was logged at all.
 func TestTroubleIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out said.Text

@@ -18,12 +18,12 @@ type Clients struct {
 	Group      string
 	Partitions int           // of a topic that is created
 	Logs       int           // Config.Logs: on that many brokers, one replica for each partition
-	Create     bool          // a missing topic
+	Create     bool          // create a missing topic
 	Broadcasts bool          // non-exclusive mode
 	Nominated  bool          // exclusive mode: the group nominates
 	Observer   bool          // it writes requests only
 	T          time.Duration // HeartbeatTimeout
-	Absence    time.Duration // how long a member of a group that leaves it stays away
+	Absence    time.Duration // how long a member stays out of its group after access to the topic was refused
 	Spread     float64       // of the pauses between retries, as a fraction
 	Brokers    string        // the bootstrap servers, for messages; empty: not known
 	Logger     *slog.Logger

@@ -3,6 +3,6 @@ Package kafkalog is Kafka as the elector sees it: the leader topic as one ordere
 partition for each, or as a majority of small logs, and the consumer group that nominates.
 
 Clients makes the Kafka clients of one Neli. What they share is here, too: which refusals are
-for good, when a client that stands still is replaced, how often trouble is told.
+final, when a client that stands still is replaced, how often trouble is logged.
 */
 package kafkalog

@@ -38,8 +38,8 @@ func (fakeAdmin) Close() {}
 // fakeProducer confirms what it is given, unless it is silent or dead.
 type fakeProducer struct {
 	mu     sync.Mutex
-	silent bool  // nothing is heard of what it is given until it is closed
-	dead   error // what Append fails with
+	silent bool  // it reports nothing until it is closed
+	dead   error // the error of Append
 	closed bool
 	calls  []string
 	held   []func(error)

@@ -116,7 +116,7 @@ func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 				return fatal
 			}
 			if errors.Is(err, kafka.ErrTopicAuthorization) && pause(ctx, time.Second) {
-				// The client reports this once. A second request shows whether it lasts. Before it,
+				// The client reports this once. A second request shows whether it lasts. Until then,
 				// others get this member's partitions, and may be able to read them.
 				if joined = g.consumer.Leave() != nil; !joined {
 					left, back = true, time.Now().Add(g.absence)

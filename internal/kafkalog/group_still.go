@@ -16,7 +16,7 @@ const (
 	// reachAgain is the interval while the client reaches no broker. It does not grow with T: a
 	// process that is not in the group leads nothing, however long the others wait for it.
 	reachAgain = stillAfter / reachVain
-	reachVain  = 4 // failures in a row after which a client is replaced first
+	reachVain  = 4 // failures in a row after which a client is first replaced
 )
 
 // reachability decides when a client stands still: it has repeatedly reached no broker while
@@ -68,7 +68,7 @@ func (g *GroupMember) watch(ctx context.Context, reach *reachability) {
 	for asked := time.Now(); pause(ctx, reach.every()-time.Since(asked)); {
 		asked = time.Now()
 		if !g.wanted.Load() && reach.vain == 0 {
-			continue // the client works, or no process needs it
+			continue // this process needs no group, and the client has not failed
 		}
 		err := within(ctx, bound, func(ctx context.Context) error { return g.consumer.Reach(ctx, g.topic) })
 		if err == nil {
@@ -91,8 +91,8 @@ func (g *GroupMember) watch(ctx context.Context, reach *reachability) {
 	}
 }
 
-// within cancels a call after d. A deadline would count as a question that the producer's client
-// could not get answered (lastingAdmin), and d is less than brokers may take.
+// within cancels a call after d. A deadline that ends would count as a failure of the producer's
+// client (lastingAdmin), but brokers may take longer than d.
 func within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -287,7 +287,7 @@ func (u *unreading) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 	return kafka.GroupEvent{Kind: kafka.GroupRecord}, nil
 }
 
-// A record that its client cannot read does not disturb a member: it is reported once, and reading goes on.
+// Records that the client cannot read do not disturb a member: they are logged once, and reading goes on.
 func TestGroupMemberReadsOnBehindAnUnreadableRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder

@@ -211,7 +211,7 @@ func (a lastingAdmin) Log(ctx context.Context, topic string, partition int) (kaf
 	return ask(ctx, a.of, func(admin kafka.Admin) (kafka.LogInfo, error) { return admin.Log(ctx, topic, partition) })
 }
 
-// KeepsEpochs implements kafka.EpochKeeper. An admin that does not implement it is not known to keep them.
+// KeepsEpochs implements kafka.EpochKeeper. It returns false if the admin client does not implement that.
 func (a lastingAdmin) KeepsEpochs(ctx context.Context) (bool, error) {
 	return ask(ctx, a.of, func(admin kafka.Admin) (bool, error) {
 		if k, can := admin.(kafka.EpochKeeper); can {

@@ -99,7 +99,7 @@ func scriptedLog(t *testing.T, logs []kafka.OffsetRange, test func(t *testing.T,
 	})
 }
 
-// entries returns the entries that come within d, without what is said of origins.
+// entries returns the entries that come within d, without Origin and Why.
 func entries(t *testing.T, k *kafkaLog, d time.Duration) (out []elector.Entry) {
 	t.Helper()
 	out = entriesWithOrigin(t, k, d)
@@ -150,8 +150,8 @@ func TestTruncationVoidsTheState(t *testing.T) {
 			{Partition: 0, Offset: 2820, Reset: true, End: 3020}, {Partition: 1, Offset: 0, Reset: true, End: 12, Whole: true}}, got)
 		require.Equal(t, []int64{2820, 0}, r.assigned)
 	})
-	// If the log ends one record below the position, it has lost records, and reading begins again
-	// as well.
+	// If the log still ends before the position after a second, it has lost records. That error is
+	// final.
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 3000}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 1)
 		e.set([]kafka.OffsetRange{{Start: 0, End: 2990}}...)

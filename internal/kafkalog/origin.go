@@ -11,7 +11,7 @@ import (
 // origins tells which logs are read from their origin: from their first record on, without a gap, in
 // the only incarnation that they ever had. Under KRaft a partition's leader epoch grows whenever its
 // leader was away, whatever it has lost meanwhile. So a record of epoch 0 was appended to a log that
-// had lost nothing. What is not proven leaves the wait of T as it is.
+// had lost nothing. If something is not proven, the wait of T remains.
 type origins struct {
 	never    string   // why no log of this topic is read from its origin; empty: one may be
 	asked    bool     // whether the brokers keep epochs
@@ -33,7 +33,7 @@ const (
 // originPatience is how long a question may take whose answer only saves the wait of T.
 const originPatience = 2 * time.Second
 
-// newOrigins knows the extents of all logs. An empty log beside one with records may belong to a
+// newOrigins takes the extents of all logs. An empty log beside one with records may belong to a
 // partition that was just added: members that have not noticed it lead its roles in other logs.
 func newOrigins(ends []kafka.OffsetRange) origins {
 	o := origins{why: make([]string, len(ends))}
@@ -60,7 +60,7 @@ func (o *origins) begin(p int, offset, start int64) {
 	}
 }
 
-// read notes that a record was read where another one was expected at position.
+// read notes that r was read when the record at position was due.
 func (o *origins) read(r kafka.Record, position int64) {
 	switch {
 	case o.why[r.Partition] != "":
@@ -97,7 +97,7 @@ func (k *kafkaLog) askEpochs(ctx context.Context) {
 }
 
 // verifyOrigin checks, after the first record of a log that is read from its origin, that the topic was
-// not replaced between its creation and that record. An error is final.
+// not replaced between Open and that record. An error is final.
 func (k *kafkaLog) verifyOrigin(ctx context.Context, p int) error {
 	o := &k.origins
 	if o.verified || o.why[p] != "" {

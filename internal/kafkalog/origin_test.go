@@ -124,8 +124,8 @@ func TestOriginAfterAReset(t *testing.T) {
 	})
 }
 
-// A topic that was replaced between its creation and the first record ends the log: records of this
-// process went into another one.
+// A topic that was replaced between Open and the first record ends the log: records of this process
+// went into another one.
 func TestTopicReplacedBeforeTheFirstRecord(t *testing.T) {
 	openOrigin(t, []kafka.OffsetRange{{}}, func(a *originAdmin) { a.ids = []string{"id", "other"} }, func(t *testing.T, k *kafkaLog, _ *originAdmin, r *scriptedReader) {
 		r.polls = []polled{{rec: kafka.Record{Offset: 0}}}

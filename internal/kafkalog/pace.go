@@ -75,8 +75,8 @@ func (p *Pace) Note(trip time.Duration, at time.Time) {
 	}
 }
 
-// turn begins another half of the window when the current one is over. A former half without
-// round trips leaves those that are known.
+// turn begins another half of the window when the current one is over. If that had no round trips,
+// those of the half before are kept.
 func (p *Pace) turn(at time.Time) {
 	if at.Sub(p.began) < tripWindow/2 {
 		return

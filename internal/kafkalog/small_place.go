@@ -49,8 +49,8 @@ func placeApart(brokers []kafka.BrokerInfo, n int, topic string) ([][]int, error
 	return chosen, nil
 }
 
-// checkApart returns everything that keeps a topic's partitions from being n logs, at most one of
-// which fails with any broker.
+// checkApart returns all that is wrong unless a topic has n partitions, each with one replica on a
+// broker of its own.
 func checkApart(topic string, info kafka.TopicInfo, n int) error {
 	var wrong []error
 	if info.Partitions != n {

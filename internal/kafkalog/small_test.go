@@ -370,7 +370,7 @@ func TestSealedLogIsPurged(t *testing.T) {
 // epochAdmin is an admin that reports whether brokers keep leader epochs, or that it cannot know.
 type epochAdmin struct {
 	fakeAdmin
-	answers []error // of earlier calls; the last one is the answer of a broker that keeps them or not
+	answers []error // the errors of the first calls; later ones return keeps
 	keeps   bool
 }
 

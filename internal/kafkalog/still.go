@@ -102,9 +102,9 @@ func (s *stillness) waited(d time.Duration) (still []int) {
 	return still
 }
 
-// assignAnew reports whether to try first to assign the partitions that stand still again, to the
-// same client: others were read meanwhile, and it was not tried yet. If so, these partitions begin
-// again.
+// assignAnew reports whether first to assign the partitions that stand still to the same client
+// again: that was not tried yet, and others were read meanwhile. If so, it begins again with these
+// partitions.
 func (s *stillness) assignAnew(still []int, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

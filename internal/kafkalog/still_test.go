@@ -11,8 +11,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// A reader stands still if Poll has been asked for long and has not returned an acknowledged record
-// of this process that was handed over after the last one was read.
+// A reader stands still if Poll has waited for long after an acknowledgement of an own record. Records
+// that were handed over before the last one was read do not count.
 func TestStillness(t *testing.T) {
 	const lease = 10 * time.Second
 	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
@@ -51,7 +51,7 @@ func TestStillness(t *testing.T) {
 	require.Equal(t, []int{0}, s.waited(1))
 }
 
-// Where logs end is asked only if nothing at all is read.
+// The ends of logs are asked for only if nothing at all is read.
 func TestStillnessIsSilent(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
 	s := newStillness(2, time.Second)

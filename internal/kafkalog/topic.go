@@ -24,7 +24,7 @@ type Topic struct {
 	Access  AccessGuard
 	id      string
 	Size    int
-	asked   atomic.Pointer[time.Time] // when the last check began that found the same topic
+	asked   atomic.Pointer[time.Time] // when the last check that found the same topic began
 	suspect chan struct{}
 	T       time.Duration // HeartbeatTimeout
 	health  *Health
@@ -41,8 +41,8 @@ const (
 	// another topic of that name. After a cold start of all brokers, their metadata can lack topics
 	// for many seconds.
 	unknownFor = time.Minute
-	// How much the time between two such reports may count. It is longer than a pause of retry and a
-	// quick answer.
+	// How much of the time between two such reports counts at most. It is longer than a pause of
+	// retry and a quick answer.
 	unknownGap = 5 * time.Second
 	// Brokers may not describe a new topic, or not completely, for this long.
 	describedWithin = 5 * time.Second

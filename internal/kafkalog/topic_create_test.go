@@ -17,7 +17,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// missingTopic is one that is to be created in a cluster that refuses what it is told to.
+// missingTopic returns a topic that is to be created in a cluster that refuses some topics.
 func missingTopic(brokers int, refuse func(kafka.TopicSpec) error) (*Topic, *toldAdmin, *said.Text) {
 	leader, admin, out := told(nil)
 	leader.create = &kafka.TopicSpec{Name: "t", Partitions: 2}
@@ -187,9 +187,9 @@ func TestTopicIsCreatedByOneRequest(t *testing.T) {
 	require.Len(t, admin.specs, 1)
 }
 
-// A cluster that does not create the topic at all is not asked again and again for each setting,
-// and its answer is not taken for that to another question. Once the topic exists, whoever created
-// it, it is used.
+// A cluster that does not create the topic at all is not asked again and again for each setting. The
+// log says that the topic cannot be created, not that it cannot be found. Once the topic exists,
+// whoever created it, it is used.
 func TestTopicRefusedOutright(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, admin, out := missingTopic(3, func(kafka.TopicSpec) error { return policy("topics are made by the platform's team") })
@@ -233,7 +233,7 @@ func TestTopicOfTwoBrokersAfterItWasRefusedOutright(t *testing.T) {
 	require.Equal(t, 2, admin.created(t).Replicas)
 }
 
-// A trial topic shows that a cluster gives topics no ids, before the leader topic is created in
+// Kafka's own topic shows that a cluster gives topics no ids, before the leader topic is created in
 // vain.
 func TestTopicIsNotCreatedWithoutTopicIDs(t *testing.T) {
 	leader, admin, _ := missingTopic(3, nil)
@@ -297,7 +297,7 @@ func (a lateAdmin) Settings(context.Context, string) (map[string]string, error) 
 	return a.settings, nil
 }
 
-// Such a delay does not keep the topic's settings from being checked.
+// The settings of a topic are checked even if brokers do not know the topic at first.
 func TestSettingsOfANewTopicAreChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, admin, out := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: "id", Partitions: 1, Replicas: 1}, nil })

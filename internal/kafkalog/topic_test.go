@@ -55,7 +55,7 @@ func someOf(n int) []kafka.BrokerInfo {
 	return all
 }
 
-// told returns a topic, whose admin it is, and what it logs.
+// told returns a topic, its admin client, and its log.
 func told(describe func() (kafka.TopicInfo, error)) (*Topic, *toldAdmin, *said.Text) {
 	var out said.Text
 	a := &toldAdmin{topic: describe, brokers: 3}
@@ -115,8 +115,8 @@ func TestTopicUnknownAroundASuspension(t *testing.T) {
 	})
 }
 
-// Without an id a recreated topic looks like the former one. So brokers that give no ids are
-// refused by name, and a broker that is late with the id is waited for.
+// Without an id a recreated topic looks like the former one. So brokers that give no ids are an
+// error of their own, and a process waits for a broker that is late with the id.
 func TestTopicWithoutID(t *testing.T) {
 	for _, id := range []string{"AAAAAAAAAAAAAAAAAAAAAA", ""} {
 		synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,7 @@ type unreadable struct {
 }
 
 type unreadablePart struct {
-	step int64 // how far behind the position the next attempt begins
+	step int64 // how many offsets after the position the next attempt begins
 	from int64 // nothing before this offset is read again
 }
 
@@ -77,9 +77,9 @@ func (k *kafkaLog) skip(ctx context.Context, err *kafka.UnreadableError) error {
 	return k.unlessDone(ctx, k.assign(ctx))
 }
 
-// stuck returns the partitions that an error may be about. If the client names none, it is the partition
-// that was read up to the record, or else any that has more to read: a jump costs terms, but is always
-// safe.
+// stuck returns the partitions that an error may be about. If the client names none, these are the
+// partitions that were read up to the record, or else all that have more to read: a jump costs terms,
+// but is always safe.
 func (k *kafkaLog) stuck(err *kafka.UnreadableError, ends []kafka.OffsetRange) (at []int) {
 	if err.Partition >= 0 {
 		if err.Partition < len(ends) {
@@ -110,10 +110,9 @@ const barrenAfter = 10 * time.Second
 var errBarren = errors.New("nothing was acknowledged or answered for some time")
 
 // barren decides when a client no longer gets anything acknowledged, or any question answered.
-// Brokers that are down cause that, and so does a client that has forgotten all brokers, as
-// librdkafka does when a broker that shuts down lists none. A new client is harmless in the first
-// case and the only remedy in the second. All times are passed in. The methods may be called
-// concurrently.
+// Brokers that are down cause that, and so does a client that has forgotten all brokers. librdkafka
+// does so when a broker that shuts down lists none. A new client is harmless in the first case and
+// the only remedy in the second. All times are passed in. The methods may be called concurrently.
 type barren struct {
 	mu       sync.Mutex
 	since    time.Time // the first failure after the last success; zero: none
