@@ -131,12 +131,12 @@ func (l *confluentLogs) explain(err error) error {
 	return l.login.explain(err)
 }
 
-// confluentAdvertised finds a failure to connect to a broker that was learned of from another one: its
-// name ends with its id. That of a server which the user has given ends with "bootstrap".
+// confluentAdvertised matches a failure to connect to a broker of which another broker told: its name ends
+// with its id. The name of a server that the user has given ends with "bootstrap".
 var confluentAdvertised = regexp.MustCompile(`^\S+/\d+: (Failed to resolve|Connect to )`)
 
-// confluentGreeting is in the failure of a connection that a broker has accepted, if it closes it or does
-// not answer the client's first request.
+// confluentGreeting is part of the reason why a connection failed if a broker accepted it, and then closed
+// it or did not answer the client's first request.
 const confluentGreeting = "in state APIVERSION_QUERY"
 
 // close returns when the last line has been written. The client must be closed.
@@ -152,7 +152,7 @@ func (l *confluentLogs) refused(err error) error {
 }
 
 // confluentFaults finds all properties that the client refuses. The client names only one at a
-// time, first the one in err. Each is left out of the next attempt. make makes that attempt, and
+// time; err names the first. Each attempt leaves out those named before. make makes an attempt, and
 // closes the client that it gets.
 func confluentFaults(err error, config ck.ConfigMap, make func(*ck.ConfigMap) error) error {
 	var faults []error

@@ -153,9 +153,9 @@ func confluentPollError(t *testing.T, kind error, poll func() error) error {
 }
 
 // A reader that is assigned a topic reads at once, even if it connected long before, and does not
-// wait until the client next looks for unknown topics. Without that about one round in five takes
-// 0.8 s. A round in which the machine stalls says nothing: a record passes through about ten threads, each
-// of which may stall.
+// wait until the client next looks for unknown topics. Without look, about one round in five takes
+// 0.8 s. A round in which the machine stalls proves nothing: a record passes through about ten threads,
+// each of which may stall.
 func TestConfluentReadsAtOnce(t *testing.T) {
 	b := newConfluentBed(t, 1)
 	b.put(b.producer(), 0, "x")
@@ -186,7 +186,7 @@ func TestConfluentReadsAtOnce(t *testing.T) {
 	}
 }
 
-// longestStall returns for how long at most this process did not run while fn did.
+// longestStall returns the longest time for which this process stood still while fn ran.
 func longestStall(fn func()) (longest time.Duration) {
 	done, out := make(chan struct{}), make(chan time.Duration)
 	go func() {
@@ -470,7 +470,7 @@ func TestConfluentLogs(t *testing.T) {
 }
 
 // The library asks the client for statistics, which say how long brokers have throttled it. They
-// must not disturb what else Poll returns.
+// must not disturb anything else that Poll returns.
 func TestConfluentStatistics(t *testing.T) {
 	var s confluentStats
 	s.count(`{"brokers":{"b:1/1":{"throttle":{"min":0,"max":900,"sum":1200,"cnt":7}},"b:2/2":{"throttle":{"sum":34}},"GroupCoordinator":{}}}`)

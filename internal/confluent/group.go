@@ -29,7 +29,7 @@ type confluentGroup struct {
 	owned   map[int]struct{} // the client's partitions, also while it is leaving
 	revoked bool             // a revocation was answered since Leave began
 	events  []kafka.GroupEvent
-	failed  error // an Assign or Unassign that the client refused
+	failed  error // the error that the next Poll returns
 	fatal   error // a final error, which every later Poll returns
 
 	mu     sync.Mutex // guards ended, so that no Reach begins after Close
@@ -44,7 +44,7 @@ const confluentLeaveBound = time.Second
 // confluentMemory is how long a client in a group remembers a topic that it hears nothing of (metadata.max.age.ms). The default
 // is three times topic.metadata.refresh.interval.ms, and an outage may last longer. After that, librdkafka asks about the topic
 // before it joins the group. If this question is lost, it does not ask again: it joins after its next regular look at the
-// metadata, up to an interval later. librdkafka computes in microseconds with 32 bits, which are over after 35 minutes.
+// metadata, up to an interval later. librdkafka computes in microseconds with 32 bits, which overflow after 35 minutes.
 const confluentMemory = 30 * time.Minute
 
 func (p confluent) GroupConsumer(props map[string]string, log *slog.Logger) (kafka.GroupConsumer, error) {
@@ -110,8 +110,8 @@ func (g *confluentGroup) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 	}
 }
 
-// skip reads on at the ends of all partitions: the client would ask for what it cannot read again and again,
-// and does not say in which partition that is.
+// skip reads on at the ends of all partitions: the client would ask again and again for the record that it
+// cannot read, and does not say in which partition that is.
 func (g *confluentGroup) skip() {
 	if len(g.owned) == 0 {
 		return
@@ -168,8 +168,8 @@ func (g *confluentGroup) Leave() error {
 			g.failed = g.fail("leave", ev)
 		}
 	}
-	// During a rebalance the client postpones leaving. Until then it keeps its partitions, and it keeps
-	// them for good if it joins again before.
+	// During a rebalance the client postpones leaving, and keeps its partitions until it leaves. If it
+	// joins again before, it keeps them for good.
 	g.events = append(g.events, kafka.GroupEvent{Kind: kafka.GroupLost})
 	return nil
 }
@@ -234,8 +234,8 @@ func (g *confluentGroup) rebalance(c *ck.Consumer, ev ck.Event) error {
 	return nil
 }
 
-// assigned handles an assignment. Under an eager protocol it is the whole one, after everything
-// was revoked. Otherwise it is what is added.
+// assigned handles an assignment. Under an eager protocol parts are all partitions, after everything
+// was revoked. Otherwise they are those added.
 func (g *confluentGroup) assigned(assign func([]ck.TopicPartition) error, parts []ck.TopicPartition) error {
 	for i := range parts {
 		parts[i].Offset = ck.OffsetEnd // explicit, since nothing is ever committed

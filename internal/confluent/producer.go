@@ -19,7 +19,7 @@ type confluentProducer struct {
 	client   *ck.Producer
 	log      *slog.Logger
 	logs     *confluentLogs
-	patience time.Duration // with the admin client's questions for positions
+	patience time.Duration // how long the admin client's questions for positions may take
 	confluentStats
 
 	mu      sync.Mutex
@@ -43,9 +43,9 @@ type confluentDelivery struct {
 }
 
 // confluentSparse makes the client connect to brokers only when it needs them. It must be off for
-// the producer, over which the admin client asks (librdkafka 2.15.1, rdkafka_broker.c). A request
-// that waits for a broker that is down asks for a connection whenever one fails, and each time
-// the next attempt starts at once, whatever reconnect.backoff.ms says. Thousands of attempts a
+// the producer, over which the admin client asks (librdkafka 2.15.1, rdkafka_broker.c). While a
+// request waits for a broker that is down, it asks for a connection whenever one fails, and the
+// next attempt starts at once, whatever reconnect.backoff.ms says. Thousands of attempts a
 // second keep a core busy until the request gives up, and the next request does the same. The
 // price is an idle connection to each broker.
 const confluentSparse = "enable.sparse.connections"
@@ -56,11 +56,11 @@ func (c confluent) Producer(props map[string]string, log *slog.Logger) (kafka.Pr
 	if _, chosen := config[confluentSparse]; !chosen {
 		config[confluentSparse] = false
 	}
-	config["isolation.level"] = "read_uncommitted" // of the admin client's questions where logs end
+	config["isolation.level"] = "read_uncommitted" // for the admin client's questions where logs end
 	config["go.batch.producer"] = false
 	config["go.delivery.report.fields"] = "none" // reports have errors in any case
 	config["go.events.channel.size"] = 1024      // the default takes 16 MB
-	config["go.produce.channel.size"] = 0        // unused, and as large by default
+	config["go.produce.channel.size"] = 0        // unused, and large by default
 	client, err := ck.NewProducer(&config)
 	if err != nil {
 		return nil, logs.refused(confluentFaults(err, config, func(config *ck.ConfigMap) error {
