@@ -12,11 +12,11 @@ import (
 // Patience is how long a topic must have been unknown to count as missing.
 const Patience = 10 * time.Second
 
-// forgotten is how long an answer counts if no other one follows.
+// forgotten is how long a refusal counts if no other one follows.
 const forgotten = time.Minute
 
-// Topics are those that were unknown when they were last written to. The zero value is ready
-// for use, by several goroutines.
+// Topics are the topics that were unknown when they were last written to. The zero value is ready
+// for use. Its methods may be called concurrently.
 type Topics struct {
 	mu      sync.Mutex
 	unknown map[string]span
@@ -24,7 +24,7 @@ type Topics struct {
 
 type span struct{ first, last time.Time }
 
-// Missing notes that writes to a topic which began at a time were refused because the topic is
+// Missing notes that a write to a topic, which began at began, was refused now because the topic is
 // unknown. It reports whether the topic has been unknown for Patience.
 func (t *Topics) Missing(topic string, began, now time.Time) bool {
 	t.mu.Lock()

@@ -7,8 +7,8 @@ import (
 )
 
 // URL returns the scheme, host and path of an address that a member advertises: host:port becomes http://host:port.
-// It returns nil if requests cannot be sent there. Anybody who can write to the topic may have made it up. The zone of an
-// IPv6 address can be any text, such as the end of an allowed name, and means nothing on another machine: URL accepts none.
+// It returns nil if requests cannot be sent there. Anybody who can write to the topic may have made the address up. An
+// IPv6 zone can be any text, such as the end of an allowed name, and means nothing on another machine: URL accepts none.
 func URL(advertise string) *url.URL {
 	if !strings.Contains(advertise, "://") {
 		advertise = "http://" + advertise

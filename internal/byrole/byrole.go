@@ -94,7 +94,7 @@ func (m *Map[V]) Remove(local int32) {
 // roles.
 func (m *Map[V]) All() iter.Seq2[int32, V] { return m.From(0) }
 
-// From is all, beginning with a role.
+// From yields the same as All, beginning with the role first.
 func (m *Map[V]) From(first int32) iter.Seq2[int32, V] {
 	return func(yield func(int32, V) bool) {
 		for i := int(first) / pageRoles; i < len(m.pages); i++ {

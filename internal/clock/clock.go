@@ -1,16 +1,16 @@
 /*
 Package clock reads this process's clocks, and has the arithmetic of leases.
 
-A lease is compared with two clocks that need not agree, only run at nearly the
-same rate: the holder's, by which it stops in time, and the claimant's, by which
-that waits. Each must err on its own side:
+A lease is compared with two clocks that need not agree, but run at nearly the
+same rate: the holder stops in time by its own clock, and the claimant waits by
+its own. Each must err on its own side:
 
 	holder:    age of V      < Hold(T) = T(1−σ)   by the clock that shows most (Age)
 	claimant:  silence heard ≥ Wait(T) = T(1+ρ)/(1−ρ) + margin   by a clock that nobody slews (Raw)
 
 ρ bounds the rate error of the raw clock, a crystal's. The clocks that a program
 usually reads are slewed on top of that, by chrony up to 8.3 % after a step that it
-may not make; σ covers it, and only the holder's side needs to know.
+may not make. σ covers that, on the holder's side only.
 
 The package decides nothing else and knows nothing of logs or roles.
 */
@@ -74,7 +74,7 @@ func Alike(d time.Duration) Instant {
 	return Instant{Mono: Mono(d), Wall: Wall(d), Raw: Raw(d), Boot: Boot(d)}
 }
 
-// HourAnd returns such an instant, an hour and d after the beginning of all clocks.
+// HourAnd returns an instant at which all clocks show an hour and d.
 func HourAnd(d time.Duration) Instant { return Alike(time.Hour + d) }
 
 // Add returns the instant at which every clock shows d more.
@@ -132,8 +132,8 @@ const (
 	margin = time.Millisecond
 )
 
-// Hold returns T(1−σ): how old its newest evidence may be, by the holder's own clocks, while it
-// leads. T is promised in true time; allowing for σ is up to the holder.
+// Hold returns T(1−σ): how old a holder's newest evidence may be, by its own clocks, while it leads.
+// T is promised in true time; allowing for σ is up to the holder.
 func Hold(t time.Duration) time.Duration { return t - t/10 }
 
 // Wait returns W(T) = T(1+ρ)/(1−ρ) + margin: how long a claimant must have read nothing of a
@@ -144,6 +144,6 @@ func Wait(t time.Duration, rho float64) time.Duration {
 	return time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin
 }
 
-// FreeAt returns when a lease of t is over by any clock of its holder, of which nothing was read
-// since heard. Every rule "free after W" uses this function.
+// FreeAt returns when a lease of t is over by any clock of its holder, if nothing was read of the
+// holder since heard. Every rule "free after W" uses this function.
 func FreeAt(heard Raw, t time.Duration, rho float64) Raw { return heard.Add(Wait(t, rho)) }

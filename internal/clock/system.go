@@ -48,7 +48,7 @@ func (simulated) Now() Instant {
 // depends on none of them, only on Hold and Wait.
 
 // Behind is T/20. A process whose own record takes longer to come back is behind. It puts off
-// what others may have done already, and looks again after the same time.
+// what others may have done already, and looks again after T/20.
 func Behind(t time.Duration) time.Duration { return t / 20 }
 
 // Stalled is T/4. If an own record takes longer to come back, the log is stalled, and others'
@@ -80,5 +80,5 @@ func LongestStep(t time.Duration) time.Duration { return t / 50 }
 // SayWaiting is T/10. A process that may not claim yet logs that after this time.
 func SayWaiting(t time.Duration) time.Duration { return t / 10 }
 
-// LongTrip is T/100: waits allow for round trips up to it or link.MaxRoundTrip.
+// LongTrip is T/100. Waits allow for round trips of up to LongTrip or link.MaxRoundTrip, whichever is longer.
 func LongTrip(t time.Duration) time.Duration { return t / 100 }

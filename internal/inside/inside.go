@@ -1,5 +1,5 @@
-// Package inside has what packages nelihttp and shards and the command neli ask of a *neli.Neli, and what other
-// programs do not need: so it is no method of a Neli. Package neli sets these functions when it is
+// Package inside has the functions of a *neli.Neli that packages nelihttp and shards and the command neli use.
+// Other programs do not need them, so they are no methods of a Neli. Package neli sets them when it is
 // initialised.
 package inside
 
@@ -16,14 +16,14 @@ import "context"
 // call waits: give ctx a deadline. Do not call regularly: all members read each answer.
 //
 // Errors: neli.ErrNoAnswer, if the log refuses the call; neli.ErrClosed, or the error that ended n; the
-// cause of ctx, with the log's last error. In non-exclusive mode there is nobody to call: an error.
+// cause of ctx, with the log's last error. In non-exclusive mode it is always an error: nobody can be called.
 var CallMembers func(ctx context.Context, n any) error
 
 // Partitions returns M, the number of partitions of the leader topic of n, a *neli.Neli, or 0 until n has
 // learnt it from a broker.
 var Partitions func(n any) int
 
-// Warn logs a warning of n, a *neli.Neli, as all its lines: Config.Logger promises that nothing waits for its handler.
+// Warn logs a warning of n, a *neli.Neli, through n's queue: Config.Logger promises that nothing waits for its handler.
 var Warn func(n any, text string, args ...any)
 
 // Roles returns R, the number of roles of n, a *neli.Neli, at present.

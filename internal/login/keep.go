@@ -11,14 +11,14 @@ import (
 const (
 	// leastPause is the shortest pause between two calls of get.
 	leastPause = time.Second
-	// mostPause is the longest. A timer stands still while the machine is suspended, and does not
-	// know that the wall clock was set, but the wall clock decides when a token expires.
+	// mostPause is the longest. A token expires by the wall clock. A timer stands still while the
+	// machine is suspended, and does not notice that the wall clock was set.
 	mostPause = 10 * time.Second
 )
 
 // Keep gives a client one token after another, each before the previous one expires, until ctx is
-// done. get is kafka.Login.Token. set is called with each token once, and again after failed, which
-// is called with the reason whenever there is none.
+// done. get is kafka.Login.Token. failed is called with the reason whenever there is no token. set is
+// called once with each token, and once more with the same one after failed.
 func Keep(ctx context.Context, get func(context.Context) (kafka.Token, error), set func(kafka.Token), failed func(error)) {
 	var had kafka.Token
 	var renew time.Time // when to ask get for a token other than had

@@ -26,7 +26,7 @@ const Most = 1024
 // them while it runs.
 const levelsEvery = time.Second
 
-// Queue holds the lines for one handler. A nil Queue is one to which nothing is written.
+// Queue holds the lines for one handler. A nil Queue has no lines.
 type Queue struct {
 	root *handler // with the attributes of all lines
 
@@ -40,9 +40,9 @@ type Queue struct {
 	idle    chan struct{} // closed when it ends
 	ask     bool          // ask for the levels
 	lost    uint64
-	untold  int    // of lost, those that no line has reported
+	untold  int    // how many of the lost lines were not reported yet
 	failing bool   // the handler failed to take the last line
-	why     string // how the handler failed to take the last such line
+	why     string // why the last of these lines was lost
 }
 
 type line struct {
@@ -125,10 +125,10 @@ func (q *Queue) push(l line) {
 	q.work()
 }
 
-// lose counts a line. The caller holds q.mu, as for the next two.
+// lose counts a lost line. Its caller holds q.mu; so do those of report and work.
 func (q *Queue) lose(why string) { q.lost, q.untold, q.why = q.lost+1, q.untold+1, why }
 
-// report queues a line about those that were lost, unless that would be lost, too.
+// report queues a line about the lost lines, unless the handler fails now.
 func (q *Queue) report() {
 	if q.untold == 0 || q.failing {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Ends asks for one end of the log of each given partition: End and Epoch of the answers are that
-// end's.
+// Ends asks for one end of the log of each given partition. End and Epoch of the answers are those of
+// that end.
 type Ends func(ctx context.Context, topic string, partitions []int32) ([]kafka.LogInfo, error)
 
 // Of returns the extent of each of the topic's n partitions.
@@ -39,8 +39,8 @@ func Log(ctx context.Context, topic string, partition int, starts, ends Ends) (k
 }
 
 func extents(ctx context.Context, topic string, partitions []int32, starts, ends Ends) ([]kafka.LogInfo, error) {
-	// First the starts: they only grow, so no start comes out after its end. The epoch is the one
-	// returned with the end; with the start comes the epoch of the first record.
+	// The starts are asked for first: they only grow, so none comes out after its end. The epoch is the
+	// one returned with the end; the one returned with the start is that of the first record.
 	first, err := starts(ctx, topic, partitions)
 	if err != nil {
 		return nil, err

@@ -83,9 +83,9 @@ var token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z
 // redact everything.
 const minSecretLine = 8
 
-// Of returns the secrets among Kafka properties: their values, also without the space around them,
-// the long lines of values with several lines, and the secrets in URLs. Each is returned as it is
-// and as it is quoted, since errors quote values.
+// Of returns the secrets among Kafka properties: their values, with and without the space around
+// them, the long lines of values with several lines, and the secrets in URLs. Each is returned as it
+// is and as it is quoted, since errors quote values.
 func Of(props map[string]string) Secrets {
 	var s Secrets
 	for name, value := range props {
@@ -123,8 +123,8 @@ func Of(props map[string]string) Secrets {
 
 // ofURL returns the secrets in a URL: its password, or its user if it has no password, its whole
 // query, and the values in the query whose names show that they are secret. A user without a
-// password may be a token. It cuts the text, because a URL that is not valid is
-// shown, too: in the error of the client that refuses it. Passwords and values are returned as
+// password may be a token. ofURL cuts the text instead of parsing it, because a URL that is not valid
+// is shown, too: in the error of the client that refuses it. Passwords and values are returned as
 // they are written and decoded, since an error may have either.
 //
 // A password that should have been escaped may have a "/", "?" or "#". So all up to the last "@"

@@ -95,7 +95,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A password or query of a URL is hidden as it is written, also where it is not a valid URL.
+// A password or query of a URL is hidden as it is written, even if the URL is not valid.
 func TestSecretsOfURLs(t *testing.T) {
 	for value, secret := range map[string]string{
 		"https://u:p%40ssw0rd@h/t":               "p%40ssw0rd",
@@ -131,8 +131,8 @@ func TestSecretsOfURLs(t *testing.T) {
 	}
 }
 
-// A user without a password may be a token. It is hidden wherever it is shown, unless it is so short that every
-// line may have it.
+// A user without a password may be a token. It is hidden in every text, unless it is so short that any line may
+// have it.
 func TestUsersOfURLsWithoutPassword(t *testing.T) {
 	for value, lines := range map[string]map[string]string{
 		"https://0pen%2FSesame@h/t": {
@@ -216,7 +216,7 @@ func TestRedactProps(t *testing.T) {
 	}
 }
 
-// The text between the marks must be free of every secret.
+// The text between the marks must contain no secret.
 func FuzzRedact(f *testing.F) {
 	f.Add("s3cret", "cretaceous", "xs3cretaceousx")
 	f.Add("aa", "a", "baaab")
