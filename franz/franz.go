@@ -177,7 +177,7 @@ func mechanisms(opts []kgo.Opt) (given []sasl.Mechanism) {
 		made, err := kgo.NewClient(opt, kgo.WithContext(ctx), kgo.ConsumerGroup(""), kgo.ConsumeTopics(), kgo.ConsumePartitions(nil))
 		if err != nil {
 			stop()
-			continue // it is no kgo.SASL, which is accepted by itself
+			continue // it is not kgo.SASL, since franz-go accepts that alone
 		}
 		if of, ok := made.OptValue(kgo.SASL).([]sasl.Mechanism); ok {
 			given = append(given, of...)

@@ -50,7 +50,7 @@ func (m *membership) leave() {
 	defer close(m.left)
 	ctx, cancel := context.WithTimeout(context.Background(), memberGrace)
 	defer cancel()
-	_ = m.kafka.LeaveGroupContext(ctx) // a coordinator that cannot be told will notice
+	_ = m.kafka.LeaveGroupContext(ctx) // if the coordinator cannot be told, it ends the session later
 	m.kafka.shut(0)
 }
 

@@ -84,8 +84,8 @@ func TestClientCredentials(t *testing.T) {
 		Extensions: map[string]string{"logicalCluster": "lkc-1", "identityPoolId": "pool"}}, got)
 }
 
-// In the assertion, claims of properties take precedence over those of the template. It is
-// signed.
+// In the assertion, claims of properties take precedence over those of the template. The assertion
+// is signed.
 func TestAssertion(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, content []byte) string {

@@ -179,7 +179,7 @@ func (s *settings) sizes() (opts []kgo.Opt) {
 			kgo.FetchMaxBytes(cmp.Or(s.fetchMax, min(fetch, s.readMax))),
 			kgo.BrokerMaxReadBytes(cmp.Or(s.readMax, max(connection, s.fetchMax))))
 	}
-	if s.readMax > 0 { // librdkafka, too, bounds by it what it unpacks
+	if s.readMax > 0 { // librdkafka limits unpacked batches by it, too
 		opts = append(opts, kgo.MaxDecompressBatchBytes(int(s.readMax)))
 	}
 	if s.batchMax > 0 {
@@ -261,7 +261,7 @@ func choice(set func(*settings, string), words ...string) func(*settings, string
 	}
 }
 
-// only accepts nothing but what the library sets anyway.
+// only accepts no other values than those that the library sets anyway.
 func only(words ...string) func(*settings, string) error {
 	return choice(func(*settings, string) {}, words...)
 }

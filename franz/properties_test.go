@@ -38,11 +38,11 @@ func made(t *testing.T, kind kind, props map[string]string) (*client, *kgo.Clien
 	return c, k.Client
 }
 
-// effects are what each property does, at franz-go's client or here.
+// effects has what each property does to franz-go's client or to this package's settings.
 var effects = []struct {
 	kind        kind
 	name, value string
-	option      any // an option of franz-go, or a function of what was made
+	option      any // an option of franz-go, or a function of the two clients
 	want        any
 }{
 	{forProducer, "bootstrap.servers", "a:1, b:2", kgo.SeedBrokers, []string{"a:1", "b:2"}},

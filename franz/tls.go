@@ -54,8 +54,8 @@ func (s *security) load(given []sasl.Mechanism) error {
 	return nil
 }
 
-// unused finds properties of tokens that would have no effect. Package neli finds those of other
-// protocols.
+// unused finds properties of tokens that would have no effect. Package neli finds unused properties of
+// other protocols.
 func (s *security) unused(props map[string]string) error {
 	var faults []error
 	for _, name := range slices.Sorted(maps.Keys(props)) {
@@ -218,7 +218,7 @@ func (s *security) verification() {
 // byProperties are the mechanisms that need only a name and a password.
 var byProperties = []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
 
-// without returns an error if neither the properties nor the options, which have given, provide the mechanism.
+// without returns an error if neither the properties nor the mechanisms given by options suffice.
 func (s *security) without(given []sasl.Mechanism) error {
 	has := func(m sasl.Mechanism) bool { return m.Name() == s.mechanism }
 	switch {
