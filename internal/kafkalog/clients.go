@@ -166,7 +166,7 @@ func (w *Clients) smallLogs() (elector.Log, error) {
 // slow or dead broker delays only its own log.
 func (w *Clients) smallTopic() (*smallTopic, error) {
 	t := w.topic(w.Logs)
-	// A broker that has not read the ACLs yet refuses what the others grant.
+	// A broker that has not read the ACLs yet refuses rights that the others grant.
 	reading, writing := &AccessGuard{SignedIn: &t.Access}, &AccessGuard{SignedIn: &t.Access}
 	if w.Observer {
 		writing.OK() // it only writes requests; without the right, only these fail

@@ -36,7 +36,7 @@ type GroupMember struct {
 	admin       kafka.Admin    // on other connections than the consumer's
 	T           time.Duration  // HeartbeatTimeout
 	absence     time.Duration  // how long to stay out of the group after access to the topic was refused
-	quiet       bool           // an empty assignment may not be reported: librdkafka with group.protocol=consumer
+	quiet       bool           // the client may leave out an empty assignment: librdkafka with group.protocol=consumer
 	replaced    *atomic.Uint64 // consumers that stood still
 	closing     sync.WaitGroup // replaced consumers
 
@@ -130,8 +130,8 @@ func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 	return nil
 }
 
-// awaits returns since when the group has assigned nothing, after an event. It warns if that lasts: the clients report no
-// error while the coordinator is unavailable.
+// awaits returns since when the group has assigned nothing, after an event; zero: it has. It warns if that lasts: the
+// clients report no error while the coordinator is unavailable.
 func (g *GroupMember) awaits(since time.Time, event kafka.GroupEventKind, now time.Time) time.Time {
 	switch {
 	case event == kafka.GroupAssigned, event == kafka.GroupRecord:

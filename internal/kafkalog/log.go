@@ -198,8 +198,8 @@ func saysWhy(err error) bool {
 }
 
 // look handles partitions that stand still, after the reader had nothing to return for waited. If
-// other partitions are read, only these are assigned again to the same client, which does not
-// disturb the others. Otherwise look replaces the client, and all partitions begin again: a new
+// other partitions are read, look assigns those that stand still to the same client again, which does
+// not disturb the others. Otherwise look replaces the client, and all partitions begin again: a new
 // client does not know the epoch of the records read before, so it could not detect that records
 // were lost meanwhile. Reading begins before the end, as after a start: an observer writes no
 // Hello, so no member would write a Snapshot for it.
@@ -267,7 +267,7 @@ func (k *kafkaLog) recover(ctx context.Context, err error) error {
 type resumption int
 
 const (
-	readOn    resumption = iota // where it was, or where the log now begins
+	readOn    resumption = iota // where it was; before the end if the log now begins after that
 	readAgain                   // before the end, as after a start; the state is void
 )
 

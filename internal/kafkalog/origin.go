@@ -14,7 +14,7 @@ import (
 // had lost nothing. If something is not proven, the wait of T remains.
 type origins struct {
 	never    string   // why no log of this topic is read from its origin; empty: one may be
-	asked    bool     // whether the brokers keep epochs
+	asked    bool     // the brokers were asked whether they keep epochs
 	verified bool     // the topic was still the same after a first record was read
 	why      []string // by partition: why it is not read from its origin; empty: it is
 }
@@ -30,7 +30,7 @@ const (
 	unverified = "the topic's id could not be verified"
 )
 
-// originPatience is how long a question may take whose answer only saves the wait of T.
+// originPatience is how long a question may take if its answer only saves the wait of T.
 const originPatience = 2 * time.Second
 
 // newOrigins takes the extents of all logs. An empty log beside one with records may belong to a

@@ -9,7 +9,7 @@ import (
 type Timeouts struct {
 	Request    time.Duration // a client's, for the answer to a request
 	Connection time.Duration // a client's, for a connection with TLS and a login
-	First      time.Duration // of a question that the brokers have never answered yet
+	First      time.Duration // of a question, until the brokers have answered one
 	Question   time.Duration // of a later question, for which the client may have to connect
 }
 
@@ -42,7 +42,7 @@ func timeoutsFor(t, trip time.Duration, late int) Timeouts {
 	return Timeouts{Request: request, Connection: connection, First: min(3*time.Second<<late, question), Question: question}
 }
 
-// tripWindow is for how long a round trip counts: half of it at least, all of it at most.
+// tripWindow is how long a round trip counts at most. It counts for half of that at least.
 const tripWindow = time.Minute
 
 // mostLate is how many late questions count.

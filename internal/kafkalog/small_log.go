@@ -292,8 +292,8 @@ func (l *smallPartition) recover(ctx context.Context, err error) error {
 }
 
 // ask asks the partition's leader for its epoch whenever nothing was read for a while, until ctx
-// is done. It shows that a log without traffic is there, and finds another incarnation before this
-// process claims anything in it.
+// is done. The answer shows that a log without traffic is there, or that it has another incarnation,
+// before this process claims anything in it.
 func (l *smallPartition) ask(ctx context.Context) {
 	tick := time.NewTicker(l.T / 8)
 	defer tick.Stop()

@@ -66,8 +66,8 @@ func answered(err error) bool {
 	return err == nil || final(err)
 }
 
-// retry calls fn until it succeeds, fails permanently or ctx is done. Refused access is permanent.
-// Any other error is logged, at most once in ten seconds, and so is its end.
+// retry calls fn until it succeeds, fails permanently or ctx is done. Refused access is permanent if
+// access has never worked. Other errors are logged, at most once in ten seconds, and so is their end.
 func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff()
 	// A topic that was just created is described a few milliseconds later.

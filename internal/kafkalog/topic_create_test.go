@@ -80,7 +80,7 @@ func TestTopicLacksOnlyTheSettingThatIsRefused(t *testing.T) {
 	}
 }
 
-// A cluster that refuses several settings still sets all others, above all LogAppendTime. These are
+// A topic gets all settings that the cluster does not refuse, above all LogAppendTime. These are
 // clusters that are known to refuse something.
 func TestSettingsOfClustersThatRefuseSome(t *testing.T) {
 	for _, c := range []struct {
