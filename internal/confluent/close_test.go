@@ -46,7 +46,7 @@ func TestPurgeDoesNotReachAClosedClient(t *testing.T) {
 	require.NotPanics(t, p.Purge, "it has no client")
 }
 
-// A call whose time is up says so by the context's error, not by librdkafka's.
+// A call that times out returns the context's error, not librdkafka's.
 func TestCallsEndWithTheirDeadline(t *testing.T) {
 	t.Parallel()
 	p, err := confluent{}.Producer(map[string]string{"bootstrap.servers": "127.0.0.1:1"}, slog.New(slog.DiscardHandler))
@@ -81,7 +81,7 @@ func TestConfluentJoinsAgainDuringARebalance(t *testing.T) {
 	}
 	x := member()
 	defer closeConfluent(t, x)
-	var told []int // what Poll last said
+	var told []int // the partitions that Poll last reported
 	poll := func(g *confluentGroup, d time.Duration) {
 		for end := time.Now().Add(d); time.Now().Before(end); {
 			ev, err := g.Poll(20 * time.Millisecond)

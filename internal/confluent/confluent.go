@@ -152,8 +152,8 @@ func (l *confluentLogs) refused(err error) error {
 }
 
 // confluentFaults finds all properties that the client refuses. The client names only one at a
-// time; err names the first. Each attempt leaves out those named before. make makes an attempt, and
-// closes the client that it gets.
+// time; err names the first. Each attempt leaves out the properties named before. make makes an
+// attempt, and closes the client that it gets.
 func confluentFaults(err error, config ck.ConfigMap, make func(*ck.ConfigMap) error) error {
 	var faults []error
 	for ; err != nil; err = make(&config) {
@@ -290,9 +290,9 @@ func confluentKind(e ck.Error) error {
 // other's certificate.
 func Refused(e ck.Error) bool { return confluentKind(e) == kafka.ErrAuthentication }
 
-// confluentCutShort reports whether an authentication was interrupted rather than refused.
-// librdkafka gives both the same code, even if a broker goes away halfway ("…: Local: Broker
-// transport failure"). Only a refusal is final.
+// confluentCutShort reports whether an authentication was interrupted rather than refused, for
+// example because a broker went away halfway ("…: Local: Broker transport failure"). librdkafka gives
+// both the same code. Only a refusal is final.
 func confluentCutShort(text string) bool { return strings.Contains(text, "Local: ") }
 
 // confluentTruncated finds a truncation among the out-of-range errors. With
