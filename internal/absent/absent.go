@@ -1,6 +1,6 @@
 // Package absent tells a topic that does not exist from one that a broker does not know yet.
-// Brokers answer UNKNOWN_TOPIC_OR_PARTITION for both: one that was just started, that has just
-// got a partition, or that has not heard of a new topic, knows it a moment later.
+// Brokers answer UNKNOWN_TOPIC_OR_PARTITION for both. A broker that was just started, that has just
+// got a partition, or that has not heard of a new topic, knows the topic a moment later.
 package absent
 
 import (

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever is done to it, it has what a map has, ascending.
+// After the same operations, a Map has what a Go map has, in ascending order.
 func TestByRoleIsAMap(t *testing.T) {
 	for seed := range uint64(20) {
 		rnd := rand.New(rand.NewPCG(seed, 1))

@@ -182,7 +182,7 @@ func Check(token kafka.Token, now time.Time) error {
 // extension matches name=value of an extension (RFC 7628, 3.1).
 var extension = regexp.MustCompile(`^[A-Za-z]+=[!-~ \t\r\n]+$`)
 
-// Extension reports whether brokers accept an extension. librdkafka refuses others, too.
+// Extension reports whether brokers accept an extension. librdkafka itself refuses all others.
 func Extension(name, value string) bool {
 	return name != "auth" && extension.MatchString(name+"="+value)
 }
