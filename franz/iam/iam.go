@@ -23,8 +23,8 @@ import (
 )
 
 // Mechanism signs each login with credentials of the default chain of AWS's SDK: environment,
-// shared files (AWS_PROFILE), web identity, container, instance. It keeps them, and gets new ones
-// before they expire. options are passed to config.LoadDefaultConfig. The region is the one in
+// shared files (AWS_PROFILE), web identity, container, instance. It keeps them until the SDK counts
+// them as expired. options are passed to config.LoadDefaultConfig. The region is the one in
 // the broker's name, or else AWS_REGION or AWS_DEFAULT_REGION. Nothing is requested from AWS
 // before the first login. If there are no credentials, that login fails, and the next one tries
 // again. Several clients may use one Mechanism.
