@@ -303,7 +303,7 @@ func assigned(t *testing.T, g kafka.GroupConsumer) {
 
 // If its first metadata lack a topic, franz-go asks for the ends of the log and moves a position
 // outside it to the nearest end. A reader must not begin there silently.
-func TestPositionOutsideLateTopic(t *testing.T) {
+func TestPositionOutsideTheLogOfALateTopic(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		at   int64

@@ -39,7 +39,7 @@ func confluentAdmin(t *testing.T, c *kfake.Cluster, log slog.Handler) kafka.Admi
 // The test asks where logs end, with very short time limits and while no leader is known.
 // librdkafka's ListOffsets would free such requests twice and abort the process within a second or
 // two (docs/clients.md).
-func TestQuestionsWhoseTimeEndsDoNoHarm(t *testing.T) {
+func TestTimedOutOffsetQuestionsDoNotAbort(t *testing.T) {
 	t.Parallel()
 	a := confluentAdmin(t, cluster(t), slog.DiscardHandler)
 	end := time.Now().Add(5 * time.Second)
@@ -61,7 +61,7 @@ func TestQuestionsWhoseTimeEndsDoNoHarm(t *testing.T) {
 }
 
 // A log ends after its last record, even if that is uncommitted: the reader reads such records.
-func TestUncommittedRecordsCount(t *testing.T) {
+func TestLogEndsAfterUncommittedRecords(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	a := confluentAdmin(t, c, slog.DiscardHandler)
 	writer, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.TransactionalID("open"), kgo.DefaultProduceTopic("log"))
@@ -76,7 +76,7 @@ func TestUncommittedRecordsCount(t *testing.T) {
 	require.Equal(t, kafka.OffsetRange{Start: 0, End: 1}, info.OffsetRange)
 }
 
-// If the context of a question ends, the connection must stay: records are in flight on it.
+// If the context of a question ends, the connection must stay open: records are in flight on it.
 func TestConnectionSurvivesAQuestionThatEnds(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "log"))

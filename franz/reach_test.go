@@ -77,7 +77,7 @@ func TestMemberThatReachesOneBrokerCountsAsConnected(t *testing.T) {
 
 // A member leaves while the group waits for a dead member. The coordinator is told once that wait is over.
 // Otherwise it would wait for the leaver's session, too.
-func TestLeavesWhileTheGroupWaits(t *testing.T) {
+func TestMemberLeavesWhileTheGroupWaits(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(3, "log"))
 	b := newBed(t, c)
