@@ -250,8 +250,8 @@ func (w *filterWorld) read(give func(*filterWorld, string, ...any)) {
 	}
 }
 
-// wrong returns what is wrong, if anything. Once the new leader has read, it compares the former
-// leader's records that it has seen with those that the reader takes.
+// wrong returns what is wrong, if anything. Once the new leader has read, the reader must take those of
+// the former leader's records that the new leader has seen, and no others.
 func (w *filterWorld) wrong() string {
 	former := records(0).with(recA0, recA1)
 	switch {
