@@ -235,7 +235,7 @@ func (g *confluentGroup) rebalance(c *ck.Consumer, ev ck.Event) error {
 }
 
 // assigned handles an assignment. Under an eager protocol parts are all partitions, after everything
-// was revoked. Otherwise they are those added.
+// was revoked. Otherwise parts are only the added ones.
 func (g *confluentGroup) assigned(assign func([]ck.TopicPartition) error, parts []ck.TopicPartition) error {
 	for i := range parts {
 		parts[i].Offset = ck.OffsetEnd // explicit, since nothing is ever committed
