@@ -24,7 +24,7 @@ type Topics struct {
 
 type span struct{ first, last time.Time }
 
-// Missing notes that a write to a topic, which began at began, was refused now because the topic is
+// Missing notes that a write to a topic, from began until now, was refused because the topic is
 // unknown. It reports whether the topic has been unknown for Patience.
 func (t *Topics) Missing(topic string, began, now time.Time) bool {
 	t.mu.Lock()

@@ -275,7 +275,7 @@ func TestKeepUsesATokenThatComesEarly(t *testing.T) {
 	})
 }
 
-// Keep must not renew a token later because it looks more often.
+// Keep looks for a new token every ten seconds at least. That must not delay the renewal of a short-lived one.
 func TestKeepRenewsATokenThatIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

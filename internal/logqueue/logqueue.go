@@ -125,10 +125,10 @@ func (q *Queue) push(l line) {
 	q.work()
 }
 
-// lose counts a lost line. Its caller holds q.mu; so do those of report and work.
+// lose counts a lost line. The callers of lose, report and work hold q.mu.
 func (q *Queue) lose(why string) { q.lost, q.untold, q.why = q.lost+1, q.untold+1, why }
 
-// report queues a line about the lost lines, unless the handler fails now.
+// report queues a line about the lost lines, unless the handler failed to take the last line.
 func (q *Queue) report() {
 	if q.untold == 0 || q.failing {
 		return
