@@ -113,12 +113,16 @@ func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger
 	if i := slices.Index(p.opts, nil); i >= 0 { // franz-go would panic
 		return nil, fmt.Errorf("client refuses its options: option %d of %d is nil", i+1, len(p.opts))
 	}
-	s, err := parse(kind, props, slices.Concat(mechanisms(p.opts), tokenMechanism(p.login.Token))...)
+	given := mechanisms(p.opts)
+	s, err := parse(kind, props, slices.Concat(given, tokenMechanism(p.login.Token))...)
 	if err != nil {
 		return nil, err
 	}
 	c := &client{connections: newConnections(log), settings: s, opts: p.opts, tokens: p.login.Token}
-	if s.security.oidc != nil {
+	switch {
+	case len(given) > 0: // franz-go logs in with the first mechanism of all
+		s.security.mechanics, c.tokens = nil, nil
+	case s.security.oidc != nil:
 		c.source = login.NewSource("no token to log in with", s.security.oidc.token, func(err error) {
 			if p.login.Failed != nil {
 				p.login.Failed(err)

@@ -232,6 +232,8 @@ func TestOptions(t *testing.T) {
 	require.ErrorContains(t, err, "sasl.mechanism: is needed")
 	b.opts = []kgo.Opt{kgo.SeedBrokers(c.ListenAddrs()...), kgo.SASL(plain.Auth{User: "alice", Pass: password}.AsMechanism())}
 	require.NoError(t, b.outcome(false))
+	b.props["sasl.mechanism"], b.props["sasl.username"], b.props["sasl.password"] = "PLAIN", "mallory", "guessed"
+	require.NoError(t, b.outcome(false), "the option has precedence")
 }
 
 // If a broker hangs up without giving a reason, the library's log says that it did.
