@@ -42,6 +42,16 @@ type lastingProducer struct {
 // does not cause a loop that fills the log and the broker's tables.
 const replaceEvery = time.Second
 
+// spaced makes clients that replace each other replaceEvery apart.
+type spaced struct{ last time.Time }
+
+// wait returns when another client may be made, or with an error once ctx is done.
+func (s *spaced) wait(ctx context.Context) error {
+	pause(ctx, replaceEvery-time.Since(s.last))
+	s.last = time.Now()
+	return ctx.Err()
+}
+
 func newLastingProducer(p kafka.Provider, props func() map[string]string, pace *Pace, log *slog.Logger) (*lastingProducer, error) {
 	l := &lastingProducer{log: log, pace: pace, barren: barren{patience: barrenAfter}, mute: barren{patience: barrenAfter}, make: func() (kafka.Producer, kafka.Admin, error) {
 		producer, err := p.Producer(props(), log)

@@ -25,6 +25,7 @@ type kafkaLog struct {
 	log       *slog.Logger
 
 	reader     kafka.LogReader
+	readers    spaced
 	position   []int64         // the next offset to read, by partition
 	ready      []elector.Entry // to be returned before the next read
 	untouched  untouched
@@ -109,6 +110,9 @@ func (k *kafkaLog) begin(p int, offset int64, e kafka.OffsetRange) {
 func (k *kafkaLog) assign(ctx context.Context) error {
 	return k.topic.retry(ctx, "read the leader topic", func(context.Context) error {
 		if k.reader == nil {
+			if err := k.readers.wait(ctx); err != nil {
+				return err
+			}
 			r, err := k.newReader()
 			if err != nil {
 				return err

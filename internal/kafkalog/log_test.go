@@ -226,6 +226,18 @@ func TestReaderThatFailsPermanentlyIsReplaced(t *testing.T) {
 		require.EqualValues(t, 1, first.closed.Load())
 		k.Close()
 	})
+	// Readers that fail at once replace each other once a second.
+	made := 0
+	scriptedLog(t, []kafka.OffsetRange{{}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
+		k.newReader = func() (kafka.LogReader, error) {
+			made++
+			r.polls = []polled{{err: kafka.ErrClientFatal}}
+			return r, nil
+		}
+		r.polls = []polled{{err: kafka.ErrClientFatal}}
+		entries(t, k, 10*time.Second)
+	})
+	require.InDelta(t, 10, made, 1)
 }
 
 // When a producer is replaced, each record that it had not delivered yet is reported as failed, once.

@@ -28,7 +28,8 @@ type smallPartition struct {
 
 	// The following fields are used by follow's goroutine.
 	reader     kafka.LogReader // nil: another one is needed
-	position   int64           // the next offset to read
+	readers    spaced
+	position   int64 // the next offset to read
 	unreadable unreadable
 
 	still    *stillness     // of one partition
@@ -201,6 +202,9 @@ func (l *smallPartition) assign(ctx context.Context) error {
 	offsets[l.index] = l.position
 	return l.topic.retry(ctx, "read the leader topic", func(context.Context) error {
 		if l.reader == nil {
+			if err := l.readers.wait(ctx); err != nil {
+				return err
+			}
 			r, err := l.newReader()
 			if err != nil {
 				return err
