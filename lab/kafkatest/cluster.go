@@ -20,8 +20,7 @@ import (
 	"github.com/goneli/neli/lab/nursery"
 )
 
-// startLimit bounds a start whose context has no deadline. Three brokers take 7 s
-// on two idle cores.
+// startLimit bounds a start whose context has no deadline. Three brokers take 7 s on two idle cores.
 const startLimit = 2 * time.Minute
 
 // A Cluster is a running Kafka. Its methods may be called concurrently.
@@ -242,8 +241,7 @@ func (c *Cluster) layOut() error {
 	return nil
 }
 
-// layOutOnHosts gives the listeners of every broker the same ports, each on a host
-// of its own.
+// layOutOnHosts gives the listeners of every broker the same ports, each on a host of its own.
 func (c *Cluster) layOutOnHosts() {
 	const firstPort = 9092
 	for i, b := range c.brokers {

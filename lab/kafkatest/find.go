@@ -49,8 +49,7 @@ func find(version string) error {
 	return fmt.Errorf("kafkatest: %w\n%s", errors.Join(missing...), howToRun)
 }
 
-// findJava returns the path of a Java that is new enough. JAVA_HOME comes before the PATH, as in Kafka's own
-// scripts.
+// findJava returns the path of a Java that is new enough. JAVA_HOME comes before the PATH, as in Kafka's own scripts.
 func findJava() (string, error) {
 	java, home := "java", os.Getenv("JAVA_HOME")
 	if home != "" {

@@ -63,8 +63,7 @@ type Options struct {
 	// with ProxiedListeners.
 	Hosts []Host
 
-	// Dial connects to the brokers if this process's own network does not reach Hosts. Default: like the net
-	// package.
+	// Dial connects to the brokers if this process's own network does not reach Hosts. Default: like the net package.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// Dir is a directory for data, settings and logs. It must be empty or

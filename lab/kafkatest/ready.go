@@ -150,8 +150,7 @@ func copyFile(to, from string) error {
 	return os.WriteFile(to, content, 0o600) // settings may have secrets
 }
 
-// complaint returns the log of the broker's present run from its first error on, or its end if there is no
-// error.
+// complaint returns the log of the broker's present run from its first error on, or its end if there is no error.
 func (b *Broker) complaint() string {
 	const limit = 4 << 10
 	content, err := os.ReadFile(b.logFile())

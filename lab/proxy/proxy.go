@@ -124,8 +124,7 @@ func (p *Proxy) Restore(brokerIDs ...int) error {
 	return p.each("restoring", brokerIDs, (*link).restore)
 }
 
-// Close closes all connections and refuses new ones, for good. Further calls do
-// nothing.
+// Close closes all connections and refuses new ones, for good. Further calls do nothing.
 func (p *Proxy) Close() {
 	// Closing fails only if it was done before.
 	_ = p.each("closing", nil, func(l *link) error { return l.cutOff(Refuse) })

@@ -20,9 +20,8 @@ type Usage struct {
 	Members         int
 	MembersCPU      float64 // of one core, all members together
 	ServersCPU      float64
-	MemberCPU       []float64 `json:",omitempty"` // of each member process; only earlier results have it
-	Memory          float64   `json:",omitempty"` // resident at the end, of the largest member, in bytes
-	Messages, Bytes float64   // of members, sent and received
+	Memory          float64 `json:",omitempty"` // resident at the end, of the largest member, in bytes
+	Messages, Bytes float64 // of members, sent and received
 	// Between servers: replication, heartbeats of their own.
 	InnerMessages, InnerBytes float64
 }

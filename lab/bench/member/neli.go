@@ -41,8 +41,7 @@ func newNeli(p Params) (Contender, error) {
 	return c, nil
 }
 
-// providerOf returns the provider of the Kafka cluster, with its addresses, or that of the small
-// logs.
+// providerOf returns the provider of the Kafka cluster, with its addresses, or that of the small logs.
 func providerOf(p Params) (kafka.Provider, neli.KafkaConfigMap, error) {
 	if len(p.Hosts) == 0 {
 		provider, err := clients.Named(p.Client)

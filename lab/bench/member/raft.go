@@ -62,8 +62,7 @@ func newRaft(p Params) (Contender, error) {
 	return c, err
 }
 
-// Leads returns what the node believes. VerifyLeader would also cost a round trip to the other
-// nodes.
+// Leads returns what the node believes. VerifyLeader would also cost a round trip to the other nodes.
 func (c *raftContender) Leads() bool { return c.State() == raft.Leader }
 
 // Ready reports whether it leads, or has heard from a leader in the last second.

@@ -40,8 +40,7 @@ func (noServers) Pids() []int     { return nil }
 func (noServers) Version() string { return "" }
 func (noServers) Stop()           {}
 
-// nodes is a consensus group. A seat keeps its address and its log when its process
-// is killed and started again.
+// nodes is a consensus group. A seat keeps its address and its log when its process is killed and started again.
 type nodes struct {
 	place Place
 	group string

@@ -20,8 +20,7 @@ const MemberCommand = "member"
 // patience is how long a member may take for a command. Close may wait for a successor.
 const patience = time.Minute
 
-// candidate is a member process as the group sees it. The group's mutex guards track and what
-// follows.
+// candidate is a member process as the group sees it. The group's mutex guards track and what follows.
 type candidate struct {
 	*child.Process
 	seat    int

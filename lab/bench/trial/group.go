@@ -70,8 +70,7 @@ func (g *Group) await(ctx context.Context, what string, done func() bool) error 
 	}
 }
 
-// awaitLeader waits for a candidate other than old that begins to lead after a
-// time, and returns the first of them.
+// awaitLeader waits for a candidate other than old that begins to lead after a time, and returns the first of them.
 func (g *Group) awaitLeader(ctx context.Context, after time.Duration, old *candidate) (found *candidate, run witness.Run, err error) {
 	err = g.await(ctx, "a leader", func() bool {
 		for _, c := range g.present {
@@ -101,16 +100,14 @@ func (g *Group) leader(ctx context.Context) (found *candidate, err error) {
 	return found, err
 }
 
-// calmly runs a function that makes the machine busy, or needs it quiet. Only one runs at a time,
-// over all groups.
+// calmly runs a function that makes the machine busy, or needs it quiet. Only one runs at a time, over all groups.
 func (g *Group) calmly(do func() error) error {
 	g.calm.Lock()
 	defer g.calm.Unlock()
 	return do()
 }
 
-// start starts candidates and returns when each contends. Candidates that are servers listen by
-// then.
+// start starts candidates and returns when each contends. Candidates that are servers listen by then.
 func (g *Group) start(ctx context.Context, seats ...int) ([]*candidate, error) {
 	var fresh []*candidate
 	for _, seat := range seats {

@@ -28,8 +28,7 @@ var groups atomic.Int64
 
 func groupName() string { return fmt.Sprintf("bench-%d-%d", time.Now().Unix(), groups.Add(1)) }
 
-// lanes is the number of groups that wait side by side. With a long lease nearly all of the time is
-// waiting.
+// lanes is the number of groups that wait side by side. With a long lease nearly all of the time is waiting.
 func lanes(lease time.Duration) int {
 	switch {
 	case lease <= brief:
@@ -59,8 +58,7 @@ func sampling(lease time.Duration) time.Duration {
 	return min(max(lease/200, time.Millisecond), 25*time.Millisecond)
 }
 
-// calmLanes is the number of groups side by side when hand-overs are measured. Most of the time
-// these groups settle.
+// calmLanes is the number of groups side by side when hand-overs are measured. Most of the time these groups settle.
 const calmLanes = 4
 
 // Series runs all kinds of trials of a system, on several groups side by side. Then it calls last

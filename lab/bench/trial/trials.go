@@ -188,8 +188,7 @@ func (g *Group) wake(ctx context.Context, r *Results, old *candidate, stopped fl
 	return nil
 }
 
-// both returns for how long a woken leader and others led at once. It waits until the others have
-// reported.
+// both returns for how long a woken leader and others led at once. It waits until the others have reported.
 func (g *Group) both(ctx context.Context, old *candidate, woken witness.Runs) (double time.Duration, met bool, err error) {
 	now := witness.Now()
 	err = g.await(ctx, "news of the leader", func() bool {

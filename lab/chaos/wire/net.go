@@ -105,13 +105,6 @@ func (n *Net) link(from, to string) *link {
 	return l
 }
 
-// Heal ends all disturbances.
-func (n *Net) Heal() {
-	for _, l := range n.links {
-		l.set(Policy{})
-	}
-}
-
 // Total adds up what became of all packets.
 func (n *Net) Total() Count {
 	var sum Count
