@@ -13,8 +13,7 @@ const (
 	closeTail = 6 * time.Second
 	// closeClients limits how long the Kafka clients may take to stop.
 	closeClients = 10 * time.Second
-	// lastLines is the least time left for writing the last log lines, however long closing took
-	// before.
+	// lastLines is the least time left for writing the last log lines, however long closing took before.
 	lastLines = time.Second
 )
 

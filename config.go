@@ -139,8 +139,7 @@ type Config struct {
 
 	// The mode and the roles.
 
-	// Mode is Exclusive or NonExclusive. All members of a group must use the same one. Default:
-	// Exclusive.
+	// Mode is Exclusive or NonExclusive. All members of a group must use the same one. Default: Exclusive.
 	Mode Mode
 
 	// Roles is R, the number of roles; they are numbered from 0. Role j lives on partition j mod M.

@@ -15,8 +15,7 @@ type listener interface {
 	// collected is called before the barrier gets any of the changes. If the barrier panics,
 	// collected is called again with the changes that are left.
 	collected([]term.Change)
-	// meanwhile is called before the barrier. The function that it returns is called after the
-	// barrier.
+	// meanwhile is called before the barrier. The function that it returns is called after the barrier.
 	meanwhile() func()
 	// delivered is called for each change after the barrier got it.
 	delivered(term.Change)
@@ -37,8 +36,7 @@ func (p pulses) delivered(c term.Change) {
 // deliver passes all changes to the application, on this goroutine. The caller is the driver.
 func (n *Neli) deliver() { n.deliverTo(pulses{n}) }
 
-// deliverTo first finishes a delivery that a panic of the barrier interrupted. Each change is
-// delivered once.
+// deliverTo first finishes a delivery that a panic of the barrier interrupted. Each change is delivered once.
 func (n *Neli) deliverTo(l listener) {
 	n.awake()
 	if len(n.pending) > 0 {
@@ -65,8 +63,7 @@ func (n *Neli) awake() {
 	n.set.frozen.Wait()
 }
 
-// collect takes the arbiter's changes, and counts the units that the application will be told it
-// leads.
+// collect takes the arbiter's changes, and counts the units that the application will be told it leads.
 func (n *Neli) collect() []term.Change {
 	changes := n.core.Collect()
 	for _, c := range changes {

@@ -17,8 +17,7 @@ import (
 	"github.com/goneli/neli/internal/ranges"
 )
 
-// Discovery: which process leads a role, as far as this process has read the log, and how old
-// that knowledge is.
+// Discovery: which process leads a role, as far as this process has read the log, and how old that knowledge is.
 
 // Status is what this process knows about the holder of a role.
 type Status int
@@ -203,8 +202,7 @@ func (n *Neli) Standings() []Standing {
 // Member is a process of the group that has announced itself.
 type Member struct {
 	Name string `json:"name"` // its Config.Name
-	// ID is random. It identifies this process among all others, including earlier ones with the
-	// same name.
+	// ID is random. It identifies this process among all others, including earlier ones with the same name.
 	ID   string `json:"id"`
 	Self bool   `json:"self"` // it is this process
 	// Nominated: it may claim roles. With Assigned nomination the group has assigned it at least
@@ -279,8 +277,7 @@ type (
 	plainMember Member
 )
 
-// MarshalJSON writes Age in seconds. Token is an integer of up to 63 bits; JavaScript rounds
-// integers from 2^53 on.
+// MarshalJSON writes Age in seconds. Token is an integer of up to 63 bits; JavaScript rounds integers from 2^53 on.
 func (h Holder) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		plainHolder

@@ -20,8 +20,7 @@ const (
 	// crash the role has no leader for about HeartbeatTimeout. (The paper's fast NELI, with the
 	// lease in the log.)
 	Exclusive Mode = iota
-	// NonExclusive: at least one leader of a role; two may overlap while leadership moves. (The
-	// paper's NELI.)
+	// NonExclusive: at least one leader of a role; two may overlap while leadership moves. (The paper's NELI.)
 	NonExclusive
 )
 

@@ -47,11 +47,9 @@ var (
 	// ErrNoMember: no member that may claim the role has this id or name, or several members have
 	// this name; then the text has their ids.
 	ErrNoMember = errors.New("neli: no such member")
-	// ErrLeadsAlready: the chosen member leads the role already. Nothing was done. Ask returns it
-	// too.
+	// ErrLeadsAlready: the chosen member leads the role already. Nothing was done. Ask returns it too.
 	ErrLeadsAlready = errors.New("neli: the member leads the role already")
-	// ErrNoAnswer: the member did not answer in time, or refused to lead. The role was not given
-	// up.
+	// ErrNoAnswer: the member did not answer in time, or refused to lead. The role was not given up.
 	ErrNoAnswer = errors.New("neli: the member does not answer")
 )
 
@@ -69,8 +67,7 @@ var (
 
 // Causes with which Lead cancels the context of its function (see context.Cause).
 var (
-	// ErrRevoked: finish and return. The lease is kept until then, for Config.DrainTimeout at
-	// most.
+	// ErrRevoked: finish and return. The lease is kept until then, for Config.DrainTimeout at most.
 	ErrRevoked = errors.New("neli: leadership revoked")
 	// ErrFenced: leadership is over already. Stop at once.
 	ErrFenced = errors.New("neli: leadership fenced")

@@ -127,8 +127,7 @@ type LeaderRevoked struct {
 	Deadline time.Time
 }
 
-// LeaderFenced: leadership is over already, and another leader may be at work. Stop at once.
-// Blocking delays nobody.
+// LeaderFenced: leadership is over already, and another leader may be at work. Stop at once. Blocking delays nobody.
 type LeaderFenced struct{ Change }
 
 func (c Change) change() Change { return c }
@@ -169,8 +168,7 @@ const (
 	ReasonNotPulsed
 	// ReasonSuperseded: this process has read a later claim by another process.
 	ReasonSuperseded
-	// ReasonOverdue: the application did not finish by the Deadline of LeaderRevoked, or did not
-	// pulse to receive it.
+	// ReasonOverdue: the application did not finish by the Deadline of LeaderRevoked, or did not pulse to receive it.
 	ReasonOverdue
 	// ReasonLogReset: the log was truncated, or its head was deleted before it was read, so that
 	// this process no longer knows its state.

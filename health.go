@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// healthEvery is the interval between calls of Config.Healthy, and healthLimit how long a call
-	// may take.
+	// healthEvery is the interval between calls of Config.Healthy, and healthLimit how long a call may take.
 	healthEvery = time.Second
 	healthLimit = 5 * time.Second
 )

@@ -41,8 +41,7 @@ func (s *settings) timeouts() map[string]string {
 	}
 }
 
-// readerDefaults are the readers' defaults. A missing topic is reported only after the propagation
-// time.
+// readerDefaults are the readers' defaults. A missing topic is reported only after the propagation time.
 var readerDefaults = map[string]string{
 	"fetch.error.backoff.ms":            "50",
 	"topic.metadata.propagation.max.ms": "5000",

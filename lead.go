@@ -142,8 +142,7 @@ func (l *lead) finish(why error) {
 	l.n.resign()
 }
 
-// adopt starts functions for roles that this process leads already, and of which this Lead was
-// never told.
+// adopt starts functions for roles that this process leads already, and of which this Lead was never told.
 func (l *lead) adopt() {
 	table := l.n.core.terms
 	for unit := range table.Published(l.roles) {

@@ -101,6 +101,5 @@ func (n *Neli) countLeaders(told *string) bool {
 	return true
 }
 
-// shown returns a process's name, or else its id, with characters that could falsify a log
-// removed.
+// shown returns a process's name, or else its id, with characters that could falsify a log removed.
 func shown(name, process string) string { return elector.Harmless(or(name, process)) }

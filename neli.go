@@ -277,8 +277,7 @@ func (n *Neli) Config() Config {
 	return c
 }
 
-// Await blocks until this Neli has stopped. It returns nil after Close, or the error that ended
-// this Neli.
+// Await blocks until this Neli has stopped. It returns nil after Close, or the error that ended this Neli.
 func (n *Neli) Await() error {
 	<-n.done
 	return n.err

@@ -61,8 +61,7 @@ func (n *Neli) Rebalance(ctx context.Context) ([]Moved, error) {
 	return moved, nil
 }
 
-// V and T: the arithmetic that decides whether this process leads. All other code exists to keep V
-// true.
+// V and T: the arithmetic that decides whether this process leads. All other code exists to keep V true.
 
 // threshold is T, and which reading of V's age is compared with it.
 type threshold struct {
@@ -84,8 +83,7 @@ func (h threshold) young(now, v clock.Instant) bool {
 	return nonexclusive.Young(now, v, h.t)
 }
 
-// left returns how long leadership lasts from now on without newer evidence than v: 0 if it is
-// over.
+// left returns how long leadership lasts from now on without newer evidence than v: 0 if it is over.
 func (h threshold) left(now, v clock.Instant) time.Duration {
 	switch {
 	case !h.young(now, v):

@@ -7,8 +7,7 @@ import (
 	"github.com/goneli/neli/internal/kafkalog"
 )
 
-// health is what changes while a Neli runs, unlike its settings: the state of its clients and of its
-// log-in.
+// health is what changes while a Neli runs, unlike its settings: the state of its clients and of its log-in.
 type health struct {
 	clients kafkalog.Health
 	logins  atomic.Uint64    // counts failures to get a token

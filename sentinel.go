@@ -92,8 +92,7 @@ func (p *post) options() sentinel.Options {
 	return sentinel.Options{Open: p.open, Allow: p.allow, Rules: p.rules, Now: clock.System().Now, Logger: p.Logger}
 }
 
-// check checks the fields that a sentinel uses as New does: it also makes the clients that the sentinel
-// would use.
+// check checks the fields that a sentinel uses as New does: it also makes the clients that the sentinel would use.
 func (p *post) check() error {
 	probe := Config{KafkaConfig: p.KafkaConfig, Name: p.Name, LoginToken: p.LoginToken, Provider: p.Provider, Logger: p.Logger, LeaderGroupID: "sentinel"}
 	set, f := probe.check("")

@@ -155,8 +155,7 @@ func (s *settings) completeTopic(field string, f *faults) {
 // randomBelow returns a random duration in [0, n).
 func randomBelow(n time.Duration) time.Duration { return rand.N(n) }
 
-// checkLogs decides on which kind of logs the roles are led, and checks the fields that depend on
-// that.
+// checkLogs decides on which kind of logs the roles are led, and checks the fields that depend on that.
 func (s *settings) checkLogs(f *faults) {
 	if _, s.majority = s.Provider.(kafka.SmallLogs); s.majority {
 		f.check(s.Mode == Exclusive, "Mode", s.Mode.String(),
@@ -256,8 +255,7 @@ func (s *settings) resolveTimes(f *faults) {
 	// (cooperative) and for the successor's record to arrive.
 	s.successorWait = 3*time.Second + 2*heartbeatInterval(s.kafka)
 	s.rejoinWait = time.Second + 2*heartbeatInterval(s.kafka)
-	// A member that receives nothing leaves the group while it still leads. Others learn of that at
-	// a heartbeat.
+	// A member that receives nothing leaves the group while it still leads. Others learn of that at a heartbeat.
 	s.absence = 2*time.Second + 2*heartbeatInterval(s.kafka) + 2*s.broadcast
 	s.starvedAfter = max(session, s.HeartbeatTimeout-s.absence)
 	if s.HeartbeatTimeout-session-2*s.broadcast < leastRebalance {

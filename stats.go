@@ -130,8 +130,7 @@ type Stats struct {
 	// its own records take a quarter of HeartbeatTimeout or longer to come back; 0 if they do not. After a
 	// start it grows for one round trip. If it goes on growing, raise HeartbeatTimeout.
 	ClaimsWithheld time.Duration `json:"claims_withheld"`
-	// RecordAge is how long ago this process last read a record, or called New if it has read
-	// none.
+	// RecordAge is how long ago this process last read a record, or called New if it has read none.
 	RecordAge time.Duration `json:"record_age"`
 	// PulseAge is how long ago the application last gave a sign of life, or called New. It is 0
 	// while the application waits in Pulse, Background or Lead, or is in the barrier, and for an

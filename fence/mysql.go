@@ -15,8 +15,7 @@ const MySQLSchema = "CREATE TABLE IF NOT EXISTS neli_fence (\n" +
 
 const (
 	mysqlClaim = "INSERT INTO neli_fence (`key`, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = GREATEST(token, ?)"
-	// The number of rows that the statement above changed is of no use: it is 0, 1 or 2, depending
-	// on the driver.
+	// The number of rows that the statement above changed is of no use: it is 0, 1 or 2, depending on the driver.
 	mysqlLocked = "SELECT token FROM neli_fence WHERE `key` = ? FOR UPDATE"
 	mysqlHold   = "SELECT token FROM neli_fence WHERE `key` = ? LOCK IN SHARE MODE"
 )

@@ -35,8 +35,7 @@ type Client[R any] interface {
 	// acknowledged every one of them. It returns when ctx ends, and may go on in the
 	// background only until Close.
 	Produce(ctx context.Context, records []R) error
-	// Commit commits the transaction. It returns nil only if the coordinator has confirmed the
-	// commit.
+	// Commit commits the transaction. It returns nil only if the coordinator has confirmed the commit.
 	Commit(ctx context.Context) error
 	// Close ends the client and everything that it does in the background. It does not abort. A
 	// commit whose context has ended may go on after Close, for a limited time. Like a commit that

@@ -38,8 +38,7 @@ func unclaimed(key string, token int64) error {
 	return fmt.Errorf("fence: key %q: this term has not claimed: its token is %d, and nobody has claimed", key, token)
 }
 
-// failed adds what was being done to an error of the database, and the schema if the table is
-// missing.
+// failed adds what was being done to an error of the database, and the schema if the table is missing.
 func failed(doing, key, name, schema string, err error) error {
 	if noTable(err) {
 		return fmt.Errorf("fence: %s of key %q: %w; make the table by fence.%s:\n%s", doing, key, err, name, schema)

@@ -126,8 +126,7 @@ func (t *transactions[R]) initialise(ctx context.Context) error {
 	return refused(initialise, err)
 }
 
-// run calls work with the new producer. If work took longer than the longest pause, the next pause
-// is short again.
+// run calls work with the new producer. If work took longer than the longest pause, the next pause is short again.
 func (t *transactions[R]) run(ctx context.Context, work func(context.Context, *Producer[R]) error) error {
 	began := time.Now()
 	err := work(ctx, t.producer)

@@ -126,8 +126,7 @@ func (a *admin) Topic(ctx context.Context, topic string) (info kafka.TopicInfo, 
 	return info, err
 }
 
-// topicID returns a topic's id as librdkafka writes it, since records of members with either
-// client contain it.
+// topicID returns a topic's id as librdkafka writes it, since records of members with either client contain it.
 func topicID(id [16]byte) string { return base64.RawStdEncoding.EncodeToString(id[:]) }
 
 func (a *admin) CreateTopic(ctx context.Context, spec kafka.TopicSpec) error {

@@ -94,8 +94,7 @@ func refusedToken(err error) bool {
 	return strings.Contains(err.Error(), "OAUTHBEARER authentication failed: ")
 }
 
-// refusedByTLS reports whether a certificate was refused, by either side, rather than that a
-// connection was lost.
+// refusedByTLS reports whether a certificate was refused, by either side, rather than that a connection was lost.
 func refusedByTLS(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
@@ -103,8 +102,7 @@ func refusedByTLS(err error) bool {
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		return true
 	}
-	// The type of an alert in which the other side refuses this side's certificate is not
-	// exported.
+	// The type of an alert in which the other side refuses this side's certificate is not exported.
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || op.Op != "remote error" {
 		return false

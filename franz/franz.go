@@ -77,8 +77,7 @@ const (
 	memberGrace = 8 * time.Second // to note that it leaves the group; a join in progress ends first, and waits for the sessions of dead members
 )
 
-// unsuitable are options that later options cannot undo, and that would break what the library
-// depends on.
+// unsuitable are options that later options cannot undo, and that would break what the library depends on.
 var unsuitable = []struct {
 	name string
 	opt  any

@@ -81,8 +81,7 @@ func (g *group) Join(topic string, read bool) error {
 	return nil
 }
 
-// become makes m, which may be nil, the present membership. Reports of other memberships are
-// ignored from then on.
+// become makes m, which may be nil, the present membership. Reports of other memberships are ignored from then on.
 func (g *group) become(m *membership) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -199,8 +198,7 @@ func (g *group) next() (ev kafka.GroupEvent, ok bool, err error) {
 	return ev, false, nil
 }
 
-// fetch takes what has arrived. If there is time left, it waits for something to arrive. An event
-// ends the wait.
+// fetch takes what has arrived. If there is time left, it waits for something to arrive. An event ends the wait.
 func (g *group) fetch(left time.Duration) (fetched bool) {
 	var ctx context.Context // nil: do not wait
 	if left > 0 {

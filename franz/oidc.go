@@ -48,8 +48,7 @@ type oidc struct {
 	client *http.Client
 }
 
-// load checks that the properties fit together. It reads their files once, to see whether they
-// can be read.
+// load checks that the properties fit together. It reads their files once, to see whether they can be read.
 func (b bearerSettings) load() (*oidc, error) {
 	o := &oidc{bearerSettings: b}
 	var faults []error

@@ -81,8 +81,7 @@ func (p *producer) Append(topic string, partition int, value []byte, report func
 		p.mu.Unlock()
 		return errClosed
 	}
-	// franz-go would accept the record only to fail it, and would block the caller if many have
-	// failed.
+	// franz-go would accept the record only to fail it, and would block the caller if many have failed.
 	if p.waiting >= p.limit {
 		p.mu.Unlock()
 		return classify("append", errFull)

@@ -36,8 +36,7 @@ type security struct {
 	mechanics sasl.Mechanism
 }
 
-// load reads files and checks that the properties fit together. Its errors do not show the
-// contents of files.
+// load reads files and checks that the properties fit together. Its errors do not show the contents of files.
 func (s *security) load(given []sasl.Mechanism) error {
 	var faults []error
 	if strings.HasSuffix(s.protocol, "ssl") {
@@ -155,8 +154,7 @@ func (s *security) loadCertificate() error {
 	return nil
 }
 
-// renewed is a certificate whose files are replaced now and then. Each connection uses the
-// present files.
+// renewed is a certificate whose files are replaced now and then. Each connection uses the present files.
 type renewed struct {
 	certificate, key string // files
 	last             atomic.Pointer[tls.Certificate]

@@ -73,8 +73,7 @@ type Producer interface {
 	Close() error
 }
 
-// LogReader reads all partitions of a topic, without a group and without commits. One goroutine
-// uses it.
+// LogReader reads all partitions of a topic, without a group and without commits. One goroutine uses it.
 type LogReader interface {
 	// Assign starts to read partition i at offsets[i], for every i, and replaces the former
 	// assignment. Offsets are explicit, never logical; a partition with NotRead is left out.
@@ -103,8 +102,7 @@ type GroupEventKind int
 const (
 	// GroupIdle: nothing happened before the timeout.
 	GroupIdle GroupEventKind = iota
-	// GroupRecord: a record of a partition that is assigned to this member. Only for members
-	// that joined to read.
+	// GroupRecord: a record of a partition that is assigned to this member. Only for members that joined to read.
 	GroupRecord
 	// GroupAssigned: the group has completed an assignment. Partitions has all partitions that
 	// this member now has, not only new ones, in ascending order; a member that has none is told
@@ -155,8 +153,7 @@ type TopicInfo struct {
 	ID         string // changes when a topic is deleted and created again; empty if the broker has none
 	Partitions int
 	Replicas   int // of the partition with the fewest
-	// Brokers are the ids of the brokers with a replica, by partition, whether or not they are
-	// up.
+	// Brokers are the ids of the brokers with a replica, by partition, whether or not they are up.
 	Brokers [][]int
 }
 
@@ -179,8 +176,7 @@ type TopicSpec struct {
 	ValidateOnly bool
 }
 
-// OffsetRange is the extent of one partition's log: records have offsets from
-// Start, inclusive, to End, exclusive.
+// OffsetRange is the extent of one partition's log: records have offsets from Start, inclusive, to End, exclusive.
 type OffsetRange struct {
 	Start, End int64
 }
@@ -199,8 +195,7 @@ type LogInfo struct {
 // ErrSettings, ErrAuthorization and ErrAuthentication where these apply; any other error is
 // temporary.
 type Admin interface {
-	// Brokers returns the brokers that are up, in no order. If racks is false it may leave their
-	// racks out.
+	// Brokers returns the brokers that are up, in no order. If racks is false it may leave their racks out.
 	Brokers(ctx context.Context, racks bool) ([]BrokerInfo, error)
 	// Topic describes a topic.
 	Topic(ctx context.Context, topic string) (TopicInfo, error)
@@ -211,8 +206,7 @@ type Admin interface {
 	Settings(ctx context.Context, topic string) (map[string]string, error)
 	// Offsets returns the extents of partitions 0 to n−1, all or none.
 	Offsets(ctx context.Context, topic string, n int) ([]OffsetRange, error)
-	// Log asks the leader of one partition, independently of the others. If there is no leader
-	// it waits for one.
+	// Log asks the leader of one partition, independently of the others. If there is no leader it waits for one.
 	Log(ctx context.Context, topic string, partition int) (LogInfo, error)
 	Close()
 }
@@ -326,8 +320,7 @@ var (
 	ErrClientFatal = errors.New("client failed for good")
 )
 
-// UnreadableError is an ErrUnreadable. Records are packed into batches, so that more than one may be
-// concerned.
+// UnreadableError is an ErrUnreadable. Records are packed into batches, so that more than one may be concerned.
 type UnreadableError struct {
 	Partition int   // −1: the client does not know
 	Next      int64 // where records may be readable again; 0: the client does not know

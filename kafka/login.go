@@ -12,8 +12,7 @@ type Token struct {
 	// Expires is when the token expires, by the wall clock. The library asks for a new one after
 	// four fifths of the time until then.
 	Expires time.Time
-	// Principal appears in the client's own log. The broker takes the principal from Value. May
-	// be empty.
+	// Principal appears in the client's own log. The broker takes the principal from Value. May be empty.
 	Principal string
 	// Extensions are sent to the broker with Value (RFC 7628, KIP-342). Names consist of letters,
 	// and must not be "auth"; values are ASCII, and not empty.
@@ -42,6 +41,5 @@ type LoginProvider interface {
 	WithLogin(Login) Provider
 }
 
-// ConfigMap holds librdkafka's configuration properties by their own names. Values are
-// strings, booleans or integers.
+// ConfigMap holds librdkafka's configuration properties by their own names. Values are strings, booleans or integers.
 type ConfigMap map[string]any

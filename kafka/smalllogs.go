@@ -57,8 +57,7 @@ type LogSet interface {
 	// over. ballot is the record's, for logs that report the largest ballot they were given
 	// (LogEntry.Top).
 	Append(log int, id string, value []byte, ballot int64, report func(error)) error
-	// Close ends reading and writing. When it returns, all reports were made and no goroutine of
-	// the set is left.
+	// Close ends reading and writing. When it returns, all reports were made and no goroutine of the set is left.
 	Close() error
 }
 

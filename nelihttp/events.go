@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// commentEvery is the time between comments in a stream. They show proxies and the client that it
-	// is alive.
+	// commentEvery is the time between comments in a stream. They show proxies and the client that it is alive.
 	commentEvery = 15 * time.Second
 	// writeLimit is how long a client may take to accept a write.
 	writeLimit = 10 * time.Second

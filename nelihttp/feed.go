@@ -193,8 +193,7 @@ func (f *feedRun) take(g *glance) {
 	f.news = make(chan struct{})
 }
 
-// rowKey has the fields whose change counts as a change of a Standing. Its age, which every beat
-// changes, does not.
+// rowKey has the fields whose change counts as a change of a Standing. Its age, which every beat changes, does not.
 type rowKey struct {
 	partition int
 	status    neli.Status

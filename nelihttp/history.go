@@ -263,8 +263,7 @@ func (l *lane) backfill(from, now time.Time, g *glance) {
 	}
 }
 
-// partsOf returns the shares, sorted by kind and name. If there are too many holders, the smallest
-// become "others".
+// partsOf returns the shares, sorted by kind and name. If there are too many holders, the smallest become "others".
 func partsOf(count map[who]int, total int) []part {
 	var parts []part
 	for w, n := range count {
@@ -297,8 +296,7 @@ func compareWho(a, b who) int {
 	return cmp.Or(cmp.Compare(order[a.kind], order[b.kind]), cmp.Compare(a.name, b.name))
 }
 
-// add appends a period. If there are too many slices, it joins the two neighbours that are shortest
-// together.
+// add appends a period. If there are too many slices, it joins the two neighbours that are shortest together.
 func (l *lane) add(from, to time.Time, parts []part) {
 	if !to.After(from) || parts == nil {
 		return

@@ -26,8 +26,7 @@ var (
 	pageScript string
 
 	pageTemplate = template.Must(template.New("page").Parse(pageText))
-	// pagePolicy allows the page's own style and script, by their hashes, and requests to the page's own
-	// origin.
+	// pagePolicy allows the page's own style and script, by their hashes, and requests to the page's own origin.
 	pagePolicy = fmt.Sprintf("default-src 'none'; style-src %s; script-src %s; connect-src 'self'; img-src data:; "+
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'", hashOf(pageStyle), hashOf(pageScript))
 )

@@ -21,19 +21,15 @@ type Options struct {
 	Brokers int
 	// Racks are the racks of brokers 1, 2, …. Brokers that are not listed have none. Default: none.
 	Racks []string
-	// AppendLatency is the time from Append until the record is in the log.
-	// Default: 1 ms.
+	// AppendLatency is the time from Append until the record is in the log. Default: 1 ms.
 	AppendLatency time.Duration
 	// AckLatency is the time from when a record is in the log until the report. Default: 1 ms.
 	AckLatency time.Duration
-	// ReadLatency is the time from when a record is in the log, or from Assign, until Poll returns it.
-	// Default: 1 ms.
+	// ReadLatency is the time from when a record is in the log, or from Assign, until Poll returns it. Default: 1 ms.
 	ReadLatency time.Duration
-	// RequestLatency is the duration of a request to the group coordinator or by an Admin.
-	// Default: 1 ms.
+	// RequestLatency is the duration of a request to the group coordinator or by an Admin. Default: 1 ms.
 	RequestLatency time.Duration
-	// Jitter is the limit of the random time by which each of these latencies is lengthened.
-	// Default: none.
+	// Jitter is the limit of the random time by which each of these latencies is lengthened. Default: none.
 	Jitter time.Duration
 	// InitialRebalanceDelay is how long the first assignment of an empty group waits for more members
 	// (group.initial.rebalance.delay.ms; 3 s on a stock Kafka). Default: none.
@@ -247,8 +243,7 @@ func (c *client) err() error {
 	return nil
 }
 
-// gate blocks a call while the member is suspended. The caller holds the lock; gate releases it while it
-// waits.
+// gate blocks a call while the member is suspended. The caller holds the lock; gate releases it while it waits.
 func (c *client) gate() {
 	for c.m.suspended && !c.dead {
 		w := c.newWaiter()

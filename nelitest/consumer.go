@@ -187,8 +187,7 @@ func (c *groupConsumer) tell(n news) {
 	c.poll.notify()
 }
 
-// answer sends a request to join if one is due. Only Poll calls it, after the application has received
-// all news.
+// answer sends a request to join if one is due. Only Poll calls it, after the application has received all news.
 func (c *groupConsumer) answer() {
 	if !c.mustJoin || c.underway || c.news.len() > 0 || c.over() {
 		return

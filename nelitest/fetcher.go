@@ -145,8 +145,7 @@ func (f *fetcher) fetch() {
 		f.missed = true
 		f.fail(fmt.Errorf("%w: %s", kafka.ErrUnknownTopic, f.topic.name))
 	}
-	// A suspended process sends no requests, but its machine still receives the answer to the pending
-	// one.
+	// A suspended process sends no requests, but its machine still receives the answer to the pending one.
 	f.polled = m.suspended && f.buffer.len() > before
 	if f.buffer.len() > 0 {
 		f.p.notify()

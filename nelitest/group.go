@@ -204,8 +204,7 @@ func (m *membership) force(partitions []int) {
 	m.forced = true
 }
 
-// deliver is the arrival of the assignment at the member. If it does not arrive, the next heartbeat
-// fetches it.
+// deliver is the arrival of the assignment at the member. If it does not arrive, the next heartbeat fetches it.
 func (m *membership) deliver() {
 	if c := m.c; !m.gone && c.ms == m && !c.over() && c.reaches(LinkGroup) && !c.m.suspended {
 		c.receive()

@@ -56,8 +56,7 @@ func NewSmallLogs(logs int, roundTrip time.Duration) *SmallLogs {
 	return n
 }
 
-// Provider returns the provider by which the named member opens the logs. Faults name the member that they
-// affect.
+// Provider returns the provider by which the named member opens the logs. Faults name the member that they affect.
 func (n *SmallLogs) Provider(member string) kafka.Provider { return &smallProvider{n, member} }
 
 // Stop stops a log. Start brings it back with all its records.

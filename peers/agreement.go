@@ -11,8 +11,7 @@ import (
 	"github.com/goneli/neli/peers/internal/wire"
 )
 
-// protocolVersion is the version of the wire protocol. Hosts and members of different versions
-// refuse each other.
+// protocolVersion is the version of the wire protocol. Hosts and members of different versions refuse each other.
 const protocolVersion = 1
 
 // agreement is what all hosts and members of a group must have in common. A lease on a majority

@@ -51,8 +51,7 @@ var errLeft = errors.New("a process with the new list of log hosts alone has sta
 
 var errAsking = errors.New("it asks the old log hosts to leave the old list, and waits until all leases from before are over")
 
-// leave makes the host refuse processes with the old list alone from now on, and cuts off those that
-// it serves.
+// leave makes the host refuse processes with the old list alone from now on, and cuts off those that it serves.
 func (h *host) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,8 +108,7 @@ func (h *host) open() {
 	}
 }
 
-// leaveOld asks the old hosts to leave the old list. It returns the largest ballot of a majority of
-// them.
+// leaveOld asks the old hosts to leave the old list. It returns the largest ballot of a majority of them.
 func (h *host) leaveOld() (top int64, err error) {
 	alone := h.agreed
 	alone.hosts, alone.next = alone.next, nil

@@ -12,11 +12,9 @@ import (
 
 // Host is one log host of the list.
 type Host struct {
-	// ID names the log: 1 to 64 of a–z, A–Z, 0–9, '.', '_' and '-'. The log keeps it when its host
-	// is replaced.
+	// ID names the log: 1 to 64 of a–z, A–Z, 0–9, '.', '_' and '-'. The log keeps it when its host is replaced.
 	ID string
-	// Address is where all members reach the host, as host:port. A name must stand for one machine
-	// only.
+	// Address is where all members reach the host, as host:port. A name must stand for one machine only.
 	Address string
 }
 
@@ -46,8 +44,7 @@ type Config struct {
 	// Size is N, the number of log hosts, if Discover is set. Default: none.
 	Size int
 
-	// Self is the id of the log that this process hosts. Default: none, this process only uses the
-	// logs of others.
+	// Self is the id of the log that this process hosts. Default: none, this process only uses the logs of others.
 	Self string
 
 	// Listen is where Self listens, as host:port. Default: its address in the list.
@@ -82,8 +79,7 @@ type Config struct {
 	HeartbeatTimeout time.Duration
 	MaxClockDrift    float64
 
-	// Logger is for ListenAndServe only: a Provider uses neli.Config's. Default: nothing is
-	// logged.
+	// Logger is for ListenAndServe only: a Provider uses neli.Config's. Default: nothing is logged.
 	Logger *slog.Logger
 
 	dns resolver // nil: the system's

@@ -10,8 +10,7 @@ import (
 	"github.com/goneli/neli/peers/smalllog"
 )
 
-// connection takes records to one incarnation of a log. They are queued, and then in flight until
-// they are answered.
+// connection takes records to one incarnation of a log. They are queued, and then in flight until they are answered.
 type connection struct {
 	id       smalllog.ID
 	patience time.Duration

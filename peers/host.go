@@ -125,8 +125,7 @@ func (h *host) hello(s serverStream) (*wire.Hello, error) {
 	}
 }
 
-// agrees returns an error that names all differences if the other's agreement differs, or if it
-// wants another host.
+// agrees returns an error that names all differences if the other's agreement differs, or if it wants another host.
 func (h *host) agrees(other *wire.Agreement, who string) error {
 	d := h.agreed.differences(other)
 	if meant := other.GetHost(); len(d) == 0 && meant != h.self.ID {
@@ -196,8 +195,7 @@ func (h *host) receive(s serverStream, sub *subscriber) error {
 
 var errBallot = errors.New("an impossible ballot")
 
-// append appends a subscriber's record and wakes all subscribers. It cuts off those that have
-// fallen behind.
+// append appends a subscriber's record and wakes all subscribers. It cuts off those that have fallen behind.
 func (h *host) append(a *wire.Append, by *subscriber) error {
 	var id smalllog.ID
 	if len(a.GetIncarnation()) != len(id) {
@@ -255,8 +253,7 @@ func (h *host) read(s *subscriber) (*wire.FromHost, error) {
 	return &wire.FromHost{Kind: &wire.FromHost_Record{Record: r}}, nil
 }
 
-// push sends the records in order to a client. If there are none for T/4, it sends that the host
-// is alive.
+// push sends the records in order to a client. If there are none for T/4, it sends that the host is alive.
 func (h *host) push(s serverStream, sub *subscriber) error {
 	idle := time.NewTimer(h.agreed.timeout / 4)
 	defer idle.Stop()

@@ -17,8 +17,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// keys are this process's certificate and the CAs that it trusts. Files that have changed are
-// read again.
+// keys are this process's certificate and the CAs that it trusts. Files that have changed are read again.
 type keys struct {
 	files  TLS
 	logger *slog.Logger // set before the first connection
@@ -167,8 +166,7 @@ func (h *handshaker) Clone() credentials.TransportCredentials {
 	return &handshaker{h.TransportCredentials.Clone(), h.keys, h.name}
 }
 
-// admits returns an error unless the certificate is valid for a host of the list or for a name in
-// Members.
+// admits returns an error unless the certificate is valid for a host of the list or for a name in Members.
 func (k *keys) admits(cert *x509.Certificate, hosts []Host) error {
 	for _, h := range hosts {
 		if name, err := splitAddress(h.Address); err == nil && cert.VerifyHostname(name) == nil {

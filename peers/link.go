@@ -58,8 +58,7 @@ func (s *settings) patience() time.Duration { return max(s.agreed.timeout, 250*t
 // longer, a link would still wait for attempts that a cut has swallowed after the cut has healed.
 const connectWithin = 500 * time.Millisecond
 
-// refusedPause is the pause after a host has refused this process. Only a restart can change
-// that.
+// refusedPause is the pause after a host has refused this process. Only a restart can change that.
 const refusedPause = 5 * time.Second
 
 // run keeps the connection up until ctx is done.

@@ -130,8 +130,7 @@ func (v *server) Check(ctx context.Context, other *wire.Agreement) (*wire.Agreem
 	return v.host.check(other)
 }
 
-// admit returns an error if the client's certificate is neither that of a host nor one of
-// Members.
+// admit returns an error if the client's certificate is neither that of a host nor one of Members.
 func (v *server) admit(ctx context.Context) error {
 	if v.keys == nil {
 		return nil

@@ -41,8 +41,7 @@ func (f *faults) err() error {
 	return fmt.Errorf("peers: invalid configuration:\n%w", errors.Join(f.list...))
 }
 
-// check finds everything that is wrong with the configuration and can be found without the
-// network.
+// check finds everything that is wrong with the configuration and can be found without the network.
 func (c Config) check() error {
 	var f faults
 	c.collect(&f)

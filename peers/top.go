@@ -13,8 +13,7 @@ import (
 	"syscall"
 )
 
-// maxBallot is the largest ballot that any member may have. A larger one would leave no room for
-// the next token.
+// maxBallot is the largest ballot that any member may have. A larger one would leave no room for the next token.
 const maxBallot = 1 << 61
 
 // top is the largest ballot ever appended to a log. It is kept in a file if there is one.

@@ -27,8 +27,7 @@ func newMemory(most limits, record int) *memory {
 // await waits for room for a batch.
 func (m *memory) await(ctx context.Context) error { return m.free.Acquire(ctx, m.reading) }
 
-// keep gives back the room that a batch does not need, once the batch was read. forget gives back the
-// rest.
+// keep gives back the room that a batch does not need, once the batch was read. forget gives back the rest.
 func (m *memory) keep(rows []row)   { m.free.Release(m.reading - m.size(rows)) }
 func (m *memory) forget(rows []row) { m.free.Release(m.size(rows)) }
 

@@ -122,8 +122,7 @@ func timeOf(rows []row, at position) time.Time {
 	return created
 }
 
-// readNote reads the value of a note. A note of an earlier version says nothing, so its rows are
-// published again.
+// readNote reads the value of a note. A note of an earlier version says nothing, so its rows are published again.
 func readNote(value []byte) (n note, err error) {
 	if len(value) == 0 || value[0] != noteVersion {
 		return note{}, nil

@@ -93,12 +93,10 @@ func faultOf(r row, group string) error {
 	return nil
 }
 
-// mostReason limits the length of the reason why a row cannot be published, as it is stored and
-// logged.
+// mostReason limits the length of the reason why a row cannot be published, as it is stored and logged.
 const mostReason = 500
 
-// brief shortens the text of an error to what the database and the log take, since a message may
-// have parts of a row.
+// brief shortens the text of an error to what the database and the log take, since a message may have parts of a row.
 func brief(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\x00", "")
 	if len(text) > mostReason {

@@ -101,8 +101,7 @@ func sharesSessions(ctx context.Context, cfg *pgconn.Config) error {
 	return nil
 }
 
-// ask executes a statement that is not prepared, and returns the values of its row, if there is
-// one.
+// ask executes a statement that is not prepared, and returns the values of its row, if there is one.
 func ask(ctx context.Context, conn *pgconn.PgConn, statement string, args ...string) (values []string, err error) {
 	var params [][]byte
 	for _, arg := range args {
@@ -117,8 +116,7 @@ func ask(ctx context.Context, conn *pgconn.PgConn, statement string, args ...str
 	return values, result.Err
 }
 
-// refusedParameter reports whether a pooler has refused a parameter of the connection. It will
-// refuse it every time.
+// refusedParameter reports whether a pooler has refused a parameter of the connection. It will refuse it every time.
 func refusedParameter(err error) bool {
 	refusal, answered := errors.AsType[*pgconn.PgError](err)
 	return answered && refusal.Code == "08P01" && strings.Contains(refusal.Message, "unsupported startup parameter")

@@ -66,8 +66,7 @@ func (r row) size() int {
 // header is one header of a record.
 type header struct{ name, value string }
 
-// headersOf reads the column of headers, sorted by name. A string stays as it is, and any other
-// value becomes JSON.
+// headersOf reads the column of headers, sorted by name. A string stays as it is, and any other value becomes JSON.
 func headersOf(column []byte) (out []header, err error) {
 	var object map[string]json.RawMessage
 	if column != nil {

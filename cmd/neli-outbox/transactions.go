@@ -95,8 +95,7 @@ type transactional struct {
 	floor    *floor
 }
 
-// next needs no fence: it deletes only rows that are published. So a former leader may delete them as
-// well.
+// next needs no fence: it deletes only rows that are published. So a former leader may delete them as well.
 func (t *transactional) next(ctx context.Context, published, underway []ref, most limits) (look, error) {
 	return t.store.next(ctx, t.slot, published, underway, most, t.floor)
 }

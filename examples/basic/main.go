@@ -88,8 +88,7 @@ func (r *relay) step() {
 	r.log.Print("sent ", message)
 }
 
-// outbox stands for a database table that other programs write to: a new row
-// appears twice a second.
+// outbox stands for a database table that other programs write to: a new row appears twice a second.
 type outbox struct {
 	began time.Time
 	taken int

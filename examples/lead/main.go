@@ -135,8 +135,7 @@ func (r *replica) finish(ctx context.Context, l neli.Leadership) error {
 		r.log.Print("has lost leadership: stops at once")
 		return nil
 	}
-	// neli.ErrRevoked, or the end of the context given to Lead: the lease is kept
-	// until this function returns.
+	// neli.ErrRevoked, or the end of the context given to Lead: the lease is kept until this function returns.
 	r.log.Print("must stop: one last write")
 	return r.write(l, "final rate")
 }

@@ -21,8 +21,7 @@ import (
 // Producer is what work writes with.
 type Producer = fence.Producer[*kafka.Message]
 
-// Opener makes the transactional producers of one cluster. It is safe for concurrent use,
-// and holds no connection.
+// Opener makes the transactional producers of one cluster. It is safe for concurrent use, and holds no connection.
 type Opener struct {
 	config kafka.ConfigMap
 	absent absent.Topics
@@ -86,8 +85,7 @@ func persist(ctx context.Context, w *watcher, ask func(wait time.Duration) error
 	}
 }
 
-// verify asks each broker whether it verifies transactions. wait is how long it may wait for the
-// list of brokers.
+// verify asks each broker whether it verifies transactions. wait is how long it may wait for the list of brokers.
 func verify(ctx context.Context, admin *kafka.AdminClient, wait time.Duration) error {
 	brokers, err := brokers(ctx, admin, wait)
 	if err != nil {
@@ -107,8 +105,7 @@ func verify(ctx context.Context, admin *kafka.AdminClient, wait time.Duration) e
 	return nil
 }
 
-// Open returns the function with which fence.Transactions opens a new producer, for one role's
-// fence.TransactionalID.
+// Open returns the function with which fence.Transactions opens a new producer, for one role's fence.TransactionalID.
 func (o *Opener) Open(transactionalID string) func() (fence.Client[*kafka.Message], error) {
 	return func() (fence.Client[*kafka.Message], error) { return newClient(o.config, transactionalID, &o.absent) }
 }

@@ -32,8 +32,7 @@ import (
 // Producer is the producer that the work writes with.
 type Producer = fence.Producer[*kgo.Record]
 
-// Opener makes the transactional producers of one cluster. It is safe for concurrent use, and
-// holds no connection.
+// Opener makes the transactional producers of one cluster. It is safe for concurrent use, and holds no connection.
 type Opener struct {
 	opts   []kgo.Opt
 	absent absent.Topics
@@ -109,8 +108,7 @@ func verify(ctx context.Context, kafka *kgo.Client) error {
 	return nil
 }
 
-// Open returns the function with which fence.Transactions opens a new producer, for one role's
-// fence.TransactionalID.
+// Open returns the function with which fence.Transactions opens a new producer, for one role's fence.TransactionalID.
 func (o *Opener) Open(transactionalID string) func() (fence.Client[*kgo.Record], error) {
 	return func() (fence.Client[*kgo.Record], error) { return newClient(o.opts, transactionalID, &o.absent) }
 }

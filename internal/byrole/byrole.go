@@ -90,8 +90,7 @@ func (m *Map[V]) Remove(local int32) {
 	}
 }
 
-// All yields all roles and values, ascending. The loop may set values, but not add or remove
-// roles.
+// All yields all roles and values, ascending. The loop may set values, but not add or remove roles.
 func (m *Map[V]) All() iter.Seq2[int32, V] { return m.From(0) }
 
 // From yields the same as All, beginning with the role first.

@@ -59,8 +59,7 @@ func (t Point[C]) Add(d time.Duration) Point[C] {
 // Sub returns t − u.
 func (t Point[C]) Sub(u Point[C]) time.Duration { return time.Duration(t - u) }
 
-// Instant is one reading of all of this process's clocks. It means nothing outside the process
-// that took it.
+// Instant is one reading of all of this process's clocks. It means nothing outside the process that took it.
 type Instant struct {
 	Mono Mono
 	Wall Wall
@@ -68,8 +67,7 @@ type Instant struct {
 	Boot Boot // 0 in a glance, and on systems that have no such clock
 }
 
-// Alike returns an instant at which all clocks show d, for tests and models whose clocks run
-// alike.
+// Alike returns an instant at which all clocks show d, for tests and models whose clocks run alike.
 func Alike(d time.Duration) Instant {
 	return Instant{Mono: Mono(d), Wall: Wall(d), Raw: Raw(d), Boot: Boot(d)}
 }

@@ -73,8 +73,7 @@ func confluentAsk[T any](ctx context.Context, a *confluentAdmin, doing string,
 // overtime is how much longer librdkafka may take than ctx, so that ctx ends a call, with its own error.
 const overtime = 200 * time.Millisecond
 
-// confluentTimeout returns the time that ctx leaves for a request and overtime, within the client's
-// limit of 1 h.
+// confluentTimeout returns the time that ctx leaves for a request and overtime, within the client's limit of 1 h.
 func confluentTimeout(ctx context.Context) ck.AdminOptionRequestTimeout {
 	timeout := time.Minute
 	if deadline, ok := ctx.Deadline(); ok {

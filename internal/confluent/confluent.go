@@ -111,8 +111,7 @@ func (l *confluentLogs) run() {
 	}
 }
 
-// failed notes why a connection failed. Some reasons are only in the client's log, and seldom
-// repeated.
+// failed notes why a connection failed. Some reasons are only in the client's log, and seldom repeated.
 func (l *confluentLogs) failed(why string) {
 	l.failure.Store(&why)
 }

@@ -97,8 +97,7 @@ func (c *confluentConsumer) close(what string) error {
 		c.closed = true
 		c.logs.login.stop()
 		c.closeErr = confluentClose(what, func() {
-			// An error says that a client with a fatal error could not say goodbye. It is closed all
-			// the same.
+			// An error says that a client with a fatal error could not say goodbye. It is closed all the same.
 			_ = c.client.Close()
 			c.logs.close()
 		})
@@ -106,8 +105,7 @@ func (c *confluentConsumer) close(what string) error {
 	return c.closeErr
 }
 
-// confluentReader reads by assignment. librdkafka requires a group.id, but the reader joins no
-// group.
+// confluentReader reads by assignment. librdkafka requires a group.id, but the reader joins no group.
 type confluentReader struct {
 	confluentConsumer
 	topic   string

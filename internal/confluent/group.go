@@ -257,8 +257,7 @@ func (g *confluentGroup) assigned(assign func([]ck.TopicPartition) error, parts 
 	return err
 }
 
-// revoke gives partitions back. It asks first whether they were lost, since the answer to the
-// client ends that state.
+// revoke gives partitions back. It asks first whether they were lost, since the answer to the client ends that state.
 func (g *confluentGroup) revoke(cooperative bool, parts []ck.TopicPartition) error {
 	g.revoked = true
 	lost := g.client.AssignmentLost()

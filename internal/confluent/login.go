@@ -107,8 +107,7 @@ func confluentTokenRefused(why string) bool {
 // answer, and its status, −1 if there is none.
 var confluentRetrieved = regexp.MustCompile(`(?s)Failed to retrieve \w+ token from "([^"]*)": (.*) \((-?\d+)\)\s*$`)
 
-// heard notes a line of the client's log. If the answer was an HTML page, it cuts that out of the
-// line.
+// heard notes a line of the client's log. If the answer was an HTML page, it cuts that out of the line.
 func (l *confluentLogin) heard(ev *ck.LogEvent) {
 	m := confluentRetrieved.FindStringSubmatch(ev.Message)
 	if m == nil {
@@ -122,8 +121,7 @@ func (l *confluentLogin) heard(ev *ck.LogEvent) {
 	}
 }
 
-// told notes an error of the client. If a token came but is useless, that is not in the client's
-// log.
+// told notes an error of the client. If a token came but is useless, that is not in the client's log.
 func (l *confluentLogin) told(err ck.Error) {
 	why, ok := confluentNoToken(err.String())
 	if ok && (strings.HasPrefix(why, "Expected ") || strings.HasPrefix(why, "Must ") || strings.HasPrefix(why, "Failed to ") && !strings.HasPrefix(why, "Failed to connect")) {

@@ -61,8 +61,7 @@ func (s *shard) claim(in told.In, now clock.Instant) {
 	s.send(due, now)
 }
 
-// send appends Claims of those roles that may be claimed. Others without a holder are listed for
-// later.
+// send appends Claims of those roles that may be claimed. Others without a holder are listed for later.
 func (s *shard) send(roles []int32, now clock.Instant) {
 	fresh := !s.leases.Known()
 	out := s.leases.Contest(roles, now)

@@ -19,8 +19,7 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// pollSlice is the longest single wait for an entry. It limits how long the end of a context takes
-// to be noticed.
+// pollSlice is the longest single wait for an entry. It limits how long the end of a context takes to be noticed.
 const pollSlice = 100 * time.Millisecond
 
 // Elector runs a Node. It owns the only mutex, the goroutines and the I/O, and decides nothing.
@@ -226,8 +225,7 @@ func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
 	return r.WakeIn
 }
 
-// look is hold for callers that only read. There may be very many at once, and a step must not wait
-// for all of them.
+// look is hold for callers that only read. There may be very many at once, and a step must not wait for all of them.
 func (e *Elector) look() (release func()) {
 	e.readers.Lock()
 	held := e.hold()

@@ -93,8 +93,7 @@ func (n *Node) Accept(r request.Request) bool {
 	return n.requests.Accept(r, s.own.TokenOf(local))
 }
 
-// route chooses the log for a letter: the only log with the role or, if several will do, one after
-// the other.
+// route chooses the log for a letter: the only log with the role or, if several will do, one after the other.
 func (n *Node) route(role, tries int) int {
 	logs := n.channels
 	if role != request.AnyRole {

@@ -220,8 +220,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	return id, nil
 }
 
-// rebalance hands over roles that exceed this process's share, or for which another member is
-// preferred.
+// rebalance hands over roles that exceed this process's share, or for which another member is preferred.
 func (n *Node) rebalance(now clock.Instant) {
 	m := &n.mover
 	willing := !n.set.Nominated && !n.set.Observer && outside.Able(n.set, n.desired, now)

@@ -60,8 +60,7 @@ func (n *Node) conclude(now clock.Instant) {
 	n.finish(now)
 }
 
-// consume folds a record into the leases and acts on the result. It reports whether no further term can
-// begin.
+// consume folds a record into the leases and acts on the result. It reports whether no further term can begin.
 func (n *Node) consume(s *shard, c *channel.Channel, e Entry, r *lease.Record, bad error, now clock.Instant) (spent bool) {
 	below := s.Count(n.desired.Roles)
 	late := s.vacancyStats.Overtaking(r, below, now)
@@ -254,8 +253,7 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 	n.ready.Requested = n.ready.Requested || n.requests.Waits()
 }
 
-// greeted handles another process's Hello. A newcomer learns at once which members exist and who
-// holds what.
+// greeted handles another process's Hello. A newcomer learns at once which members exist and who holds what.
 func (n *Node) greeted(c *channel.Channel, o int64, r *lease.Record, live bool, now clock.Instant) {
 	unknown, changed := n.members.Announced(r.Session.Process, r.Name, r.Hello, live, now)
 	if changed {

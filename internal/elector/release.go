@@ -41,8 +41,7 @@ func (s *shard) giveUp(in told.In, now clock.Instant) {
 	}
 }
 
-// giveUpFrom begins to give up roles from a number on, at most StepRoles. It reports whether these
-// were all.
+// giveUpFrom begins to give up roles from a number on, at most StepRoles. It reports whether these were all.
 func (s *shard) giveUpFrom(below int32, now clock.Instant) (all bool) {
 	var roles []int32
 	for local := range s.own.From(below) {
@@ -188,8 +187,7 @@ func (s *shard) conditions(h *handover.Handover, now clock.Instant) handover.Con
 	}
 }
 
-// successorState reports whether the successor is ready, or none is expected, and whether it is gone
-// or refuses.
+// successorState reports whether the successor is ready, or none is expected, and whether it is gone or refuses.
 func (s *shard) successorState(h *handover.Handover) (ready, refused bool) {
 	switch {
 	case h.Reason() == term.Roles:

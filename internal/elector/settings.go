@@ -52,6 +52,5 @@ var (
 // Harmless returns text from another process in a form that people can safely view.
 func Harmless(s string) string { return roster.Harmless(s) }
 
-// lookEvery is the longest time between two Ticks. It limits how late a hung application is
-// noticed.
+// lookEvery is the longest time between two Ticks. It limits how late a hung application is noticed.
 const lookEvery = stats.Rest

@@ -189,8 +189,7 @@ func (s *shard) lapse(in told.In, now clock.Instant) {
 	}
 }
 
-// keepsAlive reports whether a log needs Beats. Grants on a small log are kept alive there, with or without
-// a term.
+// keepsAlive reports whether a log needs Beats. Grants on a small log are kept alive there, with or without a term.
 func (s *shard) keepsAlive(c *channel.Channel) bool {
 	if s.traits.Together {
 		return c.Log.Holding() > 0

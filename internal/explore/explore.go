@@ -18,8 +18,7 @@ type State[S any] interface {
 	// Steps calls step with each state that may follow, always in the same order. what returns a
 	// description of the step; fault says what is wrong with it, "" if nothing.
 	Steps(step func(what func() string, to S, fault string))
-	// Look returns what is wrong with the state, "" if nothing. It may record something in the
-	// state.
+	// Look returns what is wrong with the state, "" if nothing. It may record something in the state.
 	Look() (fault string)
 	// Views describes the state, for a transcript.
 	Views() string

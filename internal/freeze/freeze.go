@@ -16,8 +16,7 @@ import (
 // Freezer is a Provider that can freeze the process that it was made for.
 type Freezer interface{ Frozen() *State }
 
-// State says whether a process is frozen. Its methods may be called concurrently. A nil State is
-// never frozen.
+// State says whether a process is frozen. Its methods may be called concurrently. A nil State is never frozen.
 type State struct {
 	mu   sync.Mutex
 	thaw chan struct{} // closed when the freeze ends; nil: there is none

@@ -58,8 +58,7 @@ func denied(doing string, err error) error {
 	return fmt.Errorf("%w: %w", elector.ErrDenied, Naming(doing, err))
 }
 
-// Errors that end an election. Package neli has its own errors for these, and documents them
-// there.
+// Errors that end an election. Package neli has its own errors for these, and documents them there.
 var (
 	ErrAccess            = errors.New("access refused")
 	ErrTopicReplaced     = errors.New("leader topic was deleted, recreated or truncated")

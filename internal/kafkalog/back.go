@@ -22,8 +22,7 @@ var reaches = [...]int64{200, history, 8 * history, 64 * history}
 // history is 2K: enough to find a Snapshot and the records written while that was on its way.
 const history = 2 * elector.History
 
-// lookBack lets reading of a partition begin again, farther back. Only ask may be called
-// concurrently.
+// lookBack lets reading of a partition begin again, farther back. Only ask may be called concurrently.
 type lookBack struct {
 	parts []backPart
 
@@ -46,8 +45,7 @@ func (b *lookBack) begin(p int, offset int64, e kafka.OffsetRange) {
 	b.parts[p] = backPart{begun: offset, at: e}
 }
 
-// ask requests that reading of p begin again, farther back, unless wanted returns false when the
-// reader gets to it.
+// ask requests that reading of p begin again, farther back, unless wanted returns false when the reader gets to it.
 func (b *lookBack) ask(p int, wanted func() bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,8 +69,7 @@ func (b *lookBack) take() (wanted []int) {
 	return wanted
 }
 
-// next returns where reading of p begins again. ok is false if nothing lies before, or if that would
-// be too far.
+// next returns where reading of p begins again. ok is false if nothing lies before, or if that would be too far.
 func (b *lookBack) next(p int) (offset int64, ok bool) {
 	if p >= len(b.parts) || b.parts[p].times+1 >= len(reaches) {
 		return 0, false

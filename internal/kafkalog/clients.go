@@ -28,8 +28,7 @@ type Clients struct {
 	Brokers    string        // the bootstrap servers, for messages; empty: not known
 	Logger     *slog.Logger
 
-	// Properties of each kind of client, asked for whenever one is made: their time-outs follow
-	// Health.Pace.
+	// Properties of each kind of client, asked for whenever one is made: their time-outs follow Health.Pace.
 	Producing, Reading, Joining func() map[string]string
 
 	Health *Health

@@ -100,8 +100,7 @@ func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 			continue
 		}
 		if !joined {
-			// librdkafka postpones leaving while a rebalance is in progress, and leaves
-			// within a later poll.
+			// librdkafka postpones leaving while a rebalance is in progress, and leaves within a later poll.
 			if _, err := g.consumer.Poll(pollSlice / 10); err != nil {
 				if fatal := g.failed(ctx, err); fatal != nil {
 					return fatal

@@ -100,8 +100,7 @@ func within(ctx context.Context, d time.Duration, do func(context.Context) error
 	return do(ctx)
 }
 
-// replace makes another consumer, which has not joined the group yet. It retries until ctx is
-// done.
+// replace makes another consumer, which has not joined the group yet. It retries until ctx is done.
 func (g *GroupMember) replace(ctx context.Context) {
 	g.log.Warn("the client of the group stands still: it reaches no broker though others do; replacing it",
 		"topic", g.topic)

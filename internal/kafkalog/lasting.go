@@ -174,8 +174,7 @@ func (l *lastingProducer) Close() error {
 	return p.Close()
 }
 
-// lastingAdmin is an Admin on the current client of its producer. A replacement makes calls in
-// progress fail.
+// lastingAdmin is an Admin on the current client of its producer. A replacement makes calls in progress fail.
 type lastingAdmin struct{ of *lastingProducer }
 
 // ask puts a question, and starts the replacement of a producer that gets no answers. A question

@@ -190,8 +190,7 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 	return e, true, nil
 }
 
-// saysWhy reports whether an error explains why reading fails, so that another client would fail
-// in the same way.
+// saysWhy reports whether an error explains why reading fails, so that another client would fail in the same way.
 func saysWhy(err error) bool {
 	for _, kind := range []error{kafka.ErrClientFatal, kafka.ErrTruncated, kafka.ErrOutOfRange, kafka.ErrUnreadable, kafka.ErrUnknownTopic, kafka.ErrAuthorization, kafka.ErrAuthentication} {
 		if errors.Is(err, kind) {

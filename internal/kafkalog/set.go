@@ -81,8 +81,7 @@ func (l *smallLog) Append(to elector.Address, value []byte, report func(error)) 
 	return l.set.Append(to.Partition, to.ID, value, to.Ballot, report)
 }
 
-// Watch watches nothing: each entry carries the id of its log, which shows whether the log is
-// still the same.
+// Watch watches nothing: each entry carries the id of its log, which shows whether the log is still the same.
 func (l *smallLog) Watch(ctx context.Context) error {
 	<-ctx.Done()
 	return nil

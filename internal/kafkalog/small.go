@@ -119,8 +119,7 @@ func (v *smallTopic) end(err error) {
 	}
 }
 
-// Identity implements Identified: it returns the topic's id once it was found, and "" if the search
-// failed.
+// Identity implements Identified: it returns the topic's id once it was found, and "" if the search failed.
 func (v *smallTopic) Identity(ctx context.Context) string {
 	select {
 	case <-v.looked:

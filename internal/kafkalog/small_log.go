@@ -110,8 +110,7 @@ func (l *smallPartition) id(epoch int) string {
 	return fmt.Sprintf("%s.%d.%d", l.topic.id, l.index, epoch)
 }
 
-// smallSlice is the longest single wait of a reader. It limits how long a newer epoch goes
-// unnoticed.
+// smallSlice is the longest single wait of a reader. It limits how long a newer epoch goes unnoticed.
 const smallSlice = 100 * time.Millisecond
 
 // follow reads the log until ctx is done. An error is final.
@@ -278,8 +277,7 @@ func (l *smallPartition) recover(ctx context.Context, err error) error {
 		l.dismiss()
 		l.at.doubt()
 	case errors.Is(err, kafka.ErrTruncated), errors.Is(err, kafka.ErrOutOfRange):
-		// The broker has lost records, retention has deleted records before they were read,
-		// or it is another topic.
+		// The broker has lost records, retention has deleted records before they were read, or it is another topic.
 		l.at.doubt()
 		if err := l.topic.verify(ctx); err != nil {
 			return err

@@ -49,8 +49,7 @@ func placeApart(brokers []kafka.BrokerInfo, n int, topic string) ([][]int, error
 	return chosen, nil
 }
 
-// checkApart returns all that is wrong unless a topic has n partitions, each with one replica on a
-// broker of its own.
+// checkApart returns all that is wrong unless a topic has n partitions, each with one replica on a broker of its own.
 func checkApart(topic string, info kafka.TopicInfo, n int) error {
 	var wrong []error
 	if info.Partitions != n {

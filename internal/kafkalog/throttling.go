@@ -89,8 +89,7 @@ func (t *Trouble) Due() bool {
 	return due
 }
 
-// Over notes that the trouble has ended, and logs that and how long it lasted, if the trouble was
-// logged.
+// Over notes that the trouble has ended, and logs that and how long it lasted, if the trouble was logged.
 func (t *Trouble) Over(log *slog.Logger, text string, args ...any) {
 	if t.since.Load() == 0 {
 		return

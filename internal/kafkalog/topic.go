@@ -208,8 +208,7 @@ func (t *Topic) Doubt() {
 	}
 }
 
-// Watch checks every ten seconds, and when there is doubt, whether the topic is still the one that
-// was opened.
+// Watch checks every ten seconds, and when there is doubt, whether the topic is still the one that was opened.
 func (t *Topic) Watch(ctx context.Context) error {
 	timer := time.NewTimer(identityEvery)
 	defer timer.Stop()

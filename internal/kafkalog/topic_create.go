@@ -16,8 +16,7 @@ import (
 // anyOldTopic is Kafka's own topic, which exists once any group was joined.
 const anyOldTopic = "__consumer_offsets"
 
-// creation is an attempt to create the leader topic with as many of its settings as the cluster
-// accepts.
+// creation is an attempt to create the leader topic with as many of its settings as the cluster accepts.
 type creation struct {
 	topic    *Topic
 	spec     kafka.TopicSpec
@@ -73,8 +72,7 @@ func TryCreate(ctx context.Context, admin kafka.Admin, name string, timeout time
 	return Naming("CREATE topic "+name, err)
 }
 
-// checkIDs returns an error if the cluster is known not to give topics ids, before an unusable
-// topic is created.
+// checkIDs returns an error if the cluster is known not to give topics ids, before an unusable topic is created.
 func (t *Topic) checkIDs(ctx context.Context) error {
 	var info kafka.TopicInfo
 	err := t.attempt(ctx, func(ctx context.Context) (err error) {

@@ -32,8 +32,7 @@ func topicSettings(replicas int) []topicSetting {
 			"an acknowledged record may be lost with one broker, unless the cluster's default is " + strconv.Itoa(max(1, replicas-1))})
 	}
 	return append(all,
-		// Otherwise clients unpack compressed batches of other processes: some KiB may become
-		// hundreds of MiB.
+		// Otherwise clients unpack compressed batches of other processes: some KiB may become hundreds of MiB.
 		topicSetting{"compression.type", []string{"uncompressed"},
 			"a record that somebody writes may take much more memory at all members than at the brokers"},
 		topicSetting{"max.message.bytes", []string{strconv.Itoa(LargestBatch)},

@@ -47,8 +47,7 @@ func (l *Lease) rewind(o int64, now clock.Instant) Event {
 	return e
 }
 
-// ReadNewer consumes a record of a newer version in this group. Its sender may hold any
-// role.
+// ReadNewer consumes a record of a newer version in this group. Its sender may hold any role.
 func (l *Lease) ReadNewer(o int64, now clock.Instant) Event {
 	if l.misplaced(o) {
 		return l.rewind(o, now)

@@ -22,8 +22,7 @@ const (
 	enough = 3
 )
 
-// votes counts the processes with this fold, including this process, and those with a
-// different one.
+// votes counts the processes with this fold, including this process, and those with a different one.
 func (d *doubt) votes() (same, other int) {
 	same = 1
 	for _, agrees := range d.voices {
@@ -128,8 +127,7 @@ func (l *Lease) believes(process string, now clock.Instant) bool {
 	return !l.disbelieved[process] || now.Raw >= l.believeAt
 }
 
-// listen compares another process's record with the fold. It returns an event if this
-// process has to begin again.
+// listen compares another process's record with the fold. It returns an event if this process has to begin again.
 func (l *Lease) listen(o int64, r *Record, evidence bool, now clock.Instant, e *Event) (Event, bool) {
 	differs := r.Kind == Snapshot && l.trail.differs(r.Read, r.State.Hash) || r.Kind == Beat && !evidence && l.trail.contradicts(r)
 	switch {

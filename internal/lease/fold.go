@@ -22,8 +22,7 @@ type fold struct {
 	ended   []Session // sessions that were forgotten since takeEnded
 }
 
-// session is a holder. heard, the time when this process read the holder's newest evidence, is not
-// part of the fold.
+// session is a holder. heard, the time when this process read the holder's newest evidence, is not part of the fold.
 type session struct {
 	Holder
 	held  int // roles
@@ -78,8 +77,7 @@ func (f *fold) find(id Session) *session {
 	return &f.session[i]
 }
 
-// longest is the largest T of any holder. While a newer version may hold roles, it is the
-// largest T allowed.
+// longest is the largest T of any holder. While a newer version may hold roles, it is the largest T allowed.
 func (f *fold) longest() time.Duration {
 	if f.newer != none {
 		return clock.Tmax

@@ -140,8 +140,7 @@ func (l *Lease) Known() bool { return l.join == nil }
 // Offset returns the highest offset consumed.
 func (l *Lease) Offset() int64 { return l.read }
 
-// V returns the time of the newest evidence that the present session is alive in the log; zero if
-// there is none.
+// V returns the time of the newest evidence that the present session is alive in the log; zero if there is none.
 func (l *Lease) V() clock.Instant { return l.own.v }
 
 // Back returns the largest ballot among the present session's evidence that was read back.
@@ -194,8 +193,7 @@ func Young(now, v clock.Instant, t time.Duration) bool {
 	return 0 <= age && age < clock.Hold(t)
 }
 
-// Lapsed reports whether the present session holds roles in the fold that it no longer leads,
-// because V is too old.
+// Lapsed reports whether the present session holds roles in the fold that it no longer leads, because V is too old.
 func (l *Lease) Lapsed(now clock.Instant) bool { return l.Holding() > 0 && !l.young(now) }
 
 // FreeAt returns the time from which nobody leads role by any clock, if nothing more is read

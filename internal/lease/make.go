@@ -27,8 +27,7 @@ func (l *Lease) record(k Kind, now clock.Instant) Record {
 	return r
 }
 
-// stamp remembers when a record was sent, and drops stamps older than T, which no longer prove
-// anything.
+// stamp remembers when a record was sent, and drops stamps older than T, which no longer prove anything.
 func (w *own) stamp(seq uint64, now clock.Instant, t time.Duration) {
 	n := 0
 	for n < len(w.sent) && now.Age(w.sent[n].at) > t {
@@ -68,8 +67,7 @@ func (w *own) resolve(seq uint64) {
 // Word makes a Hello, Ping or Pong. The rules of the lease ignore these.
 func (l *Lease) Word(k Kind, now clock.Instant) Record { return l.record(k, now) }
 
-// Beat makes a Beat. It returns false if the session has lapsed, or holds nothing: such a Beat
-// would be no evidence.
+// Beat makes a Beat. It returns false if the session has lapsed, or holds nothing: such a Beat would be no evidence.
 func (l *Lease) Beat(now clock.Instant) (Record, bool) {
 	if l.Holding() == 0 || l.Lapsed(now) {
 		return Record{}, false
@@ -163,8 +161,7 @@ func (l *Lease) Forget(roles []int32) {
 	}
 }
 
-// Release makes the Releases of those of the given roles that were forgotten but are still held
-// in the fold.
+// Release makes the Releases of those of the given roles that were forgotten but are still held in the fold.
 func (l *Lease) Release(roles []int32, now clock.Instant) []Record {
 	if l.join != nil {
 		return nil

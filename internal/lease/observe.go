@@ -169,8 +169,7 @@ func (l *Lease) Under(role int32) bool {
 // Vacant reports whether the fold is known and nobody holds anything.
 func (l *Lease) Vacant() bool { return l.join == nil && len(l.fold.index) == 0 }
 
-// Free returns the roles below the given number that nobody holds, ascending. It is nil if the
-// fold is not known.
+// Free returns the roles below the given number that nobody holds, ascending. It is nil if the fold is not known.
 func (l *Lease) Free(below int32) []int32 {
 	if l.join != nil {
 		return nil

@@ -27,8 +27,7 @@ func (t *trail) add(o int64, hash uint64, history int) {
 	t.marks = append(t.marks, mark{o, hash})
 }
 
-// differs reports whether the fold at offset read had another hash. It returns false for an
-// offset that is too old.
+// differs reports whether the fold at offset read had another hash. It returns false for an offset that is too old.
 func (t *trail) differs(read int64, hash uint64) bool {
 	i := t.until(read)
 	return i > 0 && t.marks[i-1].hash != hash

@@ -46,8 +46,7 @@ func Keep(ctx context.Context, get func(context.Context) (kafka.Token, error), s
 	}
 }
 
-// advice names the properties to look at, by words of a token endpoint, of the connection to it,
-// or of a broker.
+// advice names the properties to look at, by words of a token endpoint, of the connection to it, or of a broker.
 var advice = []struct{ said, look string }{
 	{"certificate", "https.ca.location (or https.ca.pem)"},
 	{"trust anchors", "https.ca.location (or https.ca.pem)"}, // the file is missing

@@ -187,8 +187,7 @@ func Extension(name, value string) bool {
 	return name != "auth" && extension.MatchString(name+"="+value)
 }
 
-// Refused marks an error as permanent. Trying again would not help, so it ends a process that has
-// had no token yet.
+// Refused marks an error as permanent. Trying again would not help, so it ends a process that has had no token yet.
 func Refused(err error) error { return refused{err} }
 
 type refused struct{ error }

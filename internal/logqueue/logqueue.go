@@ -18,8 +18,7 @@ import (
 	"time"
 )
 
-// Most is how many lines may wait. Debug lines are dropped at half of it, so that they leave room for
-// the others.
+// Most is how many lines may wait. Debug lines are dropped at half of it, so that they leave room for the others.
 const Most = 1024
 
 // levelsEvery is how often the handler is asked which levels it wants, as an application may change
@@ -88,8 +87,7 @@ func (q *Queue) Waiting() int {
 	return 0
 }
 
-// Flush waits until the handler has taken all lines, or until limit receives. It reports whether the
-// handler has.
+// Flush waits until the handler has taken all lines, or until limit receives. It reports whether the handler has.
 func (q *Queue) Flush(limit <-chan time.Time) bool {
 	if q == nil {
 		return true

@@ -83,8 +83,7 @@ func (t *target) unswitched(rest []*mutant) []*mutant {
 	})
 }
 
-// binaryOf returns the binary that contains a mutant. It builds one if that is not the common
-// binary.
+// binaryOf returns the binary that contains a mutant. It builds one if that is not the common binary.
 func (t *target) binaryOf(ctx context.Context, m *mutant) (string, error) {
 	if !slices.Contains(t.solo, m) {
 		return t.binary, nil

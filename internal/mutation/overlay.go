@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// active is the variable that tells a mutated package its mutant. activeEnv is the environment
-// variable that sets it.
+// active is the variable that tells a mutated package its mutant. activeEnv is the environment variable that sets it.
 const (
 	active    = "mutationActive"
 	activeEnv = "NELI_MUTANT"
@@ -60,8 +59,7 @@ func activeSource(pkg string) string {
 		"var %s, _ = strconv.Atoi(os.Getenv(%q))\n", pkg, active, activeEnv)
 }
 
-// place adds a mutant to the body that it changes. It reports whether the mutant can be switched
-// there.
+// place adds a mutant to the body that it changes. It reports whether the mutant can be switched there.
 func place(fset *token.FileSet, file *ast.File, m *mutant, bodies *[]*body) bool {
 	tf := fset.File(file.Pos())
 	for _, d := range file.Decls {

@@ -77,8 +77,7 @@ func report(t *testing.T, f func() (string, error)) {
 	t.Logf("%.1f s %s", time.Since(began).Seconds(), said)
 }
 
-// WantEnv is the environment variable in which a guard finds its row's Want. It is empty for the
-// unmutated source.
+// WantEnv is the environment variable in which a guard finds its row's Want. It is empty for the unmutated source.
 const WantEnv = "NELI_WANT"
 
 // repeatable makes guards that draw with rapid fail in the same way each time, with the first
@@ -148,8 +147,7 @@ func (t *target) try(ctx context.Context, m *mutant) (string, error) {
 	return said, nil
 }
 
-// judge returns an error unless the mutant died as it should. failure is how the guard's process
-// ended.
+// judge returns an error unless the mutant died as it should. failure is how the guard's process ended.
 func (m *mutant) judge(out string, failure error) (string, error) {
 	said := m.want.FindString(out)
 	var exit *exec.ExitError

@@ -56,8 +56,7 @@ func (a *Arbiter) reported(p int, err error) {
 	}
 }
 
-// attend keeps this process in the group only while it could lead. It reports whether to
-// broadcast.
+// attend keeps this process in the group only while it could lead. It reports whether to broadcast.
 func (a *Arbiter) attend() bool {
 	broadcasts, starved := a.decide()
 	if starved >= 0 && a.unheard.Due() { // a log handler may call back, so no lock is held here

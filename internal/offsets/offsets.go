@@ -8,8 +8,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Ends asks for one end of the log of each given partition. End and Epoch of the answers are those of
-// that end.
+// Ends asks for one end of the log of each given partition. End and Epoch of the answers are those of that end.
 type Ends func(ctx context.Context, topic string, partitions []int32) ([]kafka.LogInfo, error)
 
 // Of returns the extent of each of the topic's n partitions.

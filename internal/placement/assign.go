@@ -63,8 +63,7 @@ func (p *Plan) Assign(vacant, holders []int32) []int32 {
 	return out
 }
 
-// byClass returns the indices of roles, sorted by class and then by role. It keeps numbers that are
-// not roles, too.
+// byClass returns the indices of roles, sorted by class and then by role. It keeps numbers that are not roles, too.
 func (p *Plan) byClass(roles []int32) []int32 {
 	order := make([]int32, len(roles))
 	for k := range order {

@@ -16,8 +16,7 @@ const (
 const (
 	// MaxRank bounds [Plan.Rank]: no candidate waits for more than this many others.
 	MaxRank = 16
-	// MaxRoles bounds the number of roles that a candidate may announce. A larger number counts as
-	// MaxRoles.
+	// MaxRoles bounds the number of roles that a candidate may announce. A larger number counts as MaxRoles.
 	MaxRoles = 1 << 20
 )
 

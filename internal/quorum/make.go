@@ -34,8 +34,7 @@ func (q *Lease) Word(log int, k lease.Kind, now clock.Instant) lease.Record {
 	return q.ballots(q.logs[log].lease.Word(k, now))[0]
 }
 
-// Snapshot makes the records of a Snapshot of a log. It returns none if the log's fold is not
-// known.
+// Snapshot makes the records of a Snapshot of a log. It returns none if the log's fold is not known.
 func (q *Lease) Snapshot(log int, now clock.Instant) []lease.Record {
 	return q.ballots(q.logs[log].lease.Snapshot(now)...)
 }
@@ -116,8 +115,7 @@ func (q *Lease) Forget(roles []int32) {
 	}
 }
 
-// ForgetOn gives up roles on one log. Their terms go on if a majority of the logs still sustains
-// them.
+// ForgetOn gives up roles on one log. Their terms go on if a majority of the logs still sustains them.
 func (q *Lease) ForgetOn(log int, roles []int32) {
 	q.logs[log].lease.Forget(roles)
 	for _, role := range roles {
@@ -128,8 +126,7 @@ func (q *Lease) ForgetOn(log int, roles []int32) {
 	}
 }
 
-// Release makes the Releases of those of the given roles that were forgotten but are still held
-// in the folds.
+// Release makes the Releases of those of the given roles that were forgotten but are still held in the folds.
 func (q *Lease) Release(roles []int32, now clock.Instant) []Out {
 	var out []Out
 	for log := range q.logs {
@@ -143,8 +140,7 @@ func (q *Lease) ReleaseOn(log int, roles []int32, now clock.Instant) []lease.Rec
 	return q.ballots(q.logs[log].lease.Release(roles, now)...)
 }
 
-// Lapse ends the sessions that have lapsed, each on its own log, and makes the Releases of their
-// roles there.
+// Lapse ends the sessions that have lapsed, each on its own log, and makes the Releases of their roles there.
 func (q *Lease) Lapse(now clock.Instant) []Out {
 	q.check(now)
 	var out []Out
@@ -165,8 +161,7 @@ func (q *Lease) UnreleasedOn(log int, now clock.Instant) []lease.Record {
 	return q.ballots(q.logs[log].lease.Unreleased(now)...)
 }
 
-// Failed notes that the append of a record to a log was not confirmed. The record may still be in
-// the log.
+// Failed notes that the append of a record to a log was not confirmed. The record may still be in the log.
 func (q *Lease) Failed(log int, r *lease.Record, now clock.Instant) {
 	q.logs[log].lease.Failed(r.Session, r.Seq)
 	if r.Kind != lease.Claim {

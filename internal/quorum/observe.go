@@ -145,8 +145,7 @@ func Tenure(g lease.Grantee) int64 {
 	return int64(sum>>1 | 1)
 }
 
-// Holders yields the processes that hold something on a majority of the logs, in no particular
-// order.
+// Holders yields the processes that hold something on a majority of the logs, in no particular order.
 func (q *Lease) Holders() iter.Seq[lease.HolderState] {
 	return func(yield func(lease.HolderState) bool) {
 		for _, h := range q.processes() {
@@ -157,8 +156,7 @@ func (q *Lease) Holders() iter.Seq[lease.HolderState] {
 	}
 }
 
-// processes returns Holders by process. If a process has several sessions on a log, the session
-// heard last counts.
+// processes returns Holders by process. If a process has several sessions on a log, the session heard last counts.
 func (q *Lease) processes() map[string]lease.HolderState {
 	said := map[string][]witness{}
 	for log, v := range q.logs {

@@ -8,8 +8,7 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// policy decides when to claim vacant roles and when to give back contested ones. Safety does not
-// depend on it.
+// policy decides when to claim vacant roles and when to give back contested ones. Safety does not depend on it.
 type policy struct {
 	trip    time.Duration // a round trip
 	reading time.Duration // how long it takes to read the Claims of all roles

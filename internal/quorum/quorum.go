@@ -166,14 +166,12 @@ func (q *Lease) Answered(log int, now clock.Instant) {
 	q.logs[log].answered = now
 }
 
-// reachable reports whether a log has answered within T/2. Nothing is claimed on a log that
-// has not.
+// reachable reports whether a log has answered within T/2. Nothing is claimed on a log that has not.
 func (q *Lease) reachable(v *logView, now clock.Instant) bool {
 	return v.answered != (clock.Instant{}) && now.Mono.Sub(v.answered.Mono) < clock.Recent(q.rules.T)
 }
 
-// Read folds the record r at offset o of a log. now must have been read after the record was
-// received.
+// Read folds the record r at offset o of a log. now must have been read after the record was received.
 func (q *Lease) Read(log int, o int64, r *lease.Record, now clock.Instant) lease.Event {
 	q.check(now)
 	v := q.logs[log]

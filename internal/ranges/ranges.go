@@ -3,8 +3,7 @@ package ranges
 
 import "strconv"
 
-// Of writes ascending roles as ranges, "0-4,9". A list of more than max ranges ends in "…"; 0 means
-// no limit.
+// Of writes ascending roles as ranges, "0-4,9". A list of more than max ranges ends in "…"; 0 means no limit.
 func Of(roles []int, max int) string {
 	var b []byte
 	for n := 0; len(roles) > 0; n++ {

@@ -74,8 +74,7 @@ func (s Secrets) attr(a slog.Attr) slog.Attr {
 	return slog.Attr{Key: a.Key, Value: v}
 }
 
-// Err returns err with all secrets cut out of its text. It still wraps the same causes for
-// errors.Is and errors.As.
+// Err returns err with all secrets cut out of its text. It still wraps the same causes for errors.Is and errors.As.
 func (s Secrets) Err(err error) error {
 	if err == nil {
 		return nil

@@ -31,8 +31,7 @@ func (c *Cluster) Records(p int, kind lease.Kind) []kafka.Record {
 	})
 }
 
-// Contest counts how often roles were claimed, how often such a claim won, and the Claims'
-// records.
+// Contest counts how often roles were claimed, how often such a claim won, and the Claims' records.
 type Contest struct{ Claims, Won, Records int }
 
 // Contest folds the n logs of the group "app" from their beginnings, as an outside observer.

@@ -106,8 +106,7 @@ func (w *World) Span(d time.Duration) time.Duration {
 	return time.Duration(w.R.Int64N(int64(d)))
 }
 
-// Spread returns a random duration between low · T and high · T, with all magnitudes equally
-// likely.
+// Spread returns a random duration between low · T and high · T, with all magnitudes equally likely.
 func (w *World) Spread(low, high float64) time.Duration {
 	return time.Duration(float64(w.T) * low * math.Exp(w.R.Float64()*math.Log(high/low)))
 }

@@ -49,8 +49,7 @@ func directoryOf(socket string) string {
 	return socket[:i]
 }
 
-// checkDirectory returns an error if anybody but the owner of a socket and root could replace it in its
-// directory.
+// checkDirectory returns an error if anybody but the owner of a socket and root could replace it in its directory.
 func checkDirectory(socket string, owner uint32) error {
 	dir := directoryOf(socket)
 	var st unix.Stat_t

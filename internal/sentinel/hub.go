@@ -26,8 +26,7 @@ const (
 
 // Options configure a Hub.
 type Options struct {
-	// Open opens the logs of a place without waiting for them. If it fails, the members of the place
-	// are refused.
+	// Open opens the logs of a place without waiting for them. If it fails, the members of the place are refused.
 	Open func(Place, *slog.Logger) (elector.Log, error)
 	// Allow has patterns, as of path.Match, of topics that may be watched, or of groups where there is
 	// no topic. Empty: all.
@@ -128,8 +127,7 @@ func (h *Hub) Register(reg Registration, proof Proof, tell *Teller) (a Answer, f
 	return a, fresh
 }
 
-// admits returns an error if the group of a registration is not watched, and must not be. The caller
-// holds the mutex.
+// admits returns an error if the group of a registration is not watched, and must not be. The caller holds the mutex.
 func (h *Hub) admits(reg Registration) error {
 	switch {
 	case !h.allows(reg):

@@ -151,8 +151,7 @@ func (r *Registry) Register(reg Registration, proof Proof) (fresh bool, err erro
 	return fresh, nil
 }
 
-// Goodbye forgets a member, which has released its roles itself. It reports whether the member was
-// registered.
+// Goodbye forgets a member, which has released its roles itself. It reports whether the member was registered.
 func (r *Registry) Goodbye(process string) bool {
 	m := r.members[process]
 	r.drop(m)

@@ -52,8 +52,7 @@ func newRunner(rules Rules, at Place, log elector.Log, now func() clock.Instant,
 	return &runner{log: log, now: now, logger: logger, at: at, wakeup: make(chan struct{}, 1), ready: ready, watch: NewWatch(rules)}
 }
 
-// run works until ctx is done or the log fails for good, and returns the log's error. It closes the
-// log.
+// run works until ctx is done or the log fails for good, and returns the log's error. It closes the log.
 func (r *runner) run(ctx context.Context) error {
 	defer r.log.Close()
 	if err := r.open(ctx); err != nil {

@@ -90,8 +90,7 @@ func (p *proc) decides(r neli.Request) error {
 	return nil
 }
 
-// lets asserts that a process gives up a role for others only if its application or its operator
-// has allowed it.
+// lets asserts that a process gives up a role for others only if its application or its operator has allowed it.
 func (p *proc) lets(why neli.Reason) {
 	if (why == neli.ReasonTransferred || why == neli.ReasonSteppedDown) && !p.heed.moves.Load() {
 		p.w.violated("%s gives something up though nobody let it: %v", p.id, why)

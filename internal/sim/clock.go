@@ -40,8 +40,7 @@ func (m *machine) change(f func(now time.Duration)) {
 	f(now)
 }
 
-// library is the machine as the library sees it. It counts the readings, so that a busy loop is
-// noticed.
+// library is the machine as the library sees it. It counts the readings, so that a busy loop is noticed.
 type library struct{ *machine }
 
 // Now implements clock.Clock.

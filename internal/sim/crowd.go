@@ -144,8 +144,7 @@ func Outage(t *testing.T, size Size, load float64) {
 		c.allLed("at the start", c.patience()+c.timeout)
 		time.Sleep(2 * c.timeout) // the roles are still being shared out
 
-		// Each member beats on each log five times in T, and all members together say Hello five
-		// times a second.
+		// Each member beats on each log five times in T, and all members together say Hello five times a second.
 		perSecond := float64(size.Members*size.Partitions)*5/c.timeout.Seconds() + 5
 		each := time.Duration(load / perSecond * float64(time.Second))
 		c.broker.Busy(each)

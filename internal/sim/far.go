@@ -93,8 +93,7 @@ func (w *smallWorld) place(p *smallProc) {
 	}
 }
 
-// slow delays a process's records to the logs, and the logs' records to it, in addition to its
-// distance.
+// slow delays a process's records to the logs, and the logs' records to it, in addition to its distance.
 func (p *smallProc) slow(appends, reads time.Duration) {
 	p.w.net.Slow(p.id, p.far.appends+appends, p.far.reads+reads)
 }

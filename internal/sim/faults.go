@@ -203,8 +203,7 @@ var pauseFault = fault{"paused by its hypervisor", func(w *world, p *proc) {
 	w.later(w.long(), p.wake)
 }}
 
-// breaches violate an assumption of the promise. Afterwards everything has to work again; nothing
-// else is asserted.
+// breaches violate an assumption of the promise. Afterwards everything has to work again; nothing else is asserted.
 var breaches = []fault{
 	{"topic truncated", func(w *world, _ *proc) {
 		w.breachFor(2*w.patience() + 20*time.Second)

@@ -41,8 +41,7 @@ func (j *journal) say(who, format string, args ...any) {
 	}
 }
 
-// violated reports a broken promise. Only the first one of a run counts, since the others may
-// follow from it.
+// violated reports a broken promise. Only the first one of a run counts, since the others may follow from it.
 func (j *journal) violated(format string, args ...any) {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -98,8 +97,7 @@ func (j *journal) transcript() string {
 	return b.String()
 }
 
-// logger returns a logger that writes a process's log into the journal; nil if that is not
-// wanted.
+// logger returns a logger that writes a process's log into the journal; nil if that is not wanted.
 func (j *journal) logger(who string, opts *Options) *slog.Logger {
 	if !opts.Logs {
 		return nil

@@ -220,8 +220,7 @@ func (w *world) rests(who string, m *machine) {
 	}
 }
 
-// over asserts that IsLeader is false once the application was told of the end and has ended its
-// work.
+// over asserts that IsLeader is false once the application was told of the end and has ended its work.
 func (p *proc) over() {
 	for _, role := range p.w.looked {
 		token, leads := p.Token(role)

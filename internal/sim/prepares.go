@@ -23,8 +23,7 @@ func drawPreparing(seed uint64, p plan) preparing {
 	return preparing{some: rnd.IntN(3) == 0 && p.nomination == neli.NominationOpen, trail: rnd.IntN(2) == 0}
 }
 
-// drain is the least time that an application has to finish: if successors prepare, half of DrainTimeout is
-// theirs.
+// drain is the least time that an application has to finish: if successors prepare, half of DrainTimeout is theirs.
 func (p preparing) drain() time.Duration {
 	if p.some {
 		return simDrain / 2

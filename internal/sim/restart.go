@@ -43,8 +43,7 @@ func (c *crowd) comeBack(d time.Duration) {
 	c.allLed("after the restart", c.timeout)
 }
 
-// leave closes all members in good order, each some time after the one before. It returns how
-// long that took.
+// leave closes all members in good order, each some time after the one before. It returns how long that took.
 func (c *crowd) leave(apart time.Duration) time.Duration {
 	c.Helper()
 	began := time.Now()

@@ -58,8 +58,7 @@ type watchedMember struct {
 	farewell     bool // it says goodbye after Close
 }
 
-// newPosts returns the sentinels. If there are to be none, it returns nil, whose methods do
-// nothing.
+// newPosts returns the sentinels. If there are to be none, it returns nil, whose methods do nothing.
 func newPosts(j *journal, opts *Options, at sentinel.Registration, net network) *posts {
 	if opts.Hub == nil {
 		return nil
@@ -234,8 +233,7 @@ func (s *posts) number() int {
 	return len(s.living)
 }
 
-// buriedAlive asserts that the process in whose name a sentinel sent a Release is dead. It needs the
-// lock.
+// buriedAlive asserts that the process in whose name a sentinel sent a Release is dead. It needs the lock.
 func (w *world) buriedAlive(process string) {
 	if i := slices.IndexFunc(w.procs, func(p *proc) bool { return p.self == process }); i >= 0 {
 		w.violated("a sentinel's Release is in the name of %s, which lives", w.procs[i].id)
@@ -243,8 +241,7 @@ func (w *world) buriedAlive(process string) {
 	w.opts.Seen.Count("sentinel: a Release in the name of the dead")
 }
 
-// succeeded counts successes of the sentinels: a process leads before the lease of a dead one is
-// over.
+// succeeded counts successes of the sentinels: a process leads before the lease of a dead one is over.
 func (s *posts) succeeded(dead time.Time, t time.Duration) {
 	if s != nil && !dead.IsZero() && time.Since(dead) < t/2 {
 		s.opts.Seen.Count("sentinel: the dead are succeeded within T/2")

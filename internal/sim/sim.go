@@ -262,8 +262,7 @@ func (w *world) allLed() bool {
 	return true
 }
 
-// patience returns W(T) of the largest T by the slowest raw clock, in true time, with ρ as in the
-// design.
+// patience returns W(T) of the largest T by the slowest raw clock, in true time, with ρ as in the design.
 func (w *world) patience() time.Duration { return w.wait(w.longest()) }
 
 func (w *world) wait(t time.Duration) time.Duration {
@@ -360,8 +359,7 @@ func (w *world) capped() bool {
 	return !below
 }
 
-// shared reports whether the members with the highest priority lead everything, none of them much
-// more than another.
+// shared reports whether the members with the highest priority lead everything, none of them much more than another.
 func (w *world) shared() bool {
 	if w.leaning == leaningCaps {
 		return w.capped()

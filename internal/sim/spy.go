@@ -37,8 +37,7 @@ func (s spy) Admin(over kafka.Producer) (kafka.Admin, error) {
 	return s.Provider.Admin(over.(*spyProducer).Producer)
 }
 
-// placed is a record of one log. The sessions of a process on several logs may send equal
-// records.
+// placed is a record of one log. The sessions of a process on several logs may send equal records.
 type placed struct {
 	partition int
 	value     string
@@ -131,8 +130,7 @@ func (p *proc) sends() clock.Instant {
 // has passed.
 func (p *proc) releases(partition int, r *record) {
 	proof := p.reading.proof(partition, r.Session)
-	// V is the time of the decision to send, which may be a moment earlier than the sending seen
-	// here.
+	// V is the time of the decision to send, which may be a moment earlier than the sending seen here.
 	lapsed := !p.younger(proof, p.t-p.t/10-p.t/20) || p.reading.interrupted(partition, r.Session)
 	a := &p.app
 	a.lock.Lock()

@@ -125,8 +125,7 @@ const (
 	noticedHung = 5*time.Second + noticed
 )
 
-// unwellFor returns for how long the library must have known that the application is unwell, or
-// that its check hangs.
+// unwellFor returns for how long the library must have known that the application is unwell, or that its check hangs.
 func (p *proc) unwellFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -85,8 +85,7 @@ func (w *world) hear(period time.Duration) {
 	}
 }
 
-// check asserts that the reported holder is the true one, and that its evidence was read as long
-// ago as reported.
+// check asserts that the reported holder is the true one, and that its evidence was read as long ago as reported.
 func (v *witness) check(role int, h neli.Holder) {
 	w, partition := v.w, role%v.w.partitions
 	now, o := v.clock.Now(), v.reading.upTo(partition)

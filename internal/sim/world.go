@@ -12,8 +12,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// world is a cluster of whole processes in a bubble, with everything that the adversary and the
-// oracle know.
+// world is a cluster of whole processes in a bubble, with everything that the adversary and the oracle know.
 type world struct {
 	plan
 	journal

@@ -91,8 +91,7 @@ func (t *Table) Peek(now clock.Instant) []Change {
 	return out.changes()
 }
 
-// due finds the kind of change to tell for each unit in changed, 0 for none, and the lowest
-// of these kinds.
+// due finds the kind of change to tell for each unit in changed, 0 for none, and the lowest of these kinds.
 func (t *Table) due(now clock.Instant) (of []Kind, first Kind) {
 	t.listLapsed(now)
 	of = make([]Kind, len(t.changed))

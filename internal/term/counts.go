@@ -7,8 +7,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// Counts says how many terms began and ended, whether or not the application was told, and of how
-// many it was told.
+// Counts says how many terms began and ended, whether or not the application was told, and of how many it was told.
 type Counts struct {
 	Started uint64
 	Told    uint64

@@ -112,8 +112,7 @@ func (t *Table) Evidence(unit int) (id int64, v, at clock.Instant, ok bool) {
 	return of.id, *by, at, true
 }
 
-// look returns the term that the application leads, or nil. It also returns the V and the clock
-// reading that it used.
+// look returns the term that the application leads, or nil. It also returns the V and the clock reading that it used.
 func (t *Table) look(unit int) (of *term, v *clock.Instant, at clock.Instant) {
 	s := t.index.slot(unit)
 	if s == nil {

@@ -52,8 +52,7 @@ type term struct {
 	line      *line
 }
 
-// entry is the state of one unit: the term held, and what the application was told. A unit
-// with neither has no entry.
+// entry is the state of one unit: the term held, and what the application was told. A unit with neither has no entry.
 type entry struct {
 	unit      int
 	held      *term    // nil: none

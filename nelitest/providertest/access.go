@@ -55,8 +55,7 @@ func memberMayNotRead(t *testing.T, b Bed) {
 		kafka.ErrTopicAuthorization, kafka.ErrGroupAuthorization, 2)
 }
 
-// refused joins as often as times says. Each time the member must get the error in why, and never the one
-// in not.
+// refused joins as often as times says. Each time the member must get the error in why, and never the one in not.
 func refused(t *testing.T, b Bed, topic, group string, why, not error, times int) {
 	t.Helper()
 	g := b.member(t, group)

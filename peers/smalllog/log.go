@@ -53,8 +53,7 @@ type Log struct {
 	top   int64
 }
 
-// New returns an empty log. top is the largest known ballot of former incarnations, 0 if none is
-// known.
+// New returns an empty log. top is the largest known ballot of former incarnations, 0 if none is known.
 func New(id ID, limits Limits, top int64) *Log {
 	return &Log{id: id, ring: make([][]byte, max(1, limits.Records)), limit: limits.Bytes, top: top}
 }

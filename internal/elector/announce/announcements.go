@@ -94,8 +94,7 @@ func (a *Announcements) BackAt(t time.Duration) clock.Mono {
 	return a.read.Add(clock.StartupWait(t))
 }
 
-// WentBack reports whether reading began here because the records read before did not show the
-// holders.
+// WentBack reports whether reading began here because the records read before did not show the holders.
 func (a *Announcements) WentBack() bool { return a.again }
 
 // GoesBack reports whether reading is to begin farther back.
@@ -127,8 +126,7 @@ func (a *Announcements) NextHello() clock.Mono { return a.helloAt }
 
 func (a *Announcements) catchUpUntil(t time.Duration) clock.Mono { return a.begun.Add(t) }
 
-// Heard counts a record, and reports whether there were enough since the newest Snapshot for
-// another one.
+// Heard counts a record, and reports whether there were enough since the newest Snapshot for another one.
 func (a *Announcements) Heard(enough int) bool {
 	a.since++
 	return a.since >= enough

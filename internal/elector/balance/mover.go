@@ -94,8 +94,7 @@ func (m *Mover) LooksAt() clock.Mono { return m.lookAt }
 // Waits reports whether the outcome of a handover is awaited.
 func (m *Mover) Waits() bool { return len(m.inFlight) > 0 }
 
-// IsSteady reports whether this process has been willing to lead for so long that others hand roles
-// over to it.
+// IsSteady reports whether this process has been willing to lead for so long that others hand roles over to it.
 func (m *Mover) IsSteady(after time.Duration, now clock.Instant) bool {
 	return m.willing != 0 && now.Mono.Sub(m.willing) >= after
 }
@@ -200,8 +199,7 @@ func (m *Mover) Resolve(of func(Move) Fate, limit time.Duration, now clock.Insta
 	return ended, failed
 }
 
-// verdict reports whether a handover to a process is over, and its error; late means that the time
-// for it has passed.
+// verdict reports whether a handover to a process is over, and its error; late means that the time for it has passed.
 func (f Fate) verdict(to string, late bool) (over bool, err error) {
 	switch {
 	case f.Ours && f.Kept:

@@ -167,8 +167,7 @@ func (c *Channel) LookBack(takes time.Duration, now clock.Instant) {
 	c.Out.GoBack(c.Index)
 }
 
-// LookBackAt is when LookBack is due. Newcomers take turns: one that finds a Snapshot writes one
-// for the others.
+// LookBackAt is when LookBack is due. Newcomers take turns: one that finds a Snapshot writes one for the others.
 func (c *Channel) LookBackAt(takes time.Duration, now clock.Instant) clock.Mono {
 	if c.shallow || !c.Announcements.MayGoBack() || c.Log.Known() {
 		return clock.Never

@@ -97,8 +97,7 @@ func (hs *Handovers) move(local int32, to *Handover) {
 	}
 }
 
-// Split moves a role to the handover of the same kind with successor to. begun is that handover if
-// it is new.
+// Split moves a role to the handover of the same kind with successor to. begun is that handover if it is new.
 func (hs *Handovers) Split(local int32, to string) (begun *Handover) {
 	from := hs.by.At(local)
 	if from.to == to {
@@ -180,8 +179,7 @@ func (hs *Handovers) Ponged(log int, ping int64, by string, now clock.Instant) {
 	}
 }
 
-// Due is when time alone has an effect: successors are named from nameAt on, and awaited for at
-// most their patience.
+// Due is when time alone has an effect: successors are named from nameAt on, and awaited for at most their patience.
 func (hs *Handovers) Due(nameAt clock.Mono, wait, reach, roundTrip time.Duration) clock.Mono {
 	next := clock.Mono(clock.Never)
 	for _, h := range hs.all {

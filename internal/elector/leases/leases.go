@@ -47,8 +47,7 @@ type Session interface {
 	// Owing reports whether a Release has not come back yet.
 	Owing(now clock.Instant) bool
 
-	// Tick handles the passing of time. Roles below a number are wanted; a record takes trip to
-	// come back.
+	// Tick handles the passing of time. Roles below a number are wanted; a record takes trip to come back.
 	Tick(below int32, trip time.Duration, now clock.Instant) Ticked
 	// Due is when Tick has something to do.
 	Due(now clock.Instant) clock.Mono

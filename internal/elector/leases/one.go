@@ -158,8 +158,7 @@ func (l *One) Tick(_ int32, _ time.Duration, now clock.Instant) (t Ticked) {
 	return t
 }
 
-// Due uses the monotonic clock: a wall clock that is set forward is noticed at the next beat, or
-// by the next check.
+// Due uses the monotonic clock: a wall clock that is set forward is noticed at the next beat, or by the next check.
 func (l *One) Due(clock.Instant) clock.Mono {
 	if l.Holding() == 0 {
 		return clock.Never

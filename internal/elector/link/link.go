@@ -193,8 +193,7 @@ func (l *Link) Behind(now clock.Instant, t time.Duration) bool {
 	return now.Mono < l.behindUntil
 }
 
-// ProbedUntil is when the wait of a Claim for a probe ends; helloAt is when the next probe may be
-// sent.
+// ProbedUntil is when the wait of a Claim for a probe ends; helloAt is when the next probe may be sent.
 func (l *Link) ProbedUntil(helloAt clock.Mono, now clock.Instant, t time.Duration) clock.Mono {
 	switch {
 	case l.Check(now, t):

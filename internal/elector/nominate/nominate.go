@@ -55,8 +55,7 @@ func (g *Nomination) Claimed(now clock.Instant) {
 // Heard notes that a record was read.
 func (g *Nomination) Heard() { g.tried = 0 }
 
-// Unheard reports whether this process is nominated and has read nothing here for a long time
-// since its first Claim.
+// Unheard reports whether this process is nominated and has read nothing here for a long time since its first Claim.
 func (g *Nomination) Unheard(t time.Duration, now clock.Instant) bool {
 	return g.nominated && g.tried != 0 && now.Mono.Sub(g.tried) >= max(GiveWayAfter, 3*t)
 }

@@ -49,8 +49,7 @@ func (p *Picture) Next(of Shards, roles int, last *Picture, now clock.Instant) (
 	return true
 }
 
-// pictured is a slice of the roles of a shard. The next picture has the same one if nothing has changed
-// there.
+// pictured is a slice of the roles of a shard. The next picture has the same one if nothing has changed there.
 type pictured struct {
 	shard byrole.Numbering
 	from  int32
@@ -59,8 +58,7 @@ type pictured struct {
 	of    map[int64]*Known
 }
 
-// sighting identifies the state of a slice of roles. Nothing has changed while both numbers are the
-// same.
+// sighting identifies the state of a slice of roles. Nothing has changed while both numbers are the same.
 type sighting struct {
 	version uint64 // of the holders; 0: look again
 	view    uint64 // of what is known about these holders
@@ -175,8 +173,7 @@ func (w *Watcher) look(p *Picture, part *pictured) {
 	}
 }
 
-// View returns a number that changes whenever the Status of roles may change although no role
-// changes hands.
+// View returns a number that changes whenever the Status of roles may change although no role changes hands.
 func (s *Standings) View(now clock.Instant) uint64 {
 	view := uint64(0) // a sum: the holders come in no order
 	for h := range s.of.Holders() {

@@ -20,8 +20,7 @@ const (
 	Held
 )
 
-// Standing is what is known of roles of one partition that have the same holder and token, or no
-// holder.
+// Standing is what is known of roles of one partition that have the same holder and token, or no holder.
 type Standing struct {
 	Partition int
 	Status    Status
@@ -73,8 +72,7 @@ type Fold interface {
 
 // Short is what one log tells faster than Fold.
 type Short interface {
-	// Grant returns the token of a role and a number that stands for its holder; VacantToken and −1
-	// if there is none.
+	// Grant returns the token of a role and a number that stands for its holder; VacantToken and −1 if there is none.
 	Grant(local int32) (token int64, holder int32)
 	// Version changes whenever a role of a slice (SurveyRoles) gets another holder or token.
 	Version(slice int) uint64
@@ -118,8 +116,7 @@ func (s *Standings) Changed(now clock.Instant) bool {
 // Heard notes evidence of a session; live means that it was written since reading began.
 func (s *Standings) Heard(id lease.Session, live bool) { s.unheard.heard(id, live) }
 
-// Standing returns what is known of a role at time now. Silence is measured as by a process that
-// would claim.
+// Standing returns what is known of a role at time now. Silence is measured as by a process that would claim.
 func (s *Standings) Standing(local int32, now clock.Instant) (token int64, g lease.Grantee) {
 	if !s.of.Known() {
 		return UnknownToken, g

@@ -12,8 +12,7 @@ type unheard struct {
 	turns uint64                 // how often one of them was heard after all
 }
 
-// begin handles that the holders have become known; old reports whether evidence was in the log
-// before reading began.
+// begin handles that the holders have become known; old reports whether evidence was in the log before reading began.
 func (u *unheard) begin(holders iter.Seq[lease.HolderState], old func(offset int64) bool) {
 	u.of = map[lease.Session]bool{}
 	for h := range holders {

@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// gather is the least time between two offers to a member, so that what changes together is said
-	// together.
+	// gather is the least time between two offers to a member, so that what changes together is said together.
 	gather = 5 * time.Millisecond
 	// rest is how long a member is not offered a role again that it failed to prepare.
 	rest = 30 * time.Second
@@ -135,8 +134,7 @@ func (os *Offers) Name(process string, is lease.Prepares, at Place) {
 // CallOff takes back the offer of a role.
 func (os *Offers) CallOff(process string, at Place) { os.remove(process, at, true) }
 
-// Given notes that the Release of a role was read back. The member reads it, too, so that no offer need say
-// it.
+// Given notes that the Release of a role was read back. The member reads it, too, so that no offer need say it.
 func (os *Offers) Given(process string, at Place) { os.remove(process, at, false) }
 
 func (os *Offers) remove(process string, at Place, say bool) {

@@ -67,8 +67,7 @@ func (r *Reports) Skipped(bad error, e leases.Entry) []Note {
 	return once(&r.malformed, slog.LevelWarn, "skipping malformed records; logged once", "partition", e.Partition, "offset", e.Offset, "error", bad)
 }
 
-// Rewound reports a log that went back or contradicts what this process has read; resets is how
-// often logs did so.
+// Rewound reports a log that went back or contradicts what this process has read; resets is how often logs did so.
 func (r *Reports) Rewound(ev lease.Event, partition int, offset int64, resets uint64, now clock.Instant) []Note {
 	switch {
 	case ev.Outvoted:
@@ -101,8 +100,7 @@ func (r *Reports) Doubt(ev lease.Event, partition int, offset int64, rec *lease.
 	return notes
 }
 
-// GivenUp reports Claims on a partition that did not come back. One line is enough if all partitions stand
-// still.
+// GivenUp reports Claims on a partition that did not come back. One line is enough if all partitions stand still.
 func (r *Reports) GivenUp(partition int, after time.Duration, now clock.Instant) []Note {
 	return r.claims.line(now, slog.LevelWarn, "claim did not come back: given up", "partition", partition, "after", after)
 }

@@ -20,6 +20,5 @@ func HelloPeriod(n int) time.Duration {
 // member. More than 20 members say twenty a second together.
 func HelloGap(n int) time.Duration { return max(time.Second, time.Duration(n)*time.Second/20) }
 
-// SteadyAfter is how long a process must have been present and healthy before a leader hands roles
-// over to it.
+// SteadyAfter is how long a process must have been present and healthy before a leader hands roles over to it.
 const SteadyAfter = 3 * HelloEvery

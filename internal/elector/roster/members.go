@@ -367,8 +367,7 @@ func (e *severalError) Error() string {
 
 func (e *severalError) Is(target error) bool { return target == ErrNoMember }
 
-// Means reports whether a name or id refers to a process: its id, or its name if no other member
-// has it.
+// Means reports whether a name or id refers to a process: its id, or its name if no other member has it.
 func (ms *Members) Means(to string, of Self, now clock.Instant) bool {
 	if to == of.Process {
 		return true

@@ -143,8 +143,7 @@ func described(m Member) Member {
 	return Member{Name: m.Name, Process: m.Process, Priority: m.Priority, Advertise: m.Advertise, Zone: m.Zone}
 }
 
-// Preferred stores a member's preferences by role, unless they are out of date: for another number
-// of roles.
+// Preferred stores a member's preferences by role, unless they are out of date: for another number of roles.
 func (pl *Planner) Preferred(of Member, prefs []int32) {
 	if len(prefs) == pl.forR {
 		pl.prefs[of.Process] = opinion{of, prefs}

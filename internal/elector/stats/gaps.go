@@ -72,8 +72,7 @@ func (g *gaps) CutOff(now clock.Instant) time.Duration {
 	return max(0, now.Raw.Sub(g.read.Raw))
 }
 
-// Proved notes that an own record sent at a time was read back, and so everything that was in the log
-// before.
+// Proved notes that an own record sent at a time was read back, and so everything that was in the log before.
 func (g *gaps) Proved(sent clock.Raw) {
 	g.past = slices.DeleteFunc(g.past, func(p gap) bool { return p.asleep && p.to <= sent })
 	for i := range g.past {

@@ -61,8 +61,7 @@ func (v *spans) vacated(local, below, number int32) {
 	}
 }
 
-// occupied notes that a role has a holder. It returns the number of the span that ends; 0 if the
-// role was not vacant.
+// occupied notes that a role has a holder. It returns the number of the span that ends; 0 if the role was not vacant.
 func (v *spans) occupied(local int32) (number int32) {
 	if v.count == 0 || int(local) >= len(v.in) {
 		return 0
@@ -116,8 +115,7 @@ func (v *spans) account(newerUntil clock.Raw, unknown bool, c *Counters, now clo
 	v.at = now.Raw
 }
 
-// longest returns when the longest time without a leader that still lasts began; 0 if all roles have
-// a leader.
+// longest returns when the longest time without a leader that still lasts began; 0 if all roles have a leader.
 func (v *spans) longest() (since clock.Raw) {
 	if v.count == 0 {
 		return 0

@@ -8,8 +8,7 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// Vacancies counts the vacancies of a shard from what is known of the holders. Only roles below
-// a number are wanted.
+// Vacancies counts the vacancies of a shard from what is known of the holders. Only roles below a number are wanted.
 type Vacancies struct {
 	spans
 	gaps

@@ -181,8 +181,7 @@ func (c *Claims) Revived(id lease.Session) bool {
 	return was
 }
 
-// LookAgain makes FindSilent compute again when the next lease ends: records read since have extended
-// leases.
+// LookAgain makes FindSilent compute again when the next lease ends: records read since have extended leases.
 func (c *Claims) LookAgain(now clock.Instant) bool {
 	if c.silentAt == clock.Never {
 		return false
@@ -297,8 +296,7 @@ func (c *Claims) StartOver(now clock.Instant) {
 // AssignAt is the earliest time at which roles are assigned again.
 func (c *Claims) AssignAt() clock.Mono { return c.assignPauses.next }
 
-// Assigned notes that roles are assigned now, and returns the pause until the next time; see
-// assignPauses.least.
+// Assigned notes that roles are assigned now, and returns the pause until the next time; see assignPauses.least.
 func (c *Claims) Assigned(behind bool, roles, members int, t time.Duration, now clock.Instant) (pause time.Duration) {
 	pause = c.assignPauses.least(behind, roles, members, t, now)
 	c.assignPauses.add(now.Mono, pause)
@@ -401,8 +399,7 @@ func (c *Claims) Due(what Upcoming, now clock.Instant, limit int32) []int32 {
 	return roles
 }
 
-// Next is when the first vacancy is due. Vacancies to be assigned or ranked are not considered
-// before thinkAt.
+// Next is when the first vacancy is due. Vacancies to be assigned or ranked are not considered before thinkAt.
 func (c *Claims) Next(thinkAt clock.Mono) clock.Mono {
 	next := clock.Mono(clock.Never)
 	for _, v := range c.pending {

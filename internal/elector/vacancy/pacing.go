@@ -46,8 +46,7 @@ func (p *Pacing) Think(at clock.Mono) { p.thinkAt = at }
 
 func (p *Pacing) ThinksAt() clock.Mono { return p.thinkAt }
 
-// Backoff is T/8 · 2^k · U(½, 3/2). With less, repeated Claims would keep the log as busy as the
-// lost ones did.
+// Backoff is T/8 · 2^k · U(½, 3/2). With less, repeated Claims would keep the log as busy as the lost ones did.
 func Backoff(k int, t time.Duration, random func(time.Duration) time.Duration) time.Duration {
 	d := clock.Pause(t) << k
 	return d/2 + random(d)

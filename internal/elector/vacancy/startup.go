@@ -64,8 +64,7 @@ func (s *Startup) OwnBack(now clock.Instant) {
 	}
 }
 
-// Given ends the wait: a holder is already giving roles to this process, and knows which members
-// exist.
+// Given ends the wait: a holder is already giving roles to this process, and knows which members exist.
 func (s *Startup) Given(now clock.Instant) { s.until = min(s.until, now.Mono) }
 
 // Over reports, once, that the wait is over.

@@ -36,8 +36,7 @@ func Ring(ch chan struct{}) {
 	}
 }
 
-// Notify returns a channel that gets an element whenever something may have changed, and a function
-// that ends that.
+// Notify returns a channel that gets an element whenever something may have changed, and a function that ends that.
 func (b *Bell) Notify() (<-chan struct{}, func()) {
 	ch := make(chan struct{}, 1)
 	b.mu.Lock()

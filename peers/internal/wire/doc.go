@@ -1,5 +1,4 @@
-// Package wire is the protocol between members and log hosts: wire.proto, and the code generated
-// from it.
+// Package wire is the protocol between members and log hosts: wire.proto, and the code generated from it.
 package wire
 
 // This needs protoc, protoc-gen-go and protoc-gen-go-grpc in the path, in the versions that the

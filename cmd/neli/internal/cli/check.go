@@ -26,8 +26,7 @@ const (
 	codeDoubts = 3
 	// probes is the number of members that write and read the topic, in a group of their own.
 	probes = 4
-	// stall is the part of T for which the log may stand still without ending a term
-	// (docs/tuning.md).
+	// stall is the part of T for which the log may stand still without ending a term (docs/tuning.md).
 	stall = 0.7
 )
 

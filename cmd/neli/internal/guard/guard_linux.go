@@ -314,8 +314,7 @@ func start(command []string) (group int, release func(), err error) {
 	}, nil
 }
 
-// become waits until it is released, and becomes the command. It returns only if that fails, with an
-// exit code.
+// become waits until it is released, and becomes the command. It returns only if that fails, with an exit code.
 func become(command []string) int {
 	wait := os.NewFile(firstFile, "release")
 	if _, err := io.ReadFull(wait, make([]byte, 1)); err != nil {

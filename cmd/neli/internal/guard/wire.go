@@ -19,8 +19,7 @@ const Verb = "__guard"
 // has the orders, and file 4 is the directory of the cgroup.
 const SecondVerb = "__second"
 
-// order is one order of the elector to a guard. It is ten bytes long, so that writing it to a pipe is
-// atomic.
+// order is one order of the elector to a guard. It is ten bytes long, so that writing it to a pipe is atomic.
 type order struct {
 	kind  byte
 	value int64

@@ -16,8 +16,7 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/guard"
 )
 
-// Exit codes besides those of the command. CodeWaited and CodeFailure are the same as those of
-// timeout(1).
+// Exit codes besides those of the command. CodeWaited and CodeFailure are the same as those of timeout(1).
 const (
 	CodeLost    = 122 // leadership was lost, with Once
 	CodeWaited  = 124 // not elected within Wait

@@ -166,8 +166,7 @@ func (t *term) tell(r guard.Report) {
 	log("the command has ended", args...)
 }
 
-// environment returns the command's environment. This program's variables replace those that an outer
-// neli run set.
+// environment returns the command's environment. This program's variables replace those that an outer neli run set.
 func environment(base []string, n *neli.Neli, topic string, l neli.Leadership) []string {
 	member := ""
 	for _, m := range n.Members() {

@@ -25,8 +25,7 @@ const farewell = time.Second
 
 // limits bound what clients can take of the process.
 type limits struct {
-	// request is how long a client may take to send its request: the header, and a body, although no route
-	// reads one.
+	// request is how long a client may take to send its request: the header, and a body, although no route reads one.
 	request time.Duration
 	// answer is how long an answer may take, from the request until the client has accepted it. Streams
 	// of events, which are meant to last, have limits of their own.
