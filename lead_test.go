@@ -280,7 +280,7 @@ func TestDriversAfterCancelAndClose(t *testing.T) {
 	})
 }
 
-func TestPulserCloseGivesUp(t *testing.T) {
+func TestPulserCloseEndsLeadership(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)
 		p, err := a.Background(a.Task)

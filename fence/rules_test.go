@@ -35,7 +35,7 @@ var rules = []mutation.Mutant{
 		Guard: "TestCauseOfTheContextIsReturned/ask", Want: "Target error should be in err chain|Expected error"},
 	{Rule: "a client that failed is closed before the next", File: "transactions.go",
 		Old: "	t.close()\n	select", New: "	select",
-		Guard: "TestEachAttemptAsksFirstAndHasANewClient", Want: "clients that were not closed"},
+		Guard: "TestEachAttemptChecksTheTermAndOpensAClient", Want: "clients that were not closed"},
 	{Rule: "an attempt to initialise has a time limit", File: "transactions.go",
 		Old: "context.WithTimeout(ctx, t.patience)", New: "context.WithTimeout(ctx, 100*t.patience)",
 		Guard: "TestEachAttemptMayTakeTwiceAsLongAsTheOneBefore", Want: "Max difference"},

@@ -46,7 +46,7 @@ func TestTermThatEndsDuringItsInitDoesNotWork(t *testing.T) {
 	require.Equal(t, "[valid open init valid close]", d.said(), "a stale term works")
 }
 
-func TestEachAttemptAsksFirstAndHasANewClient(t *testing.T) {
+func TestEachAttemptChecksTheTermAndOpensAClient(t *testing.T) {
 	d := &desk{fail: map[string][]error{"init": {errBroken, errBroken}}}
 	require.NoError(t, transact(t, d, 9, oneRecord))
 	require.Equal(t, "[valid open init close valid open init close valid open init valid begin produce commit close]", d.said())

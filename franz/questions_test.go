@@ -114,7 +114,7 @@ func TestConnectionSurvivesAQuestionThatEnds(t *testing.T) {
 
 // If the context of a member's question ends, the connection must stay, because the member fetches over it.
 // On a busy machine librdkafka's own time for the question may end first, but not each time.
-func TestConnectionSurvivesAMembersQuestionThatEnds(t *testing.T) {
+func TestConnectionSurvivesAMembersTimedOutQuery(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	text := &said.Text{}
 	provider, err := confluent.New()

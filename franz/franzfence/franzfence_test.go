@@ -201,7 +201,7 @@ func TestInitSendsNoMoreThanFifteenRequests(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheRight(t *testing.T) {
+func TestErrorsNameMissingRights(t *testing.T) {
 	broker := cluster("t", verifies, 0)
 	defer broker.Close()
 	kafkas, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...))

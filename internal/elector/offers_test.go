@@ -379,7 +379,7 @@ func TestRolesThatWaitForPlacesArriveInTime(t *testing.T) {
 	require.Equal(t, []request.Outcome{{ID: first}, {ID: second}}, a.ends)
 }
 
-func TestAnotherMemberTakesWhatOneFails(t *testing.T) {
+func TestUnpreparedRolesGoToAnotherMember(t *testing.T) {
 	w, a, shops := warmWorld(t, 8, nil, "b", "c")
 	shops["b"].fails = func(int) bool { return true }
 	a.want(Desired{Roles: 8, Closing: true, Contend: true})

@@ -195,7 +195,7 @@ func TestSharedSickForAMoment(t *testing.T) {
 }
 
 // A member that is unhealthy and alone leads until T has passed.
-func TestSharedSickAndAlone(t *testing.T) {
+func TestSharedSickLonerStops(t *testing.T) {
 	Simulate(t, nelitest.Options{}, Overlapping, func(c *Cluster) {
 		var health sick
 		a := c.Work("a", func(cfg *neli.Config) { shared(cfg); health.config(cfg) })

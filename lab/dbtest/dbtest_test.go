@@ -30,7 +30,7 @@ func TestAKilledServerStartsAgain(t *testing.T) {
 	require.True(t, p.process.Running())
 }
 
-func TestTheNewestVersionIsFound(t *testing.T) {
+func TestVersionComesFromThePath(t *testing.T) {
 	require.Equal(t, 15, version("/usr/lib/postgresql/15/bin/initdb"))
 	require.Zero(t, version("/usr/sbin/mariadbd"))
 }

@@ -46,8 +46,8 @@ func (s *saying) Lines() iter.Seq2[int, clock.Instant] {
 	}
 }
 
-// newHolds returns the Own of the second of two shards, with a term table of four lines.
-func newHolds(now *clock.Instant) (*Own, *saying) {
+// newOwn returns the Own of the second of two shards, with a term table of four lines.
+func newOwn(now *clock.Instant) (*Own, *saying) {
 	say := &saying{terms: map[int32]saidTerm{}, vacant: map[int32]bool{}, outdone: map[int32]bool{}, v: make([]clock.Instant, 4)}
 	table := term.New(func(now, v clock.Instant) bool { return lease.Young(now, v, time.Second) }, func() clock.Instant { return *now })
 	table.Open(4, 2)
@@ -69,7 +69,7 @@ func none(int32) bool { return false }
 
 func TestHoldsCompareWithTheLease(t *testing.T) {
 	now := at(0)
-	h, say := newHolds(&now)
+	h, say := newOwn(&now)
 	h.Gain(Won{7, []int32{0, 1, 2, 3, 4}}, because(vacancy.Claimed), now)
 	say.terms = map[int32]saidTerm{0: {7, 1}, 1: {9, 1}, 4: {7, 3}, 5: {9, 1}} // 2 and 3 are lost
 	say.outdone[2] = true
@@ -92,9 +92,9 @@ func TestHoldsCompareWithTheLease(t *testing.T) {
 	require.Equal(t, Difference{}, h.Compare(nil, none, now))
 }
 
-func TestHoldsKeepTheTermTableInStep(t *testing.T) {
+func TestOwnKeepsTheTermTableInStep(t *testing.T) {
 	now := at(0)
-	h, say := newHolds(&now)
+	h, say := newOwn(&now)
 	say.v[1] = now
 	say.terms = map[int32]saidTerm{0: {7, 1}, 2: {7, 1}, 3: {8, 1}}
 	require.Equal(t, int64(-1), h.TokenOf(0))
@@ -130,7 +130,7 @@ func TestHoldsKeepTheTermTableInStep(t *testing.T) {
 // When other logs sustain a term, it follows another line of V, and does not end.
 func TestHoldsShiftTermsToTheirLines(t *testing.T) {
 	now := at(0)
-	h, say := newHolds(&now)
+	h, say := newOwn(&now)
 	say.v[1] = now
 	say.terms = map[int32]saidTerm{0: {7, 1}, 1: {7, 1}, 2: {7, 1}}
 	h.Renew()
@@ -160,7 +160,7 @@ func TestHoldsShiftTermsToTheirLines(t *testing.T) {
 
 func TestEvidenceIsTheOldestLineInUse(t *testing.T) {
 	now := at(time.Second)
-	h, say := newHolds(&now)
+	h, say := newOwn(&now)
 	say.v[1], say.v[3] = at(300*time.Millisecond), at(200*time.Millisecond)
 	h.Renew()
 	require.Zero(t, h.Evidence(now), "nothing is held")
@@ -173,7 +173,7 @@ func TestEvidenceIsTheOldestLineInUse(t *testing.T) {
 // A role whose end the application was told of is given up once, unless it was won again meanwhile.
 func TestWhatTheApplicationKnowsToBeOverIsGivenUp(t *testing.T) {
 	now := at(0)
-	h, say := newHolds(&now)
+	h, say := newOwn(&now)
 	say.v[1] = now
 	h.Renew()
 	h.Gain(Won{7, []int32{0, 1}}, because(vacancy.Claimed), now)

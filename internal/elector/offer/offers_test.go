@@ -131,7 +131,7 @@ func TestReviewRemovesWhatIsNotOfferedAnyMore(t *testing.T) {
 	require.Equal(t, []int32{3}, sent(t, os, at(time.Second)).Roles)
 }
 
-func TestWindowIsThatOfAMember(t *testing.T) {
+func TestOfferWindowIsPerMember(t *testing.T) {
 	os := newOffers()
 	for local := range int32(3) {
 		os.Name("b", prepares(1), Place{Shard: 0, Local: local})

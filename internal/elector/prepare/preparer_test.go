@@ -180,7 +180,7 @@ func TestPreparationsEnd(t *testing.T) {
 	}
 }
 
-func TestReviewEndsWhatIsNotOfferedByItsHolder(t *testing.T) {
+func TestReviewEndsNeedlessPreparations(t *testing.T) {
 	p := newPreparing(9)
 	p.offered(1, at(0), 1, 2, 3, 4, 5, 6)
 	require.Len(t, p.step(at(0)).Begin, 6)

@@ -182,7 +182,7 @@ func TestACallThatIsDeniedEnds(t *testing.T) {
 
 // If one of several logs refuses records, a request that another log accepts goes on, however long
 // the holder needs for it.
-func TestOneLogThatRefusesEndsNoRequest(t *testing.T) {
+func TestRefusingLogsEndNoRequest(t *testing.T) {
 	rs := &Requests{}
 	_, err := rs.Ask(Request{Verb: lease.StepDown}, "b", inTurn, at(0))
 	require.NoError(t, err)

@@ -144,7 +144,7 @@ func TestClaimsLookWhenTheShortestLeaseIsOver(t *testing.T) {
 	require.Equal(t, at(time.Second).Raw, c.silentAt)
 }
 
-func TestClaimsLookAgain(t *testing.T) {
+func TestClaimsRecheckNow(t *testing.T) {
 	c := newClaims()
 	require.False(t, c.LookAgain(at(0)), "nobody holds anything")
 	c.silentAt = at(time.Second).Raw
