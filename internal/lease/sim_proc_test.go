@@ -119,20 +119,18 @@ func (p *simProc) position() int64 {
 	return min(max(off, w.low), end)
 }
 
-// begin begins again, at boot or at a jump. Half the time it first forgets what it holds, and
-// releases it afterwards.
+// begin begins again, at boot or at a jump. Half the time it first releases what it holds.
 func (p *simProc) begin() {
 	w := p.w
 	w.oracle.look(p)
 	off := p.position()
 	now := p.now()
-	var out []Record
 	if p.reading {
 		w.count.jumps++
 		if w.R.IntN(2) == 0 {
 			held := p.held()
 			p.forget(held)
-			out = p.l.Release(held, now)
+			p.sendAll(p.l.Release(held, now))
 		}
 	}
 	empty := off == 0 && len(w.log) == 0
@@ -147,7 +145,6 @@ func (p *simProc) begin() {
 	p.hesitate()
 	w.Trace("%s begins at %d of %d: T %v", p, off, len(w.log), p.t)
 	w.oracle.look(p)
-	p.sendAll(out)
 	p.wake()
 }
 
