@@ -253,8 +253,8 @@ func (l *lead) startOn(unit int, u *leadUnit) {
 	}
 }
 
-// start runs fn for a role of a unit that is held, unless it already ran in this term. If a
-// function of a former term is still running, start does nothing; returned calls it again.
+// start runs fn for a role of a held unit, once in a term, or again if the run is gone. While a
+// function still runs, start does nothing; returned calls it again.
 func (l *lead) start(unit int, u *leadUnit, role int) {
 	r := u.runs[role]
 	if l.ending || !u.held || u.revoked || role >= l.roles || r != nil && !(r.returned && (r.id != u.id || r.gone)) {

@@ -22,8 +22,8 @@ import (
 // stale leader. A process may still be suspended between the check and the action: where that
 // matters, pass on the Token.
 //
-// Done closes when any method of the context is called, or as soon as this package's goroutines
-// run again, which may be a moment after fn does. A select on Done and something else may find
+// After that instant Done closes when any method is called, or as soon as this package's goroutines
+// run, which may be a moment after fn does. A select on Done and something else may find
 // both ready and take either: check Err afterwards. A derived context (context.WithTimeout,
 // errgroup) ends when Done closes, but its own Err does not ask the clock. Deriving a context asks the
 // clock once: derive it just before the work, or check the context that fn was given.

@@ -28,7 +28,7 @@ func (s *store) exec(t *testing.T, statement string, args ...any) {
 	require.NoError(t, err)
 }
 
-// reader is a writer that only reads, and the publisher of its term.
+// reader is a term's writer and its publisher, but cannot publish.
 type reader struct {
 	publisher
 	writer

@@ -62,7 +62,7 @@ func Resend(t time.Duration) time.Duration { return t / 4 }
 // Recent is T/2. A process or log that was heard within it counts as present.
 func Recent(t time.Duration) time.Duration { return t / 2 }
 
-// Patience is T/2. A process waits no longer for others to do what it could do itself, since they may all be waiting.
+// Patience is T/2. A process waits at most that long for others to act in its place: they may all be waiting.
 func Patience(t time.Duration) time.Duration { return t / 2 }
 
 // Pause is T/8, the shortest pause before something that has failed is tried again. With

@@ -118,8 +118,8 @@ func TestTheWaitForOthersBeginsAnewAfterALongHistory(t *testing.T) {
 	}
 }
 
-// Others that start say Hello when this process does, so the wait for them ends soon after the own
-// Hello has come back.
+// After a long history the wait ends StartupWaitMax after the own Hello is back: others that start
+// said theirs by then.
 func TestTheWaitForOthersBeginsAnewWithTheOwnHello(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{vacancy.StartupWaitMax - time.Millisecond: vacancy.StartupWaitMax, time.Second: time.Second + 50*time.Millisecond + vacancy.StartupWaitMax} {
 		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })

@@ -54,8 +54,8 @@ func (t *Topic) make(ctx context.Context) error {
 	return nil
 }
 
-// TryCreate asks whether the cluster would create a leader topic of one partition, as a first member
-// does, and creates nothing. timeout is the HeartbeatTimeout from which the time-outs follow.
+// TryCreate asks whether the cluster would create a first member's leader topic, with one partition.
+// It creates nothing. timeout is the HeartbeatTimeout from which the time-outs follow.
 func TryCreate(ctx context.Context, admin kafka.Admin, name string, timeout time.Duration) error {
 	t := &Topic{name: name, Admin: admin, create: &kafka.TopicSpec{Name: name, Partitions: 1}, log: slog.New(slog.DiscardHandler), T: timeout, health: new(Health)}
 	if err := t.checkIDs(ctx); err != nil {

@@ -3,8 +3,8 @@
 // end its goroutine. None of the handler's methods is called on the goroutine that logs.
 //
 // Lines keep their order and their time. While the handler is busy, up to Most lines wait; later
-// ones are dropped and counted. A line that the handler fails to take is counted, too. The next line
-// that it takes is followed by one that says how many were lost.
+// ones are dropped and counted. A line that the handler fails to take is counted, too. Once it takes
+// lines again, one of them says how many were lost.
 //
 // The goroutine runs only while there is something to deliver.
 package logqueue
@@ -74,7 +74,7 @@ func (q *Queue) Lost() uint64 {
 	return q.lost
 }
 
-// Waiting returns how many lines the handler has not returned from.
+// Waiting returns how many lines wait or are with the handler, which counts as one while it is asked for its levels.
 func (q *Queue) Waiting() int {
 	if q == nil {
 		return 0

@@ -4,8 +4,8 @@ package placement
 // candidate on its bucket that has room left.
 //
 // It remembers the first candidate on a bucket until that one has no room left. A search takes
-// time in proportion to the candidates with room. When most searches have to be repeated, few
-// candidates have room, so giving R roles away takes O(R + buckets · n).
+// time in proportion to the candidates with room. By the time most buckets search again,
+// few candidates have room: giving R roles away takes O(R + buckets · n).
 type filler struct {
 	plan  *Plan
 	room  []int32  // by candidate: how many more roles it may get

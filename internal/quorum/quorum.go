@@ -303,8 +303,8 @@ func (q *Lease) V(line int) clock.Instant {
 	return oldest(bounds[:len(q.lists)])
 }
 
-// majorityth returns the majority-th newest of the V in bounds, by log, of the logs in of. It is
-// zero if fewer of these logs than a majority have a V.
+// majorityth returns the majority-th newest V among the logs of a set. bounds has each log's V, or
+// zero. The result is zero if fewer logs than that have one.
 func majorityth(bounds []clock.Instant, of logs, majority int) clock.Instant {
 	var vs [MaxLogs]clock.Instant
 	n := 0

@@ -272,7 +272,7 @@ func (h *Hub) ended(at Place, p *place, err error, done bool, logger *slog.Logge
 			if t := h.notify[m.Process]; t != nil {
 				refused = append(refused, t)
 			}
-			h.forget(m.Process) // before the member is told: then it may start a command that is not known here
+			h.forget(m.Process) // before the refusal: a refused member may start commands that are not known here
 			h.forgotten(m.Process)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // noUnit is the lowest unit of a line without published units.
 const noUnit = math.MaxInt64
 
-// line is one element of V with the published units that follow it.
+// line is one element of V, and the published units led by it.
 type line struct {
 	v      atomic.Pointer[clock.Instant]
 	lowest atomic.Int64 // of the published units

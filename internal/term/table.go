@@ -81,9 +81,8 @@ func New(young func(now, v clock.Instant) bool, now func() clock.Instant) *Table
 }
 
 // Open sets the number of elements of V and the number of partitions. Call it once, before the
-// first Start. A unit's term begins on element unit mod partitions. Shift may use any element: a
-// majority of logs has one partition, and an element for each set of logs that can sustain a
-// term.
+// first Start. A unit's term begins on element unit mod partitions. Shift may move it to any other.
+// Small logs count as one partition, with an element for each set of logs.
 func (t *Table) Open(elements, partitions int) {
 	lines := make([]line, elements)
 	for i := range lines {

@@ -73,7 +73,7 @@ func TestAfter(t *testing.T) {
 	second := said("began boris")
 	require.NotEqual(t, first, second)
 
-	// When its elector is killed, the job is dead before another one begins.
+	// When its elector is killed, the job begins elsewhere, with another token.
 	clara := start("clara")
 	require.NoError(t, boris.Process.Kill())
 	_ = boris.Wait()

@@ -27,7 +27,7 @@ func NewSmall(rules quorum.Rules) *Small {
 	return &Small{Lease: quorum.New(rules)}
 }
 
-// NewerUntil is for roles without a known holder.
+// NewerUntil is as in Fold.
 func (m *Small) NewerUntil() clock.Raw { return m.FreeAt(m.Roles()) }
 
 // Read is as in Session, but voids nothing: terms survive the loss of one log, and when one becomes known, the

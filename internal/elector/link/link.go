@@ -141,8 +141,8 @@ func (l *Link) Probing(now clock.Instant, t time.Duration) bool {
 	return l.hello.seq != 0 && now.Mono.Sub(l.hello.at) < t
 }
 
-// WaitsSince is since when own records have been awaited in vain, given that nothing was read since a
-// time; Never if none is awaited.
+// WaitsSince is since when own records are awaited and nothing has been read; read is the last
+// reading. Never: none is awaited.
 func (l *Link) WaitsSince(read clock.Mono) clock.Mono {
 	since := clock.Mono(clock.Never)
 	if l.stalled {
@@ -181,9 +181,9 @@ func (l *Link) Withhold(now clock.Instant, t time.Duration) (say bool) {
 // Claims notes that this process withholds nothing, because it claims or because nothing is vacant.
 func (l *Link) Claims() { l.withheld, l.said = 0, false }
 
-// Behind reports whether this process is far behind the log's end, so that others may already have
-// written what it is about to write: an own record has been in flight for T/20, or took that long
-// and came back less than that ago.
+// Behind reports whether this process is far behind the log's end, so that others may have written
+// what it would write. An own record has been in flight for T/20, or the last took d ≥ T/20 and came
+// back less than d ago.
 func (l *Link) Behind(now clock.Instant, t time.Duration) bool {
 	for _, f := range []flight{l.beat, l.hello} {
 		if age := now.Mono.Sub(f.at); f.seq != 0 && clock.Behind(t) <= age && age < t { // after that it counts as lost

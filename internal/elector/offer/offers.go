@@ -241,7 +241,7 @@ func (os *Offers) Review(of func(to From, local int32) (offered, given bool)) {
 	}
 }
 
-// Named returns the roles of a shard that a member was offered and may have decided on, ascending.
+// Named returns, ascending, the named roles of a shard that the application was not asked to finish.
 func (os *Offers) Named(process string, shard int) (roles []int32) {
 	if l := os.list(process, shard); l != nil {
 		for local, h := range l.named {
@@ -339,7 +339,7 @@ func (a *addressee) sorted() (out []*list) {
 	return out
 }
 
-// at is when the list is said next.
+// at is when the list is sent next.
 func (l *list) at(t time.Duration) clock.Mono {
 	switch {
 	case l.dirty:
