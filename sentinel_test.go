@@ -248,7 +248,7 @@ func TestASentinelTakesAllNamesThatMembersMayHave(t *testing.T) {
 	})
 }
 
-func TestSentinelIsRefusedWhereItCannotHelp(t *testing.T) {
+func TestBadSentinelSettingsAreRefused(t *testing.T) {
 	_, err := neli.New(neli.Config{Mode: neli.NonExclusive, Sentinel: "/s", LeaderGroupID: "g", Provider: nelitest.NewBroker(nelitest.Options{}).Provider("a")})
 	require.ErrorContains(t, err, "Sentinel")
 	require.ErrorContains(t, err, "Exclusive")

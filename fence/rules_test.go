@@ -10,13 +10,13 @@ import (
 // lab/integration: locks, isolation levels, and a real broker without the second question.
 var rules = []mutation.Mutant{
 	// The order of the steps.
-	{Rule: "a term asks whether it lasts before its first attempt to initialise", File: "rule.go",
+	{Rule: "a term is checked before its first attempt to initialise", File: "rule.go",
 		Old: "	case ask:\n		if !ok {\n			return stop\n		}\n", New: "	case ask:\n",
 		Guard: "TestModel", Want: "refused again and again"},
-	{Rule: "a term asks whether it lasts before each further attempt", File: "rule.go",
+	{Rule: "a term is checked before each further attempt", File: "rule.go",
 		Old: "	case initialise:\n		if !ok {\n			return ask\n", New: "	case initialise:\n		if !ok {\n			return initialise\n",
 		Guard: "TestModel", Want: "refused again and again"},
-	{Rule: "a term asks whether it lasts after each init", File: "rule.go",
+	{Rule: "a term is checked after each init", File: "rule.go",
 		Old: "	case check:\n		if !ok {\n			return stop\n		}\n", New: "	case check:\n",
 		Guard: "TestModel", Want: "a former leader's records were committed after the new one's check"},
 	{Rule: "a term whose producer was refused initialises another one", File: "rule.go",
@@ -76,7 +76,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a claim that changes no row is stale", File: "postgres.go",
 		Old: "	case rows == 0:\n", New: "	case rows < 0:\n",
 		Guard: "TestSQL/PostgreSQL", Want: "in chain but got nil"},
-	{Rule: "a hold that finds a later term's claim is stale", File: "postgres.go",
+	{Rule: "a hold is stale once a later term has claimed", File: "postgres.go",
 		Old: "		return staleIn(ctx, tx, \"hold\", key, token)\n	}\n	if err != nil {", New: "		return nil\n	}\n	if err != nil {",
 		Guard: "TestSQL/PostgreSQL", Want: "An error is expected"},
 	{Rule: "a hold that finds its own claim afterwards is not stale", File: "sql.go",

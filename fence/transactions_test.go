@@ -90,7 +90,7 @@ func TestRefusedProducerIsReplaced(t *testing.T) {
 	}
 }
 
-func TestEachTransactionIsChecked(t *testing.T) {
+func TestCommitsAreSeparateTransactions(t *testing.T) {
 	d := &desk{}
 	require.NoError(t, transact(t, d, 9, func(ctx context.Context, p *fence.Producer[string]) error {
 		return errors.Join(p.Commit(ctx, "a"), p.Commit(ctx), p.Commit(ctx, "b", "c"))

@@ -140,7 +140,7 @@ var catalog = []metric{
 		help:   "Calls of Rebalance on this process.",
 		values: one(func(s *sample) float64 { return float64(s.Rebalances) })},
 	{name: "neli_rebalanced_roles_total", kind: counter, exclusive: true,
-		help:   "Roles that it handed over during these calls.",
+		help:   "Roles handed over during calls of Rebalance.",
 		values: one(func(s *sample) float64 { return float64(s.RolesRebalanced) })},
 	{name: "neli_preparations_total", kind: counter, labels: []string{"result"}, exclusive: true,
 		help: "Calls of Config.Prepare: prepared, failed; prepared roles: led, let_go.",

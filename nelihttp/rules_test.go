@@ -32,7 +32,7 @@ var rules = []mutation.Mutant{
 	{Rule: "nothing is sent with another scheme", File: "../internal/advertised/advertised.go",
 		Old: " || u.Scheme != \"http\" && u.Scheme != \"https\"", New: "",
 		Guard: "TestForwardSendsToAllowedAddressesOnly", Want: `nothing is sent to "ws:`},
-	{Rule: "no stranger's user and password are sent", File: "../internal/advertised/advertised.go",
+	{Rule: "addresses with user and password are refused", File: "../internal/advertised/advertised.go",
 		Old: " || u.User != nil", New: "",
 		Guard: "TestForwardSendsToAllowedAddressesOnly", Want: "@evil"},
 	{Rule: "the zone of an address is not taken for a name", File: "../internal/advertised/advertised.go",

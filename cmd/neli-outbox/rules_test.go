@@ -41,7 +41,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a row that becomes visible late is no sign that ids went back", File: "position.go",
 		Old: " && r.mark > p.seen", New: "",
 		Guard: "TestLateRowDoesNotStopItsSlot", Want: "unexpected error"},
-	{Rule: "a sequence behind an id that was read shows that ids went back", File: "position.go",
+	{Rule: "a sequence below the top id shows that ids went back", File: "position.go",
 		Old: "if l.last < next.top {", New: "if false {",
 		Guard: "TestLateRowDoesNotStopItsSlot", Want: "in chain but got nil"},
 	{Rule: "a slot whose ids went back publishes nothing", File: "relay.go",

@@ -63,7 +63,7 @@ func TestGuardOfProcessOneDies(t *testing.T) {
 }
 
 // A user to whom a cgroup was delegated needs no other right, and processes cannot escape.
-func TestDelegatedCgroupNeedsNoOtherRight(t *testing.T) {
+func TestUserNeedsOnlyADelegatedCgroup(t *testing.T) {
 	cgroups(t)
 	const user = 65534
 	for name, both := range map[string]bool{"elector killed": false, "elector and guard killed": true} {

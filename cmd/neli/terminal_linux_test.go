@@ -77,7 +77,7 @@ func TestNeliLogsFromTheBackground(t *testing.T) {
 }
 
 // A person at a terminal is told once why the command does not start.
-func TestPersonAtATerminalIsToldOfStandingBy(t *testing.T) {
+func TestTerminalShowsStandingBy(t *testing.T) {
 	c := broker(t)
 	neli(t, c, "run", "--name", "first", "--timeout", long.String(), "--", "sh", "-c", family).pid("child", 1)
 	master, slave := terminal(t, false)

@@ -20,7 +20,7 @@ func (k *rooms) speaks(c *channel.Channel, now clock.Instant) clock.Mono {
 }
 
 // A Hello has all that others need to plan.
-func TestWhatAHelloSays(t *testing.T) {
+func TestHelloContents(t *testing.T) {
 	k := newRooms(1, 3, func(s *Settings) { s.Advertise, s.Zone = "a:1", "z" })
 	k.desired.Priority = 7
 	k.begin()
@@ -106,7 +106,7 @@ func TestALeaseThatWasExtendedIsNoReasonToGreet(t *testing.T) {
 }
 
 // A process that would claim roles handed to it answers a Ping. The Pong tells what it wants.
-func TestWhoAnswersAPing(t *testing.T) {
+func TestPingAnswerers(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*rooms)
 		answers bool
@@ -211,7 +211,7 @@ func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
 
 // A process announces that it wants all roles, none, or those of the partitions for which it is
 // nominated.
-func TestWhatAProcessSaysThatItWants(t *testing.T) {
+func TestAnnouncedWants(t *testing.T) {
 	k := newRooms(3, 3, nil)
 	require.Nil(t, k.wants(k.now))
 	for name, change := range map[string]func(){

@@ -20,7 +20,7 @@ func (a *actor) late(now clock.Instant) {
 	a.channels[0].Link.Sent(lease.Hello, 1<<40, now.Add(-a.set.T/2))
 }
 
-func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
+func TestBehindProcessAnswersNoNewcomer(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 3, nil)
 	w.pass(8 * time.Second)
@@ -36,7 +36,7 @@ func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
 	require.Len(t, w.sent(0, "a", lease.Snapshot), before+1, "nobody has")
 }
 
-func TestWhoIsBehindLeavesVacanciesAlone(t *testing.T) {
+func TestBehindProcessLeavesVacanciesAlone(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 3, nil)
 	w.pass(8 * time.Second)
@@ -86,7 +86,7 @@ func TestOthersHaveTheTimeThatAnOwnClaimTakes(t *testing.T) {
 	})
 }
 
-func TestWhoIsBehindHandsNothingOver(t *testing.T) {
+func TestBehindProcessHandsNothingOver(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, nil)
 	w.pass(8 * time.Second)

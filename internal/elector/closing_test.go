@@ -86,7 +86,7 @@ func TestGoodbyesAreNotWaitedForForLong(t *testing.T) {
 }
 
 // A process whose possible successors say goodbye, too, releases all of its roles together.
-func TestWhoIsLeftAloneReleasesAllTogether(t *testing.T) {
+func TestLastMemberReleasesAllRolesTogether(t *testing.T) {
 	w := newWorld(1)
 	closers(t, w, 12)
 	a := w.actors[0]
@@ -164,7 +164,7 @@ func TestALateReaderLeavesASnapshot(t *testing.T) {
 }
 
 // A process that reads nothing does not wait any longer for its Release.
-func TestWhoReadsNothingClosesSoon(t *testing.T) {
+func TestProcessThatReadsNothingClosesSoon(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)
 	w.start("b", 1, func(s *Settings) { s.Observer = true })

@@ -234,7 +234,7 @@ func TestOnlyTheAskedProcessCanAnswer(t *testing.T) {
 	require.Equal(t, []request.Outcome{{ID: id}}, o.ends)
 }
 
-func TestWhatCannotBeAsked(t *testing.T) {
+func TestImpossibleRequestsAreRefused(t *testing.T) {
 	n := New(&Settings{Process: "x", T: time.Second}, nil)
 	_, err := n.Ask(request.Request{}, at(0))
 	require.ErrorIs(t, err, request.ErrUnknown)

@@ -161,7 +161,7 @@ func TestAnOutageOfTheBrokerCountsFromTheEndOfTheLease(t *testing.T) {
 
 // A process that was suspended, or cut off, does not count the time in which it read nothing. It
 // reports for how long it has read nothing.
-func TestTimeInWhichNothingWasReadDoesNotCount(t *testing.T) {
+func TestOutagesExcludeTimeWithoutReads(t *testing.T) {
 	for _, d := range []time.Duration{4 * time.Second, 20 * time.Second, 3 * time.Minute} {
 		for _, crash := range []bool{false, true} {
 			u := newOutages(t, 1)

@@ -49,7 +49,7 @@ func TestATermBegins(t *testing.T) {
 }
 
 // When the holders become known, all claims are planned again.
-func TestWhatIsLearnedIsPlannedAnew(t *testing.T) {
+func TestClaimsArePlannedAnewOnceHoldersAreKnown(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	c := k.channels[0]
 	s := k.shards.of(c.Index)

@@ -69,7 +69,7 @@ func TestAShardReleasesAtOnceWhatNobodyWasToldOf(t *testing.T) {
 
 // A Release goes to each of the shard's logs. It names the successor, if that takes the roles, and
 // says why they are released.
-func TestWhatAReleaseSays(t *testing.T) {
+func TestReleaseContents(t *testing.T) {
 	pinned := handover.NewHandover(term.Transferred, at(0), "b", true)
 	pinned.Pin()
 	for name, c := range map[string]struct {

@@ -64,7 +64,7 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 	require.False(t, ok, "it is not woken for others meanwhile")
 }
 
-func TestWhatAShardKeeps(t *testing.T) {
+func TestShardKeepsWantedRoles(t *testing.T) {
 	k := newRooms(2, 5, func(s *Settings) { s.Nominated = true })
 	s := k.shards[1] // of roles 1 and 3
 	require.Zero(t, s.keeps(k.now), "it is not nominated")

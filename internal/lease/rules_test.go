@@ -165,7 +165,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a fresh claim is adopted only if it had read all possible evidence", File: "consume.go",
 		Old: "r.Kind == Claim && r.Fresh && r.Read >= j.from-1 && r.Read >= j.busy:", New: "r.Kind == Claim && r.Fresh && r.Read >= j.from-1:",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two leaders)`, Seeds: plainSeeds},
-	{Rule: "the wait of a fresh claim begins where reading began", File: "join.go",
+	{Rule: "the wait of a fresh claim begins when reading began", File: "join.go",
 		Old: "max(clock.FreeAt(j.begun, j.bound, rho), j.over)", New: "j.over + 0*clock.Raw(rho)",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
 	{Rule: "evidence restarts the wait of a fresh claim", File: "join.go",
@@ -285,7 +285,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a whole Snapshot is adopted", File: "consume.go",
 		Old: "e.Known = l.adopt(o, r.Read, s, now)", New: "_ = s",
 		Guard: "TestAllRolesAreLedOnceFaultsEnd/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
-	{Rule: "the longest lease that records state shortens the wait", File: "join.go",
+	{Rule: "the stated longest lease shortens the wait", File: "join.go",
 		Old: "j.bound = min(j.bound, r.Longest)", New: "_ = r.Longest",
 		Guard: "TestLongestShortensTheWait", Want: "waits longer than the longest lease in use"},
 

@@ -133,7 +133,7 @@ func TestDebugLinesLeaveRoomForOthers(t *testing.T) {
 	})
 }
 
-func TestLinesThatTheHandlerFailsToTakeAreReported(t *testing.T) {
+func TestLinesLostByTheHandlerAreReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail func() error
 		want string

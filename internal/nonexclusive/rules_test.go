@@ -25,7 +25,7 @@ var sharedRules = []mutation.Mutant{
 	{Rule: "a process leads for T after its last record, not for S", File: "young.go",
 		Old: "age < t\n", New: "age < t/3\n",
 		Guard: "TestSharedCutOffLeaderLeadsUntilItIsReplaced", Want: `overlap, by design|nobody led for a while`},
-	{Rule: "a process leads for no longer than T after its last record", File: "young.go",
+	{Rule: "a process leads for at most T after receiving a record", File: "young.go",
 		Old: "age < t\n", New: "age < 2*t\n",
 		Guard: "TestSharedCutOffLeaderLeadsUntilItIsReplaced", Want: `presumes for longer than T`},
 	{Rule: "V is when a record was received, not when one was sent", File: castFile,

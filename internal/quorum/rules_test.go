@@ -153,7 +153,7 @@ var rules = []mutation.Mutant{
 	{Rule: "Tick looks at a changed role once", File: "policy.go",
 		Old: "	p.looks = nil\n", New: "",
 		Guard: "TestTickDoesWhatIsDue/.*", Want: "what was due is still due"},
-	{Rule: "a wait ends once", File: "policy.go",
+	{Rule: "expired waits are removed", File: "policy.go",
 		Old: "				q.look(role)\n			}\n		}\n		return true\n", New: "				q.look(role)\n			}\n		}\n		return false\n",
 		Guard: "TestTickDoesWhatIsDue/a_lost_Claim", Want: "what was due is still due"},
 	{Rule: "a Claim that does not come back is given up", File: "policy.go",

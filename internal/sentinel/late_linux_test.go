@@ -106,7 +106,7 @@ func (p *post) hears(own *net.UnixConn) {
 	p.server.listen(reg, link{c: own}, tell)
 }
 
-func TestAMemberWhoseConnectionTheSentinelEndsIsForgotten(t *testing.T) {
+func TestSentinelForgetsMembersItDisconnects(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	c := registers(t, p, registration(NewSecret()))
 	require.NoError(t, sendBytes(c, []byte("no packet"), nil))

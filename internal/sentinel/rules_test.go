@@ -70,7 +70,7 @@ var rules = []mutation.Mutant{
 	{Rule: "14: a death counts only when the newest registration's connection was read", File: "registry.go",
 		Old: "	case m.Number != number:\n", New: "	case m.Number < number:\n",
 		Guard: "TestPacketsOfAFormerRegistrationHaveNoEffect", Want: "what the member said since has to be read first"},
-	{Rule: "14: a member whose command has no guard here is not watched", File: "registry.go",
+	{Rule: "14: a member with an unregistered guard is not watched", File: "registry.go",
 		Old: "return !m.fired && !m.unknown", New: "return !m.fired",
 		Guard: "TestNoDeathIsReportedWhileACommandRuns", Want: "what a kill shows is not what the sentinel says"},
 

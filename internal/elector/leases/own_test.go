@@ -67,7 +67,7 @@ func because(c vacancy.Cause) func(int32) vacancy.Cause {
 
 func none(int32) bool { return false }
 
-func TestHoldsCompareWithTheLease(t *testing.T) {
+func TestOwnComparesWithTheLease(t *testing.T) {
 	now := at(0)
 	h, say := newOwn(&now)
 	h.Gain(Won{7, []int32{0, 1, 2, 3, 4}}, because(vacancy.Claimed), now)
@@ -128,7 +128,7 @@ func TestOwnKeepsTheTermTableInStep(t *testing.T) {
 }
 
 // When other logs sustain a term, it follows another line of V, and does not end.
-func TestHoldsShiftTermsToTheirLines(t *testing.T) {
+func TestOwnShiftsTermsToTheirLines(t *testing.T) {
 	now := at(0)
 	h, say := newOwn(&now)
 	say.v[1] = now
@@ -171,7 +171,7 @@ func TestEvidenceIsTheOldestLineInUse(t *testing.T) {
 }
 
 // A role whose end the application was told of is given up once, unless it was won again meanwhile.
-func TestWhatTheApplicationKnowsToBeOverIsGivenUp(t *testing.T) {
+func TestRoleIsGivenUpOnceItsEndIsDelivered(t *testing.T) {
 	now := at(0)
 	h, say := newOwn(&now)
 	say.v[1] = now
@@ -190,7 +190,7 @@ func TestWhatTheApplicationKnowsToBeOverIsGivenUp(t *testing.T) {
 	require.Empty(t, h.TakeOver())
 }
 
-func TestWhatMayBeMoved(t *testing.T) {
+func TestMovableRoles(t *testing.T) {
 	young, old := at(time.Hour-balance.MinTenure+1).Mono, at(time.Hour-balance.MinTenure).Mono
 	now := at(time.Hour)
 	for name, c := range map[string]struct {

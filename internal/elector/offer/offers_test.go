@@ -104,7 +104,7 @@ func TestOffersHaveAWindow(t *testing.T) {
 	require.Equal(t, []int32{4, 5, 6, 7}, sent(t, os, at(time.Second+gather)).Roles)
 }
 
-func TestWhatIsAskedForBeforeItIsNamedIsNotOffered(t *testing.T) {
+func TestRoleAskedForBeforeItIsNamedIsNotOffered(t *testing.T) {
 	os := newOffers()
 	os.name(1, 1, 2, 3, 4, 5)
 	sent(t, os, at(0))
@@ -118,7 +118,7 @@ func TestWhatIsAskedForBeforeItIsNamedIsNotOffered(t *testing.T) {
 	require.Equal(t, []int32{2, 3, 4}, sent(t, os, at(testT/4)).Roles)
 }
 
-func TestReviewRemovesWhatIsNotOfferedAnyMore(t *testing.T) {
+func TestReviewRemovesRolesNoLongerOffered(t *testing.T) {
 	os := newOffers()
 	os.name(9, 1, 2, 3)
 	sent(t, os, at(0))
@@ -239,7 +239,7 @@ func TestConditionsOfAWarmHandover(t *testing.T) {
 	require.False(t, Patient(at(0), 10*time.Second, at(5*time.Second)))
 }
 
-func TestWhatRestsAfterAFailure(t *testing.T) {
+func TestFailedHandoverRestsItsMemberOrRole(t *testing.T) {
 	for _, c := range []struct {
 		h            Handing
 		member, role bool

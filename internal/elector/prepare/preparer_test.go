@@ -58,7 +58,7 @@ func TestTooLargeAnOfferIsCutOff(t *testing.T) {
 	require.Len(t, p.by, 4)
 }
 
-func TestWhatIsNoLongerOfferedIsCalledOff(t *testing.T) {
+func TestRoleNoLongerOfferedIsCalledOff(t *testing.T) {
 	p := newPreparing(1)
 	p.offered(1, at(0), 3, 5)
 	begun := p.step(at(0)).Begin
@@ -139,7 +139,7 @@ func TestPrepareThatTakesTooLongHasFailed(t *testing.T) {
 	require.Equal(t, []lease.Prepared{{Of: 2, Running: []int32{5}, Failed: []int32{3}}}, states(do.Say))
 }
 
-func TestWhatNoOfferConfirmsExpires(t *testing.T) {
+func TestUnconfirmedPreparationExpires(t *testing.T) {
 	p := newPreparing(1)
 	p.offered(1, at(0), 3)
 	do := p.step(at(0))

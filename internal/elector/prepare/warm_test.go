@@ -231,7 +231,7 @@ func (w *world) memberReads(m *member, offset int, e entry) {
 // If a holder hands a role over because the member is ready, the member is still ready when the role arrives, even if
 // records are lost, late or out of order. No member prepares more at once than it announced. In the end no member keeps
 // a role prepared that nobody offers.
-func TestWarmRolesArriveWarm(t *testing.T) {
+func TestSuccessorStaysPrepared(t *testing.T) {
 	warm, calledOff, failures := 0, 0, 0
 	for seed := range uint64(60) {
 		w := newWorld(t, seed)

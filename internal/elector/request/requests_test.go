@@ -50,7 +50,7 @@ func TestARequestIsSentInOneLogAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestWhatEndsARequest(t *testing.T) {
+func TestRequestEnds(t *testing.T) {
 	down, hand := Request{Verb: lease.StepDown}, Request{Verb: lease.Transfer, To: "c"}
 	accepted := func(rs *Requests) {
 		rs.Replied(0, from("b", lease.Record{Answer: &lease.Answer{ID: 1, Stage: lease.Accepted}}), at(0))
@@ -303,7 +303,7 @@ func TestRequestsAreBoundedWhateverComes(t *testing.T) {
 }
 
 // While nothing is known of the role's holder, the request to the former holder goes on.
-func TestARequestGoesOnWhileNothingIsKnown(t *testing.T) {
+func TestRequestContinuesWhileHolderIsUnknown(t *testing.T) {
 	rs := &Requests{}
 	_, err := rs.Ask(Request{Verb: lease.StepDown}, "b", inTurn, at(0))
 	require.NoError(t, err)
@@ -353,7 +353,7 @@ func TestRequestsAreDue(t *testing.T) {
 	})
 }
 
-func TestRequestsAreDescribedHarmlessly(t *testing.T) {
+func TestRequestDescriptionsAreEscaped(t *testing.T) {
 	q := &Request{Role: 4, Verb: "step\x1bdown", By: "o", Name: "x\u202ey"}
 	require.Equal(t, []any{"role", 4, "verb", `"step\x1bdown"`, "by", "o", "by_name", `"x\u202ey"`}, q.Describe())
 	q.To = "b"

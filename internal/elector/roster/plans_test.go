@@ -120,7 +120,7 @@ func TestPreferenceIsAskedOnce(t *testing.T) {
 }
 
 // A name means a process only if no other member has it.
-func TestWhomANameMeans(t *testing.T) {
+func TestNamesMeanOneProcess(t *testing.T) {
 	ms := censusOf(&member{name: "b"}, &member{name: "c"}).Members
 	require.True(t, ms.Means("p1", Self{"p1", "A"}, at(0)))
 	require.True(t, ms.Means("A", Self{"p1", "A"}, at(0)))

@@ -34,7 +34,7 @@ func TestBadDurationsOfRun(t *testing.T) {
 	}
 }
 
-func TestBadAddressOfRun(t *testing.T) {
+func TestRunRefusesBadAddress(t *testing.T) {
 	var errs strings.Builder
 	require.Equal(t, codeFailure, Main([]string{"run", "--group", "g", "--advertise", "10.0.0.7", "--", "true"}, io.Discard, &errs))
 	require.Contains(t, errs.String(), "neli: --advertise: \"10.0.0.7\" must be host:port")
