@@ -14,8 +14,8 @@ import (
 	"github.com/goneli/neli/internal/quorum"
 )
 
-// Leases are the leases of a shard's roles. Its logs are given by their numbers among all logs; an Out
-// has the log's place among those of the shard.
+// Leases are the leases of a shard's roles. Its methods take a log's number among all logs; an Out has the
+// log's place among those of the shard.
 type Leases interface {
 	Fold
 	Session
@@ -25,7 +25,7 @@ type Leases interface {
 // Fold says who holds what.
 type Fold interface {
 	observe.Fold
-	// Free returns the roles below a number that have no holder and may be claimed.
+	// Free returns the roles below a number that nobody holds; on small logs, those that may be claimed.
 	Free(below int32, now clock.Instant) []int32
 }
 
@@ -44,7 +44,7 @@ type Session interface {
 	Lines() iter.Seq2[int, clock.Instant]
 	// Forget ends the leadership of roles. Their Releases are made afterwards.
 	Forget(roles []int32)
-	// Owing reports whether a Release has not come back yet.
+	// Owing reports whether a Release has not come back yet; small logs out of reach do not count.
 	Owing(now clock.Instant) bool
 
 	// Tick handles the passing of time. Roles below a number are wanted; a record takes trip to come back.
@@ -76,7 +76,7 @@ type Term struct {
 	Led    bool
 	Token  int64
 	Line   int  // the line of V in the term table that the term follows
-	Vacant bool // there is no term, and the role may be claimed
+	Vacant bool // Free would return the role
 }
 
 // Ticked is what the passing of time has done.
@@ -84,8 +84,8 @@ type Ticked struct {
 	Out    []quorum.Out
 	Lapsed bool // all terms have lapsed
 	// Reading is how long others may take to read the Claims of all wanted roles, beyond round
-	// trips. On one log, a process that claims before it has read another's Claim loses without
-	// harm. On small logs each may win on some logs, and has to give all of that back.
+	// trips. It is 0 on one log: a process that claims before it has read another's Claim loses
+	// without harm. On small logs each may win on some, and has to give all of that back.
 	Reading time.Duration
 }
 
@@ -95,12 +95,12 @@ type Traits struct {
 	// only the holder knows its token.
 	Offsets bool
 	// Together: all sessions of a process count as one, with the number 1. Otherwise each lapses by
-	// itself, and Tick ends this process's own one when its leases are over.
+	// itself, and Tick ends this process's own one when it has lapsed.
 	Together bool
 	// Reminds: Changed repeats vacant roles, and returns roles whose holder's lease is over by the
 	// clock or whose Claim failed.
 	Reminds bool
-	// OneClaim: no Claim is made while another one is undecided. Otherwise Claims are delayed and
+	// OneClaim: no Claim is made while another one is in flight. Otherwise Claims are delayed and
 	// given up for each log separately, if it answers slowly or not at all.
 	OneClaim bool
 }
@@ -130,8 +130,8 @@ func (t Traits) Ours(g lease.Grantee, process string, token int64) bool {
 	return g.Session.Process == process
 }
 
-// Earlier reports whether the sender of a record in a log had not yet read of a role's term with a token,
-// since it had read its log only up to read; home is the log with the role.
+// Earlier reports whether a record's sender had perhaps not read a term's Claim, whose offset in the log home
+// is token: the record is in another log, or its sender had read less. It is false without Offsets.
 func (t Traits) Earlier(log, home int, read, token int64) bool {
 	return t.Offsets && (log != home || read < token)
 }
@@ -150,7 +150,7 @@ type Entry struct {
 	// Origin says that all records of the log up to this one were read, or will be after a Reset, and
 	// that the log had no earlier incarnation when they were appended.
 	Origin bool
-	Why    string // if not Origin: why; it may be empty
+	Why    string // why not Origin; it may be empty
 
 	// Of small logs only.
 	ID    string // of the incarnation

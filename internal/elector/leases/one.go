@@ -184,7 +184,7 @@ func (l *One) Contest(roles []int32, now clock.Instant) (out []quorum.Out) {
 	}
 }
 
-// Later returns those roles of a log that may be claimed only later, and when.
+// Later returns those roles that may be claimed only once a newer record has lost its effect, and when.
 func Later(l *lease.Lease, roles []int32, now clock.Instant) (free []int32, at clock.Raw) {
 	if _, waits := l.Newer(); !waits { // a member of a newer version may hold any role
 		return nil, clock.Never

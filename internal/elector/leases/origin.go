@@ -12,9 +12,9 @@ type Origins []origin
 
 type origin struct {
 	whole  bool   // it is read from its origin (Entry.Origin)
-	why    string // if not: why
+	why    string // why not
 	others bool   // another process may hold a role: it has claimed or beaten, or is of a newer version
-	next   int64  // the offset after the last entry
+	next   int64  // the offset to be read next
 	end    int64  // of a Reset
 }
 
@@ -38,9 +38,9 @@ func (all Origins) Read(log int, e Entry, r *lease.Record, bad error, self strin
 }
 
 // Proven reports whether the records of a log, read from its origin, show who holds its roles; if not,
-// why says why, as far as that is known. If there are several partitions, all must be read from their
-// origin, and no other process may have held anything: partitions may have been added, and members
-// that have not noticed them still lead their roles in the old ones.
+// why says why, as far as that is known. Several partitions must all be read from their origin up to
+// end, without a sign that another process has held anything: partitions may have been added, and
+// members that have not noticed them still lead their roles in the old ones.
 func (all Origins) Proven(log int) (yes bool, why string) {
 	if o := &all[log]; !o.whole || len(all) == 1 {
 		return o.whole, o.why

@@ -25,13 +25,12 @@ type Own struct {
 	over      []int32 // roles whose lapse the application was told of
 }
 
-// NewOwn returns the roles that a process holds by some leases: none yet. tokenBase is added to the tokens
-// that the application gets.
+// NewOwn returns the roles that a process holds by some leases: none yet.
 func NewOwn(n byrole.Numbering, l Leases, t Traits, process string, table *term.Table, tokenBase int64) Own {
 	return Own{numbering: n, session: l, traits: t, process: process, holder: l.Holder, table: table, tokenBase: tokenBase}
 }
 
-// Hold is what roles that this process holds by one Claim have in common. It does not change.
+// Hold is what roles that this process won together have in common. It does not change.
 type Hold struct {
 	Token int64 // of the fold
 	Cause vacancy.Cause
@@ -75,8 +74,8 @@ type Difference struct {
 	Lapsed     []int32 // held roles that are lost without such a record
 	Shifted    []int32 // held roles whose terms follow another line of V by now
 	Gained     wins    // roles that are held by a new term
-	Taken      []int32 // roles that nobody may claim
-	Free       []int32 // roles that may be claimed
+	Taken      []int32 // roles that are not vacant
+	Free       []int32 // vacant roles
 }
 
 // Compare compares roles that may have changed with the roles held here. Leases that remind of free
@@ -109,8 +108,8 @@ func (hs *Own) Compare(changed []int32, listed func(int32) bool, now clock.Insta
 	return d
 }
 
-// outdone reports whether records, and not the clock, have ended a term. Where each session lapses by
-// itself, Ticked reports that instead.
+// outdone reports whether records, and not the clock, have ended a term. Without Traits.Together that is
+// always so, since Ticked reports lapses.
 func (hs *Own) outdone(local int32) bool {
 	if !hs.traits.Together {
 		return true
@@ -149,7 +148,7 @@ func (hs *Own) Shift(roles []int32, now clock.Instant) {
 	}
 }
 
-// Gain begins the terms of roles won by one Claim; why says how this process got each of them.
+// Gain begins the terms of roles won with one token; why says how this process got each of them.
 func (hs *Own) Gain(w Won, why func(local int32) vacancy.Cause, now clock.Instant) {
 	units := make([]int, 0, len(w.Roles))
 	var of *Hold
@@ -213,7 +212,7 @@ func (hs *Own) Evidence(now clock.Instant) (oldest clock.Instant) {
 // wins are roles that were won, by token.
 type wins []Won
 
-// Won is roles that were won by one Claim.
+// Won is roles that were won with one token.
 type Won struct {
 	Token int64
 	Roles []int32

@@ -63,7 +63,7 @@ func (m *Small) fold(log int, o int64, r *lease.Record, bad error, now clock.Ins
 	return ev
 }
 
-// Changed also returns roles of which a term begins or ends without a record of that role.
+// Changed is as in Session, also if a term begins or ends without a record of its role.
 func (m *Small) Changed() []int32 {
 	changed := m.Lease.Changed()
 	if len(changed) > 0 {
