@@ -12,14 +12,14 @@ import (
 // and no more records may be queued for it.
 type Link struct {
 	reading bool // the records that were in the log when reading began are not read yet
-	trusted bool // no own record has to show that it works: a small log reports by itself that it can be reached
+	trusted bool // no own record has to show that the log works
 
 	beat  flight
 	hello flight
 
 	good      clock.Mono // when an own record last came back within T/4
-	stalled   bool       // own records do not come back
-	recovered clock.Mono // when they came back again
+	stalled   bool       // own records do not come back in time
+	recovered clock.Mono // when one did again
 
 	took     time.Duration // how long the last own record took, T at most
 	withheld clock.Mono    // since when this process would have claimed, had own records come back in time; 0: it withholds nothing
@@ -37,22 +37,22 @@ type flight struct {
 // TrustedLink returns the link to a log that reports by itself that it can be reached.
 func TrustedLink() Link { return Link{trusted: true} }
 
-// IsStalled reports whether own records do not come back.
+// IsStalled reports whether own records do not come back in time.
 func (l *Link) IsStalled() bool { return l.stalled }
 
-// IsReading reports whether the records that were in the log when reading began are not read yet.
+// IsReading reports whether the log's history is not read yet.
 func (l *Link) IsReading() bool { return l.reading }
 
 // Greeting reports whether a Hello is in flight.
 func (l *Link) Greeting() bool { return l.hello.seq != 0 }
 
-// Clear reports whether own records come back and no Hello is in flight.
+// Clear reports whether own records come back in time and no Hello is in flight.
 func (l *Link) Clear() bool { return l.hello.seq == 0 && !l.stalled }
 
 // ProbeLostAt is when the Hello in flight counts as lost.
 func (l *Link) ProbeLostAt(t time.Duration) clock.Mono { return l.hello.at.Add(t) }
 
-// Recovering reports whether own records have come back again less than T ago.
+// Recovering reports whether the log was stalled until less than T ago.
 func (l *Link) Recovering(now clock.Instant, t time.Duration) bool {
 	return l.recovered != 0 && now.Mono.Sub(l.recovered) < t
 }
@@ -130,8 +130,8 @@ func (l *Link) Back(seq uint64, sent, now clock.Instant, t time.Duration) {
 	}
 }
 
-// Beating reports whether a Beat, or a Claim in its place, is in flight. No other is sent
-// meanwhile. After T it counts as lost.
+// Beating reports whether a Beat, or a Claim in its place, is in flight. No regular Beat is
+// sent meanwhile. After T it counts as lost.
 func (l *Link) Beating(now clock.Instant, t time.Duration) bool {
 	return l.beat.seq != 0 && now.Mono.Sub(l.beat.at) < t
 }
@@ -141,8 +141,8 @@ func (l *Link) Probing(now clock.Instant, t time.Duration) bool {
 	return l.hello.seq != 0 && now.Mono.Sub(l.hello.at) < t
 }
 
-// WaitsSince is since when own records are awaited and nothing has been read; read is the last
-// reading. Never: none is awaited.
+// WaitsSince is since when own records are awaited and nothing was read; read is when something last
+// was. Never: none is awaited.
 func (l *Link) WaitsSince(read clock.Mono) clock.Mono {
 	since := clock.Mono(clock.Never)
 	if l.stalled {
@@ -156,8 +156,8 @@ func (l *Link) WaitsSince(read clock.Mono) clock.Mono {
 	return since
 }
 
-// Check reports whether own records come back: none is overdue, and one came back within T/2.
-// Otherwise a probe must show it first.
+// Check reports whether own records come back: none is overdue, and one came back in time less than T/2
+// ago. Otherwise a probe must show it first, unless the link is trusted.
 func (l *Link) Check(now clock.Instant, t time.Duration) bool {
 	overdue := l.beat.seq != 0 && now.Mono.Sub(l.beat.at) >= clock.Stalled(t) || l.hello.seq != 0 && now.Mono.Sub(l.hello.at) >= clock.Stalled(t)
 	if overdue && !l.reading {
@@ -167,8 +167,8 @@ func (l *Link) Check(now clock.Instant, t time.Duration) bool {
 }
 
 // Withhold notes that this process does not claim what it would claim, since no probe has come back
-// in time. It reports, once, that this has lasted for T although records come back: no role becomes
-// this process's then, and nothing else would say why.
+// in time. It reports, once, that this has lasted for T although records come back, too late: no role
+// becomes this process's then, and nothing else would say why.
 func (l *Link) Withhold(now clock.Instant, t time.Duration) (say bool) {
 	if l.withheld == 0 {
 		l.withheld = now.Mono
@@ -178,7 +178,7 @@ func (l *Link) Withhold(now clock.Instant, t time.Duration) (say bool) {
 	return say
 }
 
-// Claims notes that this process withholds nothing, because it claims or because nothing is vacant.
+// Claims notes that this process withholds nothing: it claims, or would not claim now.
 func (l *Link) Claims() { l.withheld, l.said = 0, false }
 
 // Behind reports whether this process is far behind the log's end, so that others may have written
@@ -193,7 +193,7 @@ func (l *Link) Behind(now clock.Instant, t time.Duration) bool {
 	return now.Mono < l.behindUntil
 }
 
-// ProbedUntil is when the wait of a Claim for a probe ends; helloAt is when the next probe may be sent.
+// ProbedUntil is until when a Claim waits for the probe in flight, or to send one (helloAt); 0: no wait.
 func (l *Link) ProbedUntil(helloAt clock.Mono, now clock.Instant, t time.Duration) clock.Mono {
 	switch {
 	case l.Check(now, t):

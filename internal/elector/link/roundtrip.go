@@ -8,8 +8,7 @@ import (
 
 const (
 	// A measured round trip is limited to this range, or up to a hundredth of T if that is
-	// longer. The initial value is MaxRoundTrip. Below minRoundTrip the scheduling of processes
-	// matters more.
+	// longer. Below minRoundTrip the scheduling of processes matters more.
 	minRoundTrip = 2 * time.Millisecond
 	MaxRoundTrip = 20 * time.Millisecond
 )
@@ -18,14 +17,14 @@ const (
 type RoundTrip struct {
 	t        time.Duration
 	smoothed time.Duration
-	lastBack clock.Instant // when an own record was last read back
+	lastBack clock.Instant // when an own record was last read back, or none was expected
 }
 
 func NewRoundTrip(t time.Duration) RoundTrip { return RoundTrip{t: t, smoothed: MaxRoundTrip} }
 
 // Back handles an own record that was sent at a time and has come back. Shorter round trips have
-// more weight: the first one sets up a connection, and later ones may wait for a broker that is
-// gone.
+// more weight, very long ones none: the first one sets up a connection, and later ones may wait
+// for a broker that is gone.
 func (r *RoundTrip) Back(sent, now clock.Instant) {
 	r.lastBack = now
 	if sent == (clock.Instant{}) {
