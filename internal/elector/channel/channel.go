@@ -34,7 +34,7 @@ type Channel struct {
 	readAt  clock.Instant
 
 	releaseAt clock.Mono // when Releases are repeated
-	repeats   int        // how often they were repeated
+	repeats   int        // how often the pause was doubled
 	releasing int        // Releases without a report yet
 }
 
@@ -78,7 +78,7 @@ func (c *Channel) IsNew(offset int64) bool { return offset >= c.end }
 // IsRead reports whether all records that were there when reading began are read.
 func (c *Channel) IsRead() bool { return c.Log.Offset()+1 >= c.end }
 
-// CatchUp notes, once, that these records are read, or are not waited for any more.
+// CatchUp notes and reports, once, that these records are read, or not waited for any more.
 func (c *Channel) CatchUp(now clock.Instant) bool {
 	if !c.Announcements.CatchUp(c.IsRead(), c.Set.T, now) {
 		return false
@@ -95,7 +95,7 @@ func (c *Channel) Wins(now clock.Instant) {
 	}
 }
 
-// Released notes that roles were released: lost Releases are repeated.
+// Released sets the next repetition of Releases to T/4 from now.
 func (c *Channel) Released(now clock.Instant) {
 	c.repeats, c.releaseAt = 0, now.Mono.Add(clock.Resend(c.Set.T))
 }
@@ -103,9 +103,8 @@ func (c *Channel) Released(now clock.Instant) {
 // Reported notes that there is a report on a Release.
 func (c *Channel) Reported() { c.releasing-- }
 
-// RepeatAt is when Releases that have not come back are repeated, since they may be lost. As with Beats and Claims,
-// none is sent while another one has no report: while the log stands still they would pile up, and keep it busy when
-// it is back.
+// RepeatAt is when Releases that have not come back are repeated, since they may be lost. None is repeated while
+// another one has no report: while the log stands still they would pile up, and keep it busy when it is back.
 func (c *Channel) RepeatAt() clock.Mono {
 	if c.releasing > 0 || !c.Log.Owing() {
 		return clock.Never
@@ -131,7 +130,7 @@ func (c *Channel) Repeat(holds bool, unreleased func(log int, now clock.Instant)
 // maxRepeats limits to 2T the pause between Releases that do not come back.
 const maxRepeats = 3
 
-// Append hands records over, and remembers those on which others depend.
+// Append hands records over, and remembers Beats, Claims, Hellos and Releases.
 func (c *Channel) Append(now clock.Instant, records ...lease.Record) {
 	for _, r := range records {
 		if r.Kind == lease.Release {
@@ -150,9 +149,9 @@ func (c *Channel) Append(now clock.Instant, records ...lease.Record) {
 // LookBack requests that reading begin again, farther back, if all records were read and do not
 // show the holders: a Snapshot may lie before, or the Snapshot found may describe a time before
 // reading began. Other members have a chance first, since any of them answers a Hello with a
-// Snapshot. If no answer comes, there is no member, and waiting for the longest possible lease would
-// take longer than reading. Each Reset restarts that wait, which costs a few seconds in all. The
-// first wait is short, since few records were read so far and few more are read next.
+// Snapshot. If none answers, none knows the fold, and waiting for the longest possible lease would
+// take longer than reading. Each Reset restarts that wait, which costs a few seconds in all. The first
+// time members have little time, since few records were read so far and few more are read next.
 func (c *Channel) LookBack(takes time.Duration, now clock.Instant) {
 	if c.shallow || c.Log.Known() {
 		return
@@ -197,7 +196,7 @@ func (c *Channel) Word(k lease.Kind, now clock.Instant) lease.Record {
 
 func (c *Channel) Snapshot(now clock.Instant) []lease.Record { return c.wire.Snapshot(c.Index, now) }
 
-// Count counts a record that was read. After very many without a Snapshot it offers one, for which nobody waits.
+// Count counts a record that was read. After SnapshotEvery without a Snapshot it offers one; nobody waits for it.
 func (c *Channel) Count(offset int64, k lease.Kind, takes time.Duration, now clock.Instant) {
 	if c.Announcements.Heard(announce.SnapshotEvery(c.Log.Roles())) && k != lease.Snapshot {
 		c.OfferSnapshot(4, uint64(offset), takes, now)
@@ -221,7 +220,7 @@ func (c *Channel) Answer(now clock.Instant) {
 	}
 }
 
-// Hello says Hello in one log. All members read all logs, so any log will do, except one that
+// Hello says Hello in this log. All members read all logs, so it counts as an announcement unless the log
 // returns nothing. If say is nil, the Node puts in what the process says of itself.
 func (c *Channel) Hello(say *lease.Announcement, takes time.Duration, now clock.Instant) {
 	if c.Link.Clear() {
@@ -234,7 +233,7 @@ func (c *Channel) Hello(say *lease.Announcement, takes time.Duration, now clock.
 	c.Out.Startup.Begin(now)
 }
 
-// Probe says Hello to see whether it comes back, if no other probe is in flight.
+// Probe says Hello to see whether it comes back, unless one is in flight or was just said.
 func (c *Channel) Probe(takes time.Duration, now clock.Instant) {
 	if now.Mono < c.Announcements.NextHello() || c.Link.Probing(now, c.Set.T) || c.Set.Observer {
 		return

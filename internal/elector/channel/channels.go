@@ -22,9 +22,9 @@ func (cs *Channels) CaughtUp() bool {
 	return caught > len(*cs)/2
 }
 
-// Reachable is the log in which this process announces itself: its home, or
-// the next one where own records come back. If there is none, it is the one where it has said
-// Hello least recently: each has its turn, since only a record can show that a log works again.
+// Reachable is the log in which this process announces itself: its home, or the next one that is Clear.
+// If there is none, it is the one where it has said Hello least recently: each has its turn, since only
+// a record can show that a log works again.
 func (cs Channels) Reachable(home int) *Channel {
 	rest := cs[home%len(cs)] // a partition's shard has one log
 	for i := range cs {
@@ -47,8 +47,8 @@ func (cs Channels) Claiming() bool {
 	return slices.ContainsFunc(cs, func(c *Channel) bool { n, _ := c.Log.Claiming(); return n > 0 })
 }
 
-// Old reports whether evidence at an offset was in the log before this process started, so that
-// its age is unknown. Offsets of several logs say nothing.
+// Old reports whether evidence at an offset was in the log when reading began, so that its age is
+// unknown. Offsets of several logs say nothing.
 func (cs *Channels) Old(offset int64) bool {
 	return len(*cs) == 1 && !(*cs)[0].IsNew(offset)
 }
