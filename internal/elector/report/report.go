@@ -49,8 +49,8 @@ func once(said *bool, level slog.Level, text string, args ...any) []Note {
 	return []Note{{level, text, args}}
 }
 
-// Skipped reports a skipped record. A record of another incarnation of a small log was in flight
-// when that incarnation ended, and is not reported.
+// Skipped reports a skipped record, unless it is another group's, or was in flight to a small log when
+// the log's incarnation ended.
 func (r *Reports) Skipped(bad error, e leases.Entry) []Note {
 	switch {
 	case errors.Is(bad, lease.ErrForeign):
@@ -67,7 +67,7 @@ func (r *Reports) Skipped(bad error, e leases.Entry) []Note {
 	return once(&r.malformed, slog.LevelWarn, "skipping malformed records; logged once", "partition", e.Partition, "offset", e.Offset, "error", bad)
 }
 
-// Rewound reports a log that went back or contradicts what this process has read; resets is how often logs did so.
+// Rewound reports a log that went back or contradicts what this process has read; resets is Counters.LogResets.
 func (r *Reports) Rewound(ev lease.Event, partition int, offset int64, resets uint64, now clock.Instant) []Note {
 	switch {
 	case ev.Outvoted:
