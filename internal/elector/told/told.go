@@ -54,7 +54,7 @@ type Plans interface {
 	Plan(expected bool, now clock.Instant) (plan *placement.Plan, me int)
 	// Assign returns, by role, which candidate should claim it.
 	Assign(plan *placement.Plan, v roster.Vacant, now clock.Instant) []int32
-	// Holders returns the holder of each role, as the index of a candidate.
+	// Holders returns the holder of each role, or its successor, as the index of a candidate.
 	Holders(plan *placement.Plan, now clock.Instant) []int32
 	// Successors returns, by role, which member should get it from this process; empty: none.
 	Successors(roles []int32, now clock.Instant) []string
@@ -75,7 +75,7 @@ type Out struct {
 	Greeted bool            // a Hello is among the records, in a log that works
 	Passed  bool            // vacancies were passed over, since this process could not lead
 	Parted  bool            // roles were released
-	Heirs   time.Duration   // the longest time that successors have to claim them
+	Heirs   time.Duration   // the longest Wait of their Releases
 	Drained []time.Duration // how long the application took to finish, for each handover
 }
 
@@ -112,6 +112,6 @@ type Append struct {
 	Record    lease.Record
 }
 
-// FewHolders is how many holders may answer a newcomer with a beat each. In a larger group a
+// FewHolders is up to how many holders answer a newcomer with a beat each. In a larger group a
 // closing process waits before it names its successors.
 const FewHolders = 8
