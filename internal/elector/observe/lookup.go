@@ -14,7 +14,7 @@ const SurveyRoles = 4096
 
 // Known is what is known of a role.
 type Known struct {
-	Key     int64 // a token, UnknownToken or VacantToken
+	Key     int64 // a tenure, UnknownToken or VacantToken
 	grantee lease.Grantee
 }
 

@@ -22,13 +22,13 @@ type Picture struct {
 
 func NewPicture(turn uint64) *Picture { return &Picture{turn: turn} }
 
-// IsOf reports whether the picture was begun in a turn of the Elector, and is not older than fresh.
+// IsOf reports whether the picture was begun in a turn of the Elector, and is younger than fresh.
 func (p *Picture) IsOf(turn uint64, fresh time.Duration, now clock.Instant) bool {
 	return p != nil && p.turn == turn && now.Age(p.at) < fresh
 }
 
 // Next looks at the next slices that may have changed since the last picture, which may be nil,
-// and reports whether there are more.
+// and reports whether there may be more.
 func (p *Picture) Next(of Shards, roles int, last *Picture, now clock.Instant) (more bool) {
 	if p.parts == nil {
 		p.begin(of, roles)
@@ -54,7 +54,7 @@ type pictured struct {
 	shard byrole.Numbering
 	from  int32
 	is    sighting
-	keys  []int64 // by role: token, or what stands for none
+	keys  []int64 // by role: Known.Key
 	of    map[int64]*Known
 }
 
@@ -127,7 +127,7 @@ func (s *Standings) pictured(from, to int32, is sighting, now clock.Instant) *pi
 // gets changes when it asks for them, so a Watcher costs no more than this, however slow the
 // consumer is.
 type Watcher struct {
-	told []int64  // by role: token, or what stands for none
+	told []int64  // by role: Known.Key
 	Last *Picture // the last picture that it was told of; nil: none
 	Grouped
 }

@@ -11,9 +11,9 @@ import (
 // Status is what this process knows about the holder of a role.
 type Status int
 
-// Unknown: not enough was read yet, or nothing of the holder since this process started. Vacant:
-// no process holds it, or its holder's lease is over by any clock. Held: evidence of the holder was
-// read less than W(T) ago.
+// Unknown: not enough was read yet, nothing new of the holder since reading began, or a member of a
+// newer version may hold it. Vacant: no process holds it, or its holder's lease is over by any clock.
+// Held: evidence of the holder was read less than W(T) ago.
 const (
 	Unknown Status = iota
 	Vacant
@@ -28,7 +28,7 @@ type Standing struct {
 	Holder    lease.Grantee
 }
 
-// A Standing is identified by its token, or by one of these.
+// A Standing is identified by its tenure, or by one of these.
 const (
 	UnknownToken = int64(-2)
 	VacantToken  = int64(-1)
@@ -82,8 +82,8 @@ type Short interface {
 type Reading interface {
 	// CaughtUp reports whether enough is read to believe that a role is vacant.
 	CaughtUp() bool
-	// Old reports whether evidence at an offset was in the log before this process started, so that
-	// its age is unknown.
+	// Old reports whether evidence at an offset was in the log when reading began, so that its age is
+	// unknown.
 	Old(offset int64) bool
 	// Read is when the logs that count were last read.
 	Read() clock.Instant
@@ -124,7 +124,7 @@ func (s *Standings) Standing(local int32, now clock.Instant) (token int64, g lea
 	g, held := s.of.Holder(local)
 	if held && now.Raw < g.FreeAt {
 		if s.logs.Old(g.Last) {
-			return UnknownToken, g // it was in the log before this process started; nobody knows for how long
+			return UnknownToken, g // it was in the log when reading began; nobody knows for how long
 		}
 		return s.tenure(g), g
 	}

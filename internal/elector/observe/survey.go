@@ -92,7 +92,7 @@ func (c cursor) last(of Shards, roles int) bool {
 }
 
 // look calls tell for the next roles, and reports whether there are more. If partitions have few
-// roles it covers several, and stops after SurveyRoles.
+// roles it covers several, until it has seen SurveyRoles.
 func (c *cursor) look(of Shards, roles int, now clock.Instant, tell func(*Standings, int32, *Known)) (more bool) {
 	for looked := int32(0); looked < SurveyRoles; {
 		s, from, to, ok := c.slice(of, roles)
