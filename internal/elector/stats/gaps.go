@@ -31,8 +31,8 @@ const maxGaps = 16
 // Rest is how long a process rests at most.
 const Rest = time.Second
 
-// idle is how long an observer may read nothing until it takes the log to have stood still. Members
-// announce themselves twice in that time.
+// idle is how long a process may read nothing until it takes the log to have stood still. Members of
+// a small group announce themselves twice in that time.
 const idle = 2 * roster.HelloEvery
 
 // stepped notes that this process does something. It has slept if it did nothing for much longer

@@ -10,7 +10,7 @@ type span struct {
 	left   int       // roles that still have no leader
 }
 
-// spans is for how long roles of one partition have had no leader. It is for counters only
+// spans is for how long roles of one shard have had no leader. It is for counters only
 // and decides nothing. It costs a store for each role that becomes vacant or is won. Many roles may
 // do so at once, so it uses neither timers nor maps.
 type spans struct {
@@ -46,7 +46,7 @@ func (v *spans) close(number int32) {
 // Vacant returns how many roles count as vacant.
 func (v *spans) Vacant() int { return v.count }
 
-// vacated notes that a role is vacant, unless it was before. Roles beyond R do not count.
+// vacated notes that a role is vacant, unless it was before. Only roles below R count.
 func (v *spans) vacated(local, below, number int32) {
 	if local >= below {
 		return
@@ -61,7 +61,7 @@ func (v *spans) vacated(local, below, number int32) {
 	}
 }
 
-// occupied notes that a role has a holder. It returns the number of the span that ends; 0 if the role was not vacant.
+// occupied notes that a role has a holder. It returns the number of the role's span; 0 if the role was not vacant.
 func (v *spans) occupied(local int32) (number int32) {
 	if v.count == 0 || int(local) >= len(v.in) {
 		return 0
@@ -102,8 +102,8 @@ func (v *spans) resize(below int) {
 	}
 }
 
-// account adds the time for which roles have been vacant to c, unless it is unknown whether they were. Time
-// in which a member of a newer version may hold the vacant roles does not count. Call it before anything is read, since what is vacant now was vacant until now.
+// account adds the time for which roles have been vacant to c, unless it is unknown whether they were, or a
+// newer version may hold them. Call it before anything is read, since what is vacant now was vacant until now.
 func (v *spans) account(newerUntil clock.Raw, unknown bool, c *Counters, now clock.Instant) {
 	if v.count > 0 && !unknown {
 		if from := max(v.at, newerUntil); now.Raw > from {

@@ -90,8 +90,8 @@ type Stats struct {
 	CutOff  time.Duration // for how long this process has read nothing, although it should have
 }
 
-// Add adds a shard whose vacancies are added up until Now. beat is its holders' heartbeat interval, evidence the
-// oldest V of its held roles.
+// Add adds a shard whose vacancies are added up until Now. beat is this process's heartbeat interval, evidence
+// the oldest V of its held roles.
 func (s *Stats) Add(v *Vacancies, beat, withheld time.Duration, evidence clock.Instant) {
 	s.Silence = max(s.Silence, v.SilentFor(beat, s.Now))
 	s.CutOff = max(s.CutOff, v.CutOff(s.Now))

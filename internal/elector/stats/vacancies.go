@@ -129,8 +129,8 @@ func (v *Vacancies) Follow(below int32, now clock.Instant) {
 	v.Recount(below, now)
 }
 
-// Recount looks at all roles, because a log has become known or is read again. Nothing counts
-// while the fold is unknown.
+// Recount looks at all roles below R, because R, or everything that is known of a log, has changed.
+// Nothing counts while the fold is unknown.
 func (v *Vacancies) Recount(below int32, now clock.Instant) {
 	if !v.of.Known() {
 		v.spans = spans{at: now.Raw}
@@ -199,9 +199,9 @@ func (v *Vacancies) AddUp(now clock.Instant) {
 // Heard notes that something was read.
 func (v *Vacancies) Heard(now clock.Instant) { v.heard(v.logs.Read(), now) }
 
-// SilentFor returns for how long the role that has had no sign of a leader for longest has had
-// none: since the newest evidence of its holder, if two heartbeats are missing, or since its Release.
-// It is 0 if all leaders were heard, or if this process itself reads nothing.
+// SilentFor returns the longest time for which a role has had no sign of a leader: since the newest
+// evidence of its holder, if two heartbeats are missing, or since its Release. It is 0 if all leaders
+// were heard, and while this process should have read more, or reads the history.
 func (v *Vacancies) SilentFor(beat time.Duration, now clock.Instant) time.Duration {
 	if v.blind || !v.logs.CaughtUp() {
 		return 0
