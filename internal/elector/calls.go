@@ -159,9 +159,8 @@ func (e *Elector) Members() ([]roster.Member, clock.Instant) {
 	return e.node.Members(now), now
 }
 
-// Standings returns what is known of all roles, and the time of the answer. If there are more than
-// SurveyRoles roles, calls within T/50 of each other get the same answer, since it takes long and
-// many may ask.
+// Standings returns what is known of all roles, and the time of the answer. An answer for which the
+// lock was taken several times serves all calls for T/50, since it takes long and many may ask.
 func (e *Elector) Standings() ([]observe.Standing, clock.Instant) {
 	return e.album.Survey(clock.LongestStep(e.node.set.T), e.now, func(v *observe.Survey) (slices int, at clock.Instant) {
 		at = e.slices(func(n *Node, now clock.Instant) bool { slices++; return v.Next(n.observed, n.desired.Roles, now) })
@@ -169,8 +168,8 @@ func (e *Elector) Standings() ([]observe.Standing, clock.Instant) {
 	})
 }
 
-// Changes returns what has changed since w's last call, and the time of the answer. It takes no
-// lock if nothing has changed, nor if another Watch has looked since then, within T/50.
+// Changes returns what has changed since w's last call, and the time of the answer. It takes no lock
+// if nothing has changed, nor if another Watch has looked since, less than T/50 ago.
 func (e *Elector) Changes(w *observe.Watcher) ([]observe.Standing, clock.Instant) {
 	if w.Knows(e.bell.Turn()) {
 		return nil, e.now()

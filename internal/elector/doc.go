@@ -60,17 +60,17 @@ another session: so the check without a lock never holds for what others may cla
 
 After an outage everybody has lapsed, and everybody would claim everything. Records repeated
 "to be sure" would keep the log as busy as those that they replace, and nobody would ever lead
-again. So a Claim carries all roles that are due. At most one Beat, one Hello and one Claim are
-on their way at a time. After a Claim that failed, the next one waits for T/8 · 2^k. A process
-that has read none of its own records for a while sends only a Hello, until one comes back
-quickly (link, vacancy).
+again. So a Claim carries all roles that are due. As a rule at most one Beat, one Hello and one
+Claim are on their way to a log. After a Claim that failed, the next one waits for about T/8 · 2^k.
+A process that has read none of its own records for a while claims nothing, and says Hello until
+one comes back quickly (link, vacancy).
 
 # Files
 
 settings.go has what package neli and its logs need of the packages below. node.go has the
 Node's inputs and output, read.go what reading a record does. others.go is what a process says to
 others: its Hellos, requests, its part in a nominator's group, its goodbye. planning.go has what this
-process wants, its plan, and the handovers that follow from that. loop.go has the only mutex, the goroutines
+process wants, its plan, and the handovers that follow from that. loop.go has the Node's lock, the goroutines
 and the I/O, and calls.go what others ask of an Elector.
 
 A shard (shard.go) is the roles that have the same logs, and all that is kept for them. claims.go decides what

@@ -22,7 +22,7 @@ import (
 // pollSlice is the longest single wait for an entry. It limits how long the end of a context takes to be noticed.
 const pollSlice = 100 * time.Millisecond
 
-// Elector runs a Node. It owns the only mutex, the goroutines and the I/O, and decides nothing.
+// Elector runs a Node. It owns the Node's lock, the goroutines and the I/O, and decides nothing.
 // Its methods may be called concurrently.
 type Elector struct {
 	log    Log
@@ -34,11 +34,11 @@ type Elector struct {
 	done   chan struct{} // closed when Run returns
 	asked  chan struct{} // has an element if there may be a request for the application
 
-	mu        sync.Mutex // guards the fields below; never held during calls of other code but Nominator.Join
+	mu        sync.Mutex // guards the fields below; never held during calls of the application's code
 	node      *Node
 	scheduled clock.Mono // the next Tick
 	finished  bool
-	waiting   map[int]chan error // callers of Transfer and Ask, by number
+	waiting   map[int]chan error // callers that wait for an Outcome, by its number
 
 	readers sync.Mutex // readers of the node wait here for each other, so that a step waits for one of them at most
 
@@ -61,12 +61,12 @@ func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now fu
 // errFinished ends the goroutines of an Elector that has closed.
 var errFinished = errors.New("finished")
 
-// ErrEnded is returned by Transfer and Ask when Run has returned.
+// ErrEnded is returned by calls that wait for an Outcome when Run returns.
 var ErrEnded = errors.New("the elector has ended")
 
 // Run works until ctx is done, or until the Elector was told to close and holds nothing any more,
-// or until a permanent error, which it returns. No goroutine of the Elector is left when Run
-// returns.
+// or until a permanent error, which it returns. Then no goroutine of the Elector is left but those
+// that Wait awaits.
 func (e *Elector) Run(ctx context.Context) error {
 	defer close(e.done)
 	defer e.log.Close()
@@ -110,7 +110,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	return err
 }
 
-// read passes the log's entries to the Node until ctx is done or the log fails.
+// read passes the log's entries to the Node until ctx is done, the log fails or the Node finishes.
 func (e *Elector) read(ctx context.Context) error {
 	for ctx.Err() == nil {
 		entry, ok, err := e.log.Next(ctx, pollSlice)
