@@ -107,7 +107,7 @@ func (s *shard) placeFresh(in told.In, now clock.Instant) {
 	s.claims.Add(now.Mono.Add(2*in.Takes*time.Duration(rank)+s.set.Random(in.Takes+1)), ours)
 }
 
-// claimDue is when a role may be claimed, by the monotonic clock.
+// claimDue is when claim has something to do; ok is false if it has nothing.
 func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
 	c := &s.claims
 	if !s.willing(now) {
@@ -126,7 +126,7 @@ func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
 	return max(at, s.main.Pacing.ClaimsAt(), s.out.Startup.End(s.desired.Roles, s.set.Nominated), s.main.Link.ProbedUntil(s.main.Announcements.NextHello(), now, s.set.T)), true
 }
 
-// freshAt is when a process that knows nothing may claim; Never if it knows something, or if its leases
+// freshAt is when a process that does not know the fold may claim; Never if it knows it, or if its leases
 // remind it of vacant roles.
 func (s *shard) freshAt() clock.Raw {
 	if s.traits.Reminds {
@@ -135,10 +135,10 @@ func (s *shard) freshAt() clock.Raw {
 	return s.main.Log.FreshAt()
 }
 
-// waits reports whether no Claim is made because another one is undecided.
+// waits reports whether no Claim is made because another one is in flight.
 func (s *shard) waits() bool { return s.traits.OneClaim && s.logs.Claiming() }
 
-// lapses reports whether a session is this process's own, which Tick ends when its leases are over.
+// lapses reports whether a session is this process's own, which Tick ends when it has lapsed.
 func (s *shard) lapses(id lease.Session) bool {
 	return !s.traits.Together && id == s.main.Log.Session()
 }
@@ -163,7 +163,7 @@ func (s *shard) giveUpClaims(in told.In, now clock.Instant) (after time.Duration
 	return limit
 }
 
-// vacate handles roles whose holder has released them, or was silent until its lease was over.
+// vacate handles roles that nobody holds, or whose holder was silent until its lease was over.
 func (s *shard) vacate(roles []int32, in told.In, now clock.Instant) {
 	limit := s.Count(s.desired.Roles)
 	roles = slices.DeleteFunc(roles, func(local int32) bool { return local >= limit })
@@ -250,7 +250,7 @@ func (s *shard) assign(roles []int32, in told.In, now clock.Instant) {
 }
 
 // overdue reconsiders roles that others should have claimed by now. It waits while an own Claim is
-// undecided: others' Claims are in flight too then, and nothing could be claimed anyway. It also
+// in flight: so are others' Claims then, and nothing could be claimed anyway. It also
 // waits while this process is behind, since it will still read their Claims: where many members
 // start at once and read slowly, ranking again and again would slow them further. That wait is
 // limited to T/2, because where round trips are always long it would never end.
@@ -274,7 +274,7 @@ func (s *shard) overdue(in told.In, now clock.Instant) {
 	}
 }
 
-// reconsiderVacant considers all roles without a holder.
+// reconsiderVacant considers all vacant roles anew.
 func (s *shard) reconsiderVacant(in told.In, now clock.Instant) {
 	s.claims.StartOver(now)
 	s.noticeSilent(in, now)

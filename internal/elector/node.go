@@ -29,8 +29,8 @@ import (
 )
 
 // Node decides, for one process, what is appended to the logs and when. It is pure: its inputs are
-// Open, Read, Acked, Nominate, Set and Tick, and after each the caller takes its output with
-// Ready. It is not safe for concurrent use.
+// Open, Read, Acked, Nominate, Set, Tick and calls, and the caller takes its output with Ready. It is
+// not safe for concurrent use.
 type Node struct {
 	planning
 	terms      *term.Table
@@ -312,7 +312,7 @@ func (n *Node) stats(c *observe.Headcount, now clock.Instant) Stats {
 }
 
 // in returns what a shard gets for a step. In a crowd, a closing process first waits (CrowdedUntil)
-// until it has read no goodbye for T/20. It waits for at most T/4, so that time is left for an
+// until it has read no goodbye for T/20 or two round trips. It waits for at most T/4, so that time is left for an
 // answer; it leads meanwhile. If a whole crowd closes together, nobody is left to be named by then,
 // although the members are busy and read the goodbyes late. Without the wait each of n members would
 // ask all others and send each a Release: these n² records keep all readers busy, and a newcomer

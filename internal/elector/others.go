@@ -104,7 +104,7 @@ func (n *Node) route(role, tries int) int {
 }
 
 // correspond sends the letters of requests and reports their outcomes, and sends offers and states. It cannot
-// answer a Ping in a log that was read again since; its sender will repeat it.
+// answer a Ping that it has yet to read again; the sender will repeat it.
 func (n *Node) correspond(now clock.Instant) {
 	letters, ended := n.requests.Take()
 	n.ready.ended(ended)
@@ -162,8 +162,8 @@ func (n *Node) joins(now clock.Instant) bool {
 	return leads || !n.set.IsDeaf(now)
 }
 
-// verify asks, at most once in W(T), whether the log is still the same, if own records are expected
-// and none has come back for that long.
+// verify gives up Claims that do not come back, and then asks whether the log is still the same. It
+// also asks, at most once in W(T), if own records are expected and none has come back for that long.
 func (n *Node) verify(now clock.Instant) {
 	busy := false
 	for _, s := range n.shards {
@@ -184,8 +184,8 @@ func (n *Node) verify(now clock.Instant) {
 	}
 }
 
-// finish reports that a closing process has nothing more to wait for. If it leaves no holder
-// behind, it leaves a Snapshot, so that the next process knows that at once. Before that,
+// finish reports that a closing process has nothing more to wait for. If its Releases leave no
+// holder, it writes a Snapshot, so that the next process knows that at once. Before that,
 // successors have a moment to claim, since a Snapshot would only delay their Claims.
 func (n *Node) finish(now clock.Instant) {
 	if !n.desired.Closing {

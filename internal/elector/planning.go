@@ -79,9 +79,8 @@ func (p *planning) nameOf(process string) string {
 	return p.members.NameOf(process)
 }
 
-// Holders returns the holder of each role, as the index of a candidate of the plan. Roles that no
-// member can have do not count: a record that names one on one of many partitions would otherwise
-// cost memory for all roles below it, on all partitions.
+// Holders is as in Plans. Roles that no member can have do not count: a record that names one on one of
+// many partitions would otherwise cost memory for all roles below it, on all partitions.
 func (p *planning) Holders(plan *placement.Plan, now clock.Instant) []int32 {
 	total := p.desired.Roles
 	for _, s := range p.shards {
@@ -119,8 +118,8 @@ func (p *planning) Holders(plan *placement.Plan, now clock.Instant) []int32 {
 	return out
 }
 
-// expected returns, by role, the holder, or the process to which the role is being handed over:
-// roles on their way to a process must not count as its free capacity.
+// expected is Holders, except that a role released in favour of a process counts as its own: roles
+// on their way to a process must not count as its free capacity.
 func (p *planning) expected(plan *placement.Plan, now clock.Instant) []int32 {
 	out := p.Holders(plan, now)
 	for _, s := range p.shards {
@@ -157,8 +156,7 @@ func (p *planning) announcement(wants []int) *lease.Announcement {
 		Period: roster.HelloPeriod(p.members.Size()), Advertise: p.set.Advertise, Zone: p.set.Zone, Caps: true, MaxRoles: p.set.MaxRoles, Prepares: p.set.Prepares}
 }
 
-// Members returns the processes that have written something since this process started, and this
-// one unless it is an observer.
+// Members returns the other processes that are present, and this one unless it is an observer.
 func (p *planning) Members(now clock.Instant) []roster.Member {
 	p.members.Expire(now, p.planner.Forget)
 	out := p.members.All()

@@ -52,7 +52,7 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	n.conclude(now)
 }
 
-// conclude ends the waits that a record, or the report on an append, has decided.
+// conclude ends what waited for a record, or for the report on an append.
 func (n *Node) conclude(now clock.Instant) {
 	if n.mover.Waits() {
 		n.resolveMoves(now)
@@ -141,8 +141,8 @@ func (n *Node) back(s *shard, c *channel.Channel, r *lease.Record, sent, now clo
 	}
 }
 
-// doubt handles a record whose sender has computed another fold of the same log. Every process
-// that knows the fold writes a Snapshot, so that all can compare; the lease decides what follows.
+// doubt handles a record that contradicts or confirms this process's fold. Processes that know a
+// fold then write Snapshots, so that all can compare; the lease decides what follows.
 func (n *Node) doubt(s *shard, c *channel.Channel, ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
 	if ev.Differs {
 		n.counts.Contradicted()

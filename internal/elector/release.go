@@ -41,7 +41,7 @@ func (s *shard) giveUp(in told.In, now clock.Instant) {
 	}
 }
 
-// giveUpFrom begins to give up roles from a number on, at most StepRoles. It reports whether these were all.
+// giveUpFrom begins to give up roles from a number on, at most StepRoles. It reports false if there may be more.
 func (s *shard) giveUpFrom(below int32, now clock.Instant) (all bool) {
 	var roles []int32
 	for local := range s.own.From(below) {

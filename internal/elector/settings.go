@@ -13,7 +13,7 @@ import (
 	"github.com/goneli/neli/internal/elector/told"
 )
 
-// Package neli and its logs use these types and errors of the packages below under this package's name.
+// Package neli and its logs use these types and errors under this package's name.
 type (
 	Settings  = outside.Settings
 	Desired   = outside.Desired

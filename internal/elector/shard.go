@@ -198,7 +198,7 @@ func (s *shard) keepsAlive(c *channel.Channel) bool {
 }
 
 // beat appends a Beat to each log with a held role if one is due there within early. It sends none
-// to a log that returns nothing, where Beats would pile up.
+// while one is in flight: to a log that returns nothing, Beats would pile up.
 func (s *shard) beat(early time.Duration, now clock.Instant) {
 	for _, c := range s.logs {
 		if !s.keepsAlive(c) || now.Mono < c.BeatAt.Add(-early) ||
@@ -230,7 +230,7 @@ func (s *shard) sync(in told.In, now clock.Instant) {
 	s.vacate(d.Free, in, now)
 }
 
-// gain begins the terms of roles won by one Claim.
+// gain begins the terms of roles won with one token.
 func (s *shard) gain(w leases.Won, now clock.Instant) {
 	s.own.Gain(w, func(local int32) vacancy.Cause { return s.claims.CauseOf(local, s.set.Process) }, now)
 	s.wanted = false
@@ -373,7 +373,7 @@ func (s *shard) follow(c *channel.Channel, ev lease.Event, anew bool, r *lease.R
 	}
 }
 
-// watch looks for the silence of a holder when its lease ends. All roles are the same holder's.
+// watch looks for the silence of the holder when its lease ends. All held roles have the same holder.
 func (s *shard) watch(roles []int32) {
 	if len(roles) == 0 {
 		return
@@ -473,7 +473,7 @@ func (parts shards) unheard(t time.Duration, now clock.Instant) (lost []int) {
 
 // giveBackUntold gives back the roles of which the application was not told, if it is too busy to be
 // told soon: nobody would work for them, and nobody else could lead them. It looks at all held roles,
-// so it does that once in lookEvery.
+// so it does that at most once in lookEvery.
 func (s *shard) giveBackUntold(now clock.Instant) {
 	if now.Mono < s.untoldAt || !s.set.IsDeaf(now) {
 		return
