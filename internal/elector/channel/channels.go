@@ -67,7 +67,7 @@ func (cs *Channels) Read() clock.Instant {
 }
 
 // Deaf reports that a process which last read something at a time should have read more by now: an
-// own record has not come back for T/4, or no majority of the small logs was heard for T/2.
+// own record was awaited in vain for T/4 since then, or no majority of the small logs was heard for T/2.
 func (cs *Channels) Deaf(read, now clock.Instant) bool {
 	c := (*cs)[0]
 	if len(*cs) > 1 {

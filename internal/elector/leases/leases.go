@@ -158,7 +158,7 @@ type Entry struct {
 	Top   int64  // of a Reset: the largest ballot that the log was given, 0 if it does not report it
 }
 
-// Decode decodes the record. If it is of a newer version and in a small log, the ballot is returned beside the error.
+// Decode decodes the record. If it is of a newer version and in a small log, the ballot is returned with the error.
 func (e Entry) Decode(c lease.Codec) (*lease.Record, error) {
 	r, err := c.Decode(e.Value)
 	if errors.Is(err, lease.ErrNewer) && e.ID != "" {

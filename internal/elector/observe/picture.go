@@ -12,7 +12,7 @@ import (
 // Picture is what was known of all roles below R, for all Watches together: any number of them
 // compare it with what they have told, without a lock. It does not change any more once it is made.
 type Picture struct {
-	turn  uint64        // of the Elector, when it was begun
+	turn  uint64        // watch.Bell's, when it was begun
 	at    clock.Instant // when it was finished
 	roles int
 	parts [][]*pictured // by shard, by slice of its roles
@@ -22,7 +22,7 @@ type Picture struct {
 
 func NewPicture(turn uint64) *Picture { return &Picture{turn: turn} }
 
-// IsOf reports whether the picture was begun in a turn of the Elector, and is younger than fresh.
+// IsOf reports whether the picture was begun in this turn, and is younger than fresh.
 func (p *Picture) IsOf(turn uint64, fresh time.Duration, now clock.Instant) bool {
 	return p != nil && p.turn == turn && now.Age(p.at) < fresh
 }
@@ -154,7 +154,7 @@ func (w *Watcher) Compare(p *Picture) []Standing {
 	return out
 }
 
-// Knows reports whether w was told everything up to a turn of the Elector.
+// Knows reports whether w was told everything up to this turn.
 func (w *Watcher) Knows(turn uint64) bool { return w.Last != nil && w.Last.turn == turn }
 
 func (w *Watcher) look(p *Picture, part *pictured) {

@@ -65,8 +65,8 @@ type Fold interface {
 	// NewerUntil is until when a member of a newer version may hold roles without a known
 	// holder; zero if there is none.
 	NewerUntil() clock.Raw
-	// Turns grows whenever a record may have changed what Known, Holder (but for the times) or
-	// FreeAt (of a role whose holder is silent, if it has one) return for any role.
+	// Turns grows whenever a record may have changed what Known or Holder (but for the times) returns
+	// for any role; on small logs also FreeAt of a role whose holder, if any, is silent.
 	Turns() uint64
 }
 

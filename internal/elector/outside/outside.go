@@ -96,8 +96,8 @@ func (s *Settings) IsDeaf(now clock.Instant) bool { return s.Deaf != nil && s.De
 // the other methods may be called concurrently.
 type Log interface {
 	// Open waits until the extents of all logs are known, and chooses where to begin to read.
-	// It returns M and an id, which no other logs with the same name ever have. The first
-	// entries that Next returns are Resets to the chosen offsets.
+	// It returns M and an id, which no other logs with the same name ever have. Small logs need
+	// no wait and have no id. The first entries of Next are Resets to the chosen offsets.
 	Open(ctx context.Context) (partitions int, id string, err error)
 	// Next returns the next entry, or false after timeout. An error is final.
 	Next(ctx context.Context, timeout time.Duration) (leases.Entry, bool, error)

@@ -24,7 +24,7 @@ type Process struct {
 	Out     *Out
 }
 
-// In is what a shard gets for a step, beside the time. The Node makes it, and no shard keeps it.
+// In is what a shard gets for a step besides the time. The Node makes it, and no shard keeps it.
 type In struct {
 	Plans  Plans
 	Takes  time.Duration // a round trip
