@@ -49,8 +49,8 @@ knows the Node or another shard, and no channel knows its shard. The order of a 
  4. repeat, beat: Releases that have not come back are repeated, and what is held is kept alive;
  5. noticeSilent, claim: holders whose leases are over by any clock are noticed, and what is
     due is claimed, all of it in one record; sync follows, since small leases may have changed;
- 6. greet, lookBack, answer: Hellos to a log that is not known, reading from farther back, Snapshots
-    for those who ask;
+ 6. greet, lookBack, answer: Hellos that ask for the fold or probe a log, reading from farther back,
+    Snapshots for those who ask;
  7. due: when the next step is due.
 
 When a term ends, the table hears of it before a Release is made, and before V moves for

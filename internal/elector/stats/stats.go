@@ -18,7 +18,7 @@ type Counters struct {
 	Records, Foreign, Newer, Malformed uint64 // records that were read: all, and those that were skipped
 
 	Read           clock.Instant // when a record was last read; zero: none was
-	LogResets      uint64        // how often reading of a log began again
+	LogResets      uint64        // how often reading of a log began anew; going back does not count
 	Contradictions uint64        // how often another process had another fold
 	Diverged       string        // name of the last process that the majority contradicted
 	Appended       uint64        // acknowledged records
@@ -45,7 +45,7 @@ func (c *Counters) Skipped(bad error) {
 	}
 }
 
-// BeganAgain counts that reading of a log began again, and returns how often that happened.
+// BeganAgain counts that reading of a log began anew, and returns how often that happened.
 func (c *Counters) BeganAgain() uint64 {
 	c.LogResets++
 	return c.LogResets
@@ -81,7 +81,7 @@ type Stats struct {
 	Held, Vacant, Unknown int // roles below R, by Status; R in all
 	Members               int // the length of what Members returns
 
-	Withheld time.Duration // for how long this process has claimed nothing because own records come back late; 0: no
+	Withheld time.Duration // for how long this process has claimed nothing because own records are late; 0: no
 
 	Now      clock.Instant
 	Evidence clock.Instant // the oldest V of a held role; zero: none is held
