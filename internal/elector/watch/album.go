@@ -47,7 +47,7 @@ func (a *Album) picture() *observe.Picture {
 }
 
 // Survey returns the last survey if it is younger than fresh, and else one that take makes. Only
-// surveys of more than one slice are kept. It also returns the time of the answer.
+// surveys of more than one slice are kept.
 func (a *Album) Survey(fresh time.Duration, now func() clock.Instant, take func(*observe.Survey) (slices int, at clock.Instant)) ([]observe.Standing, clock.Instant) {
 	a.surveying.Lock()
 	defer a.surveying.Unlock()

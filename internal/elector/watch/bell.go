@@ -28,7 +28,7 @@ func (b *Bell) Ring() {
 	Ring(b.news)
 }
 
-// Ring puts an element into a channel that has room for one, unless it has one.
+// Ring puts an element into a channel of capacity 1, unless it has one.
 func Ring(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
