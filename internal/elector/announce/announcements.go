@@ -10,11 +10,11 @@ import (
 // Announcements decides when this process writes Hellos and Snapshots in one log. Snapshots are
 // for processes that do not know who holds what. Neither kind affects a lease.
 type Announcements struct {
-	helloAt  clock.Mono // no Hello is said here before then
+	helloAt  clock.Mono // no probe is sent here before then
 	greeted  bool       // this process has said Hello since reading began
 	begun    clock.Mono // when reading began
-	read     clock.Mono // when all records that were there then had been read; 0: not yet
-	back     bool       // it has asked to read from farther back
+	read     clock.Mono // when the end that the log had then was reached, the fold unknown; 0: not
+	back     bool       // going back was asked for, or nothing lies farther back
 	again    bool       // reading began here for that reason
 	caughtUp bool       // the records that were in the log when reading began are read
 
@@ -47,7 +47,7 @@ func (a *Announcements) CatchUp(read bool, t time.Duration, now clock.Instant) b
 	return true
 }
 
-// IsCaughtUp reports whether the records that were in the log when reading began are read.
+// IsCaughtUp reports whether CatchUp has reported that.
 func (a *Announcements) IsCaughtUp() bool { return a.caughtUp }
 
 // Answers reports whether this process is to write a Snapshot.
@@ -81,8 +81,8 @@ func (a *Announcements) ReachedEnd(now clock.Instant) {
 // GoBack notes that reading is to begin farther back.
 func (a *Announcements) GoBack() { a.back = true }
 
-// MayGoBack reports whether reading may begin farther back: the log was read to its end, and going
-// back was not asked for yet.
+// MayGoBack reports whether reading may begin farther back: the log was read to its end, more lies
+// before, and going back was not asked for yet.
 func (a *Announcements) MayGoBack() bool { return a.read != 0 && !a.back }
 
 // BackAt is when to go back, apart from the wait for this process's turn. The first wait is short,
@@ -121,7 +121,7 @@ func (a *Announcements) ContradictedBy(process string) { a.contradicts = process
 // Contradictor is the last process found to have another fold.
 func (a *Announcements) Contradictor() string { return a.contradicts }
 
-// NextHello is the earliest time of the next Hello here.
+// NextHello is the earliest time of the next probe here.
 func (a *Announcements) NextHello() clock.Mono { return a.helloAt }
 
 func (a *Announcements) catchUpUntil(t time.Duration) clock.Mono { return a.begun.Add(t) }
@@ -202,7 +202,7 @@ func (a *Announcements) Remind(asked func() bool, now clock.Instant) {
 	}
 }
 
-// Hello notes that this process has said Hello here. It says none here again within pause.
+// Hello notes that this process has said Hello here. It sends no probe here within pause.
 func (a *Announcements) Hello(pause time.Duration, now clock.Instant) {
 	a.greeted, a.helloAt = true, now.Mono.Add(pause)
 }
@@ -243,16 +243,16 @@ func (a *Announcements) GreetDue(g Greeting) (at clock.Mono, ok bool) {
 	return max(at, g.Probed), true
 }
 
-// leastHistory is the least number of records between two Snapshots.
+// leastHistory is the least that SnapshotEvery returns.
 const leastHistory = 60
 
-// SnapshotEvery is the number of records between two Snapshots of a log with that many roles: K,
+// SnapshotEvery is after how many records without a Snapshot one is due with that many roles: K,
 // or less where Snapshots are small. It serves processes that only read and cannot ask for one.
 func SnapshotEvery(roles int32) int { return min(History, max(leastHistory, int(roles)/8)) }
 
-// SnapshotPause is the least time between two Snapshots. All members read each one, and a hundred
-// newcomers would ask for a hundred. Reading one takes about a tenth of a microsecond for each
-// role, so with all members on one machine Snapshots take at most a quarter of a core. Where a
+// SnapshotPause is the least time between two Snapshots, at most T/2. All members read each one, and
+// a hundred newcomers would ask for a hundred. Reading one takes about 0.1 µs for each role, so a
+// pause below T/2 leaves Snapshots a quarter of a core, with all members on one machine. Where a
 // Snapshot is cheap the pause is no longer than a round trip.
 func SnapshotPause(roles int32, members int, t time.Duration) time.Duration {
 	return min(clock.Patience(t), time.Duration(int(roles)*(members+1))*400*time.Nanosecond)

@@ -18,7 +18,7 @@ type Announcer struct {
 	wavered bool       // since then this process did not want every role for a moment
 
 	closingAt clock.Mono // when this process began to close; 0: it has not
-	bye       bool       // the goodbye, which is the last Hello, was said
+	bye       bool       // the goodbye, which is the last Hello, was made due
 	byeBack   bool       // the goodbye was read back
 	partedAt  clock.Mono // when the last goodbye was read, of any process
 }
@@ -64,10 +64,10 @@ func (a *Announcer) CrowdedUntil(patience, quiet time.Duration) clock.Mono {
 	return min(a.partedAt.Add(quiet), limit)
 }
 
-// Admit returns what the next Hello says that this process wants (nil: everything). If there was a
-// moment in which this process did not want everything, the next Hello says so even if the moment
-// has passed, so that others do not take this process for steady. changed reports whether that
-// differs from the last Hello.
+// Admit returns what the next Hello says that this process wants (nil: everything). If the last one
+// said everything, and for a moment since then that was wrong, the next one says so even if the
+// moment has passed, so that others do not take this process for steady. changed reports whether
+// only one of these two Hellos says everything.
 func (a *Announcer) Admit(wants []int) (say []int, changed bool) {
 	a.wavered = a.wavered || a.all && wants != nil
 	if a.wavered && wants == nil {
@@ -92,7 +92,7 @@ func (a *Announcer) Soon(size int, now clock.Instant) {
 
 // With makes the next Hello due now if half of its period has passed: another process's Hello
 // without news was just read. All readers then wake up once for several Hellos, as with Beats.
-// With less than half of the period, Hellos that are far apart would never come together. A Hello
+// If less than half could be skipped, Hellos that are far apart would never come together. A Hello
 // that was put off is not brought forward.
 func (a *Announcer) With(size int, now clock.Instant) {
 	period := a.at.Sub(a.saidAt)
@@ -101,9 +101,9 @@ func (a *Announcer) With(size int, now clock.Instant) {
 	}
 }
 
-// Called brings the next Hello forward because a process calls for announcements, by a record at
-// offset o. A group of up to twenty answers at once. A larger group spreads its answers to twenty
-// a second in all, however many processes call. A Hello that was put off is not brought forward.
+// Called brings the next Hello forward because a record at offset o calls for announcements. Up to
+// twenty members answer at once, or a second after their last Hello. More spread their answers to
+// twenty a second in all, however many processes call. A Hello that was put off is not brought forward.
 func (a *Announcer) Called(process string, o int64, size int, now clock.Instant) {
 	if a.at.Sub(a.saidAt) > roster.HelloPeriod(size) {
 		return
