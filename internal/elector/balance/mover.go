@@ -27,7 +27,7 @@ const (
 	movePause  = 200 * time.Millisecond
 	// maxPutOff is how long a holder that is behind may postpone handing over.
 	maxPutOff = time.Minute
-	// MaxBatch is how many roles are handed over at a time.
+	// MaxBatch limits how many roles are handed over at a time.
 	MaxBatch = 10_000
 )
 
@@ -52,7 +52,7 @@ type Mover struct {
 type Move struct {
 	Partition int
 	Role      int32 // one of its roles
-	Count     int   // how many roles it has
+	Count     int   // how many roles it has; 0 for a Transfer
 	Token     int64
 	To        string
 	Began     clock.Mono
@@ -115,8 +115,8 @@ func (m *Mover) Contend(willing bool, now clock.Instant) {
 	}
 }
 
-// Looks reports whether to look now for roles to hand over; may is false if this process never
-// does. The next look is after levelEvery, and not before the current handovers are decided.
+// Looks reports whether to look now for roles to hand over; may is false if this process does not.
+// Looks are levelEvery apart (movePause after handovers); there are none during one for balance.
 func (m *Mover) Looks(may bool, now clock.Instant) bool {
 	if balancing := slices.ContainsFunc(m.inFlight, func(v Move) bool { return v.ID == 0 }); balancing {
 		may = false
@@ -167,8 +167,8 @@ func (m *Mover) Weigh(todo []placement.Move, tenured func() bool, now clock.Inst
 	return nil
 }
 
-// Resolve determines the outcome of the handovers in progress. It waits at most limit for each. A
-// member that did not take what was handed to it for balance is in cooldown from now on.
+// Resolve determines the outcome of the handovers in progress. It waits for limit + Longer at most.
+// A member whose fault it is that a handover for balance failed is in cooldown from now on.
 func (m *Mover) Resolve(of func(Move) Fate, limit time.Duration, now clock.Instant) (ended []request.Outcome, failed []untaken) {
 	before := len(m.inFlight)
 	m.inFlight = slices.DeleteFunc(m.inFlight, func(v Move) bool {
