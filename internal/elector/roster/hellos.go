@@ -10,8 +10,8 @@ const (
 	maxHelloPeriod = time.Minute
 )
 
-// HelloPeriod is HelloEvery in a group of n, and longer in a large one. All members read each Hello, so the cost grows with
-// the square of n: 26 to 300 members say five a second together.
+// HelloPeriod is the time between a member's Hellos: HelloEvery, more if n is large. All members read each, so the cost
+// grows with the square of n: 26 to 300 members say five a second together.
 func HelloPeriod(n int) time.Duration {
 	return min(maxHelloPeriod, max(HelloEvery, time.Duration(n)*HelloEvery/25))
 }
@@ -20,5 +20,5 @@ func HelloPeriod(n int) time.Duration {
 // member. More than 20 members say twenty a second together.
 func HelloGap(n int) time.Duration { return max(time.Second, time.Duration(n)*time.Second/20) }
 
-// SteadyAfter is how long a process must have been present and healthy before a leader hands roles over to it.
+// SteadyAfter is how long a process must be present and healthy to get roles for balance, unless the group is young.
 const SteadyAfter = 3 * HelloEvery

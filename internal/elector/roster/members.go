@@ -33,7 +33,7 @@ type Members struct {
 	by    map[string]*member
 	left  map[string]clock.Mono // processes that have left, and when that was read; none comes back
 	wants []wish                // by partition: the last process that announced that it may claim there
-	scans int                   // how often a record made this process look at all members
+	scans int                   // how often Turn or evict looked at all members
 	turns uint64                // how often what Node.Members returns has changed, except for the times Heard
 }
 
@@ -49,8 +49,8 @@ type member struct {
 	caps      bool // it knows caps
 	prepares  *lease.Prepares
 	nominated bool       // it may claim some roles
-	present   bool       // it has written something since this process started
-	suspect   bool       // one of its leases has expired since its last Hello
+	present   bool       // it has said Hello since this process started
+	suspect   bool       // one of its leases has expired; a Hello or Revive ends that
 	since     clock.Mono // since when it has been nominated and no lease of it has expired
 }
 
@@ -65,7 +65,7 @@ func (m *member) overdue(now clock.Instant) bool {
 	return now.Mono.Sub(m.heard.Mono) >= 3*max(m.period, HelloEvery)/2
 }
 
-// Self is this process's id and name.
+// Self is a process's id and name.
 type Self struct{ Process, Name string }
 
 type wish struct {
@@ -80,7 +80,7 @@ func (ms *Members) Open(partitions int) { ms.wants = make([]wish, partitions) }
 // Size is the number of processes, including this one.
 func (ms *Members) Size() int { return len(ms.by) + 1 }
 
-// Looks is how often a record made this process look at all members.
+// Looks is how often Turn or evict looked at all members.
 func (ms *Members) Looks() int { return ms.scans }
 
 // Departed is how many processes have left lately.
@@ -97,7 +97,7 @@ func (ms *Members) NameOf(id string) string {
 	return ""
 }
 
-// Present is how many processes have written something since this process started.
+// Present is how many processes have said Hello since this process started.
 func (ms *Members) Present() (n int) {
 	for _, m := range ms.by {
 		if m.present {
@@ -132,7 +132,7 @@ func (ms *Members) Known(id string) Member {
 }
 
 // Announced handles a Hello of another process; live means that it was written while this process
-// was running. unknown reports whether the process was unknown before, and changed whether
+// was running. unknown reports whether the Hello made the process known, and changed whether
 // anything changed on which placement depends.
 func (ms *Members) Announced(id, name string, a *lease.Announcement, live bool, now clock.Instant) (unknown, changed bool) {
 	was, known := ms.by[id]
@@ -202,15 +202,15 @@ func (ms *Members) Alive(id string, now clock.Instant) {
 	}
 }
 
-// HeardSince reports whether a process has written something after a time, in any log.
+// HeardSince reports whether a process was heard after a time, in any log.
 func (ms *Members) HeardSince(id string, then clock.Instant) bool {
 	m := ms.by[id]
 	return m != nil && m.heard.Mono > then.Mono
 }
 
 // Suspect notes that a lease of a process has expired: the process is no candidate until it says
-// Hello, and counts as present only from then on, unless Revive is called. It reports whether the process was not
-// suspect before.
+// Hello, and its time to SteadyAfter begins then, unless Revive is called. Suspect reports whether the
+// process was known and not suspect.
 func (ms *Members) Suspect(id string) bool {
 	m := ms.by[id]
 	if m == nil || m.suspect {
@@ -221,7 +221,7 @@ func (ms *Members) Suspect(id string) bool {
 }
 
 // Revive notes that a suspect process was heard before another one took its roles: this process had read its record
-// late. If the lease may have lapsed all the same, the process counts as present only from now on. Revive reports
+// late. If the lease may have lapsed all the same, the time to SteadyAfter begins again now. Revive reports
 // whether it was suspect.
 func (ms *Members) Revive(id string, lapsed bool, now clock.Instant) bool {
 	m := ms.by[id]
@@ -235,7 +235,7 @@ func (ms *Members) Revive(id string, lapsed bool, now clock.Instant) bool {
 	return true
 }
 
-// Suspected reports whether a lease of a process has expired since its last Hello.
+// Suspected reports whether a process is suspect: see Suspect.
 func (ms *Members) Suspected(id string) bool {
 	m := ms.by[id]
 	return m != nil && m.suspect
@@ -308,7 +308,7 @@ func (ms *Members) evict() {
 	}
 }
 
-// Expire forgets processes that have been silent for three of the periods that they announced, and
+// Expire forgets processes that have been silent for three announced periods (15 s at least), and
 // calls gone for each.
 func (ms *Members) Expire(now clock.Instant, gone func()) {
 	for id, at := range ms.left {
@@ -326,8 +326,8 @@ func (ms *Members) Expire(now clock.Instant, gone func()) {
 
 // Find returns the id of the process that an id or name refers to; empty if there is none that
 // would claim. self is this process, which may be the one. After a crash and a restart two
-// processes have one name for a while: the one that is overdue is gone. If that leaves several, the
-// error says so.
+// processes have one name for a while: an overdue one counts only if all are. If several are left,
+// the error says so.
 func (ms *Members) Find(to string, self Self, now clock.Instant) (id string, err error) {
 	if to == self.Process || ms.Takes(to) {
 		return to, nil
@@ -367,7 +367,7 @@ func (e *severalError) Error() string {
 
 func (e *severalError) Is(target error) bool { return target == ErrNoMember }
 
-// Means reports whether a name or id refers to a process: its id, or its name if no other member has it.
+// Means reports whether a name or id refers to a process: its id, or its name if no other member that Takes has it.
 func (ms *Members) Means(to string, of Self, now clock.Instant) bool {
 	if to == of.Process {
 		return true

@@ -12,7 +12,7 @@ import (
 
 // Planner keeps two plans of which process should lead which role: one with the members that were
 // heard, and one that also includes members known from history only. A plan is made again only
-// when its candidates have changed.
+// after Forget, or if its candidates or weights have changed.
 type Planner struct {
 	valid      [2]bool
 	plans      [2]*placement.Plan

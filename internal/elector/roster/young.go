@@ -23,13 +23,13 @@ type presence struct {
 	since   clock.Mono
 }
 
-// A member gets its share early if it comes within youngFor of the one before it. Nothing is shared out yet then: sharing
-// out takes youngAfter and a wait of 2 s in package balance. A member that comes later waits for SteadyAfter. If it had its
-// share at once, some roles would move twice: where three start 10 s apart, the second has half of 64 roles by the time
-// the third comes, so 10 of them would move on.
+// youngFor limits how long after the one before it a member may come and get its share early. Nothing is shared out by
+// then: that takes youngAfter and a wait of 2 s in package balance. A member that comes later waits for SteadyAfter. If
+// it had its share at once, some roles would move twice: where three start 10 s apart, the second has half of 64 roles
+// by the time the third comes, so 10 of them would move on.
 const youngFor = 3500 * time.Millisecond
 
-// youngAfter is how long a young group must have had no new member before it is shared out.
+// youngAfter is how long a young group must have had no new member before roles are shared out.
 const youngAfter = 1500 * time.Millisecond
 
 // Undecided reports whether it is not known yet if this process was the first to lead anything.
