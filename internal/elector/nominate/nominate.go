@@ -14,7 +14,7 @@ type Nomination struct {
 	nominated bool
 	since     clock.Instant // when this process was last nominated anew
 	retained  bool          // the group's session was lost while roles were held: these are kept without a nomination
-	tried     clock.Mono    // the first Claim since a record was read here, or since the nomination; 0: none
+	tried     clock.Mono    // when first Claimed since a record was read here, or since the nomination; 0: not
 }
 
 // Attendance is whether this process takes part in the nominator's group.
@@ -25,8 +25,8 @@ type Attendance struct {
 }
 
 const (
-	// GiveWayAfter is how long Claims may go without coming back. The crash of a broker stalls a
-	// partition for all members, but not as long (about 13 s with default settings).
+	// GiveWayAfter, or 3T if longer, is how long nothing may be read after a Claim. A broker's crash
+	// stalls a partition for all members, but for less (about 13 s by default).
 	GiveWayAfter = 15 * time.Second
 	// Absence is how long a process leaves the group because of a partition that it cannot
 	// reach, and Presence how long it then stays at least: if no process can reach that
@@ -45,7 +45,7 @@ func (g *Nomination) Keeps() bool { return g.nominated || g.retained }
 // NominatedAt is when this process was last nominated anew.
 func (g *Nomination) NominatedAt() clock.Instant { return g.since }
 
-// Claimed notes a Claim.
+// Claimed notes a Claim, sent or withheld.
 func (g *Nomination) Claimed(now clock.Instant) {
 	if g.tried == 0 {
 		g.tried = now.Mono
