@@ -15,7 +15,7 @@ type Calls struct {
 	Logger *slog.Logger
 
 	calls sync.WaitGroup
-	busy  chan struct{} // closed when the calls have returned; nil: there were none
+	busy  chan struct{} // closed when the calls have returned; nil: none are awaited
 }
 
 // slow is how long the calls for the members that are new may take until that is logged.
@@ -38,7 +38,7 @@ func (c *Calls) Busy() bool {
 	}
 }
 
-// Ask has Preference called for some members and the roles below a number, while it is not Busy. It waits
+// Ask calls Preference for some members and the roles below a number. It must not be Busy. It waits
 // for the results, so that the first plan has them, but for limit at most: beats must not wait for the
 // application. got gets the results of each member, and ended is called after all, both on another goroutine.
 func (c *Calls) Ask(members []roster.Member, roles int, limit time.Duration, got func(roster.Member, []int32), ended func()) {
