@@ -14,12 +14,12 @@ type Closing struct {
 	freeAt    clock.Mono    // since when a closing process holds nothing; 0: it holds something, or is not closing
 }
 
-// Sent notes that a last record was sent, and Reported that there is a report on one.
+// Sent notes that a farewell was sent, and Reported that there is a report on one.
 func (c *Closing) Sent() { c.farewells++ }
 
 func (c *Closing) Reported() { c.farewells-- }
 
-// NothingSent reports whether no last record is in flight.
+// NothingSent reports whether none is in flight.
 func (c *Closing) NothingSent() bool { return c.farewells == 0 }
 
 // Released notes that roles were released.
@@ -58,7 +58,7 @@ func (c *Closing) Waited(late bool, now clock.Instant) bool {
 	return now.Mono.Sub(c.freeAt) >= CloseTail
 }
 
-// Busy reports whether a last record is still in flight.
+// Busy reports whether a farewell is in flight, up to CloseTail after the last Release.
 func (c *Closing) Busy(now clock.Instant) bool {
 	return c.farewells > 0 && now.Mono.Sub(c.parted) < CloseTail
 }

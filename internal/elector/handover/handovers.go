@@ -11,8 +11,8 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// StepRoles is how many roles a step begins to give up, and how many it releases. With a million
-// roles, one step for all of them would delay beats; the next step follows at once.
+// StepRoles limits how many roles a step begins to give up, and how many finished ones it releases. With
+// a million roles, one step for all would delay beats; the next step follows at once.
 const StepRoles = 1 << 15
 
 // Handovers are the orderly ends of terms in progress in one shard.
@@ -116,9 +116,9 @@ func (hs *Handovers) Split(local int32, to string) (begun *Handover) {
 	return begun
 }
 
-// Rename moves a role to the handover of the same kind with another successor. The wait for it begins now. The waits
-// for all successors together take half of drain at most: the rest is the application's. begun is that handover if
-// it is new.
+// Rename moves a role to the handover of the same kind with another successor. begun is that handover if it is new:
+// then its wait begins now, and the waits for all successors together take half of drain at most. The rest is the
+// application's.
 func (hs *Handovers) Rename(local int32, to string, drain time.Duration, now clock.Instant) (begun *Handover) {
 	if begun = hs.Split(local, to); begun != nil {
 		begun.chosen, begun.warm, begun.most = now, true, drain/2
@@ -144,8 +144,8 @@ func (hs *Handovers) Part(h *Handover, roles []int32) *Handover {
 	return &own
 }
 
-// Unite merges handovers without a successor that began at the same time, so that they share one
-// Release. When all others of a crowd leave, there would otherwise be as many Releases as there
+// Unite merges handovers without a successor that have one reason and deadline, so that they share
+// one Release. When all others of a crowd leave, there would otherwise be as many Releases as there
 // were successors.
 func (hs *Handovers) Unite(h *Handover) {
 	if h.to != "" {
@@ -288,7 +288,7 @@ func (h *Handover) Deadline(drain time.Duration, now clock.Instant) clock.Instan
 	return shared
 }
 
-// Keeps notes whether this process could keep the roles. If that changes, the handover counts as begun now.
+// Keeps notes whether this process could keep the roles. If that changes, a Deliberate handover counts as begun now.
 func (h *Handover) Keeps(could bool, now clock.Instant) {
 	if h.Deliberate() && h.forced == could {
 		h.forced, h.since = !could, now
@@ -312,7 +312,7 @@ func (h *Handover) AnsweredAgo(now clock.Instant) time.Duration {
 // IsAsked reports whether the application was asked to finish.
 func (h *Handover) IsAsked() bool { return h.asked }
 
-// AskBy asks the application to finish by a deadline; alone says that the Release will name no
+// AskBy notes that the application is to finish by a deadline; alone says that the Release will name no
 // successor, since that would only keep the other members waiting.
 func (h *Handover) AskBy(deadline clock.Instant, alone bool) {
 	if alone {
@@ -365,8 +365,8 @@ func (h *Handover) Mark(r *lease.Record, wait time.Duration) {
 	r.To, r.Wait, r.Pinned, r.Moved = h.to, wait, h.pinned, h.why == term.Rebalanced
 }
 
-// Deliberate reports whether this process could keep the roles: such a handover is called off if
-// there is no successor.
+// Deliberate reports whether this process could keep the roles at first. If it still can, it does so
+// without a successor.
 func (h *Handover) Deliberate() bool { return h.why == term.Transferred || h.why == term.Rebalanced }
 
 // patience is how long the successor's answer is awaited: for balance at least for reach, since this
@@ -399,7 +399,7 @@ const (
 )
 
 // Decide returns what to do next at time now. Roles that the application has finished, or was
-// never told of, are released in any case.
+// never told of, are released too, except upon CallOff.
 func (h *Handover) Decide(now clock.Instant, s Conditions) action {
 	switch {
 	case !h.asked && s.Wanted && (!h.Deliberate() || s.Refused || s.Over && !s.Ready):
