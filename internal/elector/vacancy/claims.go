@@ -112,7 +112,7 @@ func (c *Claims) LeftTo(process string) (roles []int32) {
 	return roles
 }
 
-// Waits groups roles that have successors by how long the roles are left to them, at most limit.
+// Waits groups roles that have successors by the Wait of their Releases, limited to limit.
 func (c *Claims) Waits(roles []int32, limit time.Duration) map[time.Duration][]int32 {
 	by := map[time.Duration][]int32{}
 	for _, local := range roles {
@@ -132,8 +132,8 @@ func (c *Claims) Promised(takes func(process string) bool) bool {
 	return false
 }
 
-// FindSilent returns the holders whose leases are over by any clock and that were not found
-// before. Excepted holders are handled elsewhere. It does not look before the first lease may be
+// FindSilent returns the holders whose leases are over by any clock, if it has not since they were
+// last heard. Excepted holders are handled elsewhere. It does not look before the first lease may be
 // over.
 func (c *Claims) FindSilent(holders iter.Seq[lease.HolderState], except func(lease.Session) bool, now clock.Instant) (found []lease.HolderState) {
 	if c.silentAt != clock.Never && now.Raw < c.silentAt {
@@ -181,7 +181,7 @@ func (c *Claims) Revived(id lease.Session) bool {
 	return was
 }
 
-// LookAgain makes FindSilent compute again when the next lease ends: records read since have extended leases.
+// LookAgain makes FindSilent look now: records have extended leases. It reports whether any end is awaited.
 func (c *Claims) LookAgain(now clock.Instant) bool {
 	if c.silentAt == clock.Never {
 		return false
@@ -217,7 +217,7 @@ type Upcoming int
 
 const (
 	ToClaim  Upcoming = iota // claim the roles that may be claimed then
-	ToAssign                 // assign them, if the process in whose favour they were released has not claimed them
+	ToAssign                 // assign them, unless a process that may go first has claimed them
 	ToRank                   // find the next process, if the one that should have claimed them has not
 )
 
@@ -336,9 +336,9 @@ func (c *Claims) Planned(local int32) (what Upcoming, at clock.Mono, listed bool
 	return v.what, v.at, true
 }
 
-// Drop removes roles that have a holder now. When they are released, it is decided again which
-// process claims them. Its cost depends on the dropped roles only: every Claim drops some, and
-// very many may be vacant.
+// Drop removes roles, mostly because they have a holder now. When they are released, it is decided
+// again which process claims them. Other vacant roles add nothing to its cost: every Claim drops
+// some, and very many may be vacant.
 func (c *Claims) Drop(roles []int32) {
 	for _, local := range roles {
 		if c.IsListed(local) {
@@ -423,11 +423,11 @@ func (c *Claims) Take(now clock.Instant, limit int32) []int32 { return c.Due(ToC
 // HeadStart is the least time for which others leave a role to the process in whose favour it was released.
 func HeadStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
 
-// AnsweredIn returns the Wait of a Release in favour of a process whose Pong was read some time ago, and took
-// after its Ping. Its Claim comes took after the Release, by the clock of every reader, since a reader's own
+// AnsweredIn returns the Wait of a Release in favour of a process whose Pong was read took after its Ping, and
+// ago before now. Its Claim comes took after the Release, by every reader's clock, since a reader's own
 // distance delays both records. The rest is for delays that vary: took again, or 100 ms if that is more, but
-// no more than three times took. A process that answered T/4 ago or earlier may no longer trust its log. It
-// sends a Hello first, which takes as long again, so it gets four times took. The wait is at most T/2, like
+// no more than three times took, plus 10 ms. A process that answered T/4 ago or earlier may not trust its log.
+// It sends a Hello first, which takes as long again, so it gets four times took. The wait is at most T/2, like
 // every wait for others.
 func AnsweredIn(took, ago, t time.Duration) time.Duration {
 	if took <= 0 {

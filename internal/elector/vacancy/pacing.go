@@ -10,7 +10,7 @@ import (
 // and the log would never recover from that.
 type Pacing struct {
 	tries     int        // k: consecutive Claims that did not come back in time
-	notBefore clock.Mono // no Claim before then, for that reason
+	notBefore clock.Mono // no Claim before then
 	thinkAt   clock.Mono // roles that others should have claimed are not reconsidered before then
 }
 

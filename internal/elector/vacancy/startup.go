@@ -12,7 +12,7 @@ type Startup struct {
 	until   clock.Mono
 	times   int  // how often the wait has begun
 	waiting bool // when it is over, all vacant roles are reconsidered
-	awaits  bool // until is the latest end: the own Hello's return ends the wait earlier
+	awaits  bool // until then an own record is awaited, whose return begins the wait anew
 }
 
 func NewStartup(t time.Duration) Startup { return Startup{t: t} }
@@ -51,8 +51,8 @@ func (s *Startup) Anew(now clock.Instant) {
 	s.Again(now)
 }
 
-// Await makes the wait last until the own Hello comes back, but no longer than T/2. By then the
-// Hellos of others that were said before it are read.
+// Await makes the wait begin anew when an own record comes back; without one it ends after T/2. By
+// then the Hellos of others that were said before it are read.
 func (s *Startup) Await(now clock.Instant) {
 	s.awaits, s.until = true, max(s.until, now.Mono.Add(clock.Patience(s.t)))
 }
@@ -82,6 +82,6 @@ func (s *Startup) End(roles int, nominated bool) clock.Mono {
 	return s.until
 }
 
-// StartupWaitMax is how long a starting process waits for Hellos before it claims its share of several
-// roles: this long after each newcomer, at most three times.
+// StartupWaitMax limits how long a starting process waits for Hellos before it claims its share of
+// several roles, after its own Hello and each of the first two newcomers.
 const StartupWaitMax = 100 * time.Millisecond
