@@ -9,15 +9,15 @@ import (
 
 // Standing is how far a member is with a role that is offered to it.
 type Standing struct {
-	Answered bool // it has answered an offer that names the role
+	Answered bool // it has answered an offer that names the role, or any if none does yet
 	Ready    bool
 	Failed   bool // it says that it has failed
-	Late     bool // it has been at work for longer than it announced
+	Late     bool // it has been at work for longer than announced, plus Offers.wait
 	Busy     bool // the role has waited for so long that the member must be at work on others
 	Silent   bool // it has not answered an offer in time
 }
 
-// Standing returns how far a member is with a role that was offered to it at since.
+// Standing returns how far a member is with a role for which it was chosen at since.
 func (os *Offers) Standing(process string, at Place, since, now clock.Instant) (s Standing) {
 	l := os.list(process, at.Shard)
 	if l == nil {

@@ -2,7 +2,7 @@
 Package offer says which roles a holder offers to a member before it hands them over, so that a role arrives at
 a process that is ready for it. All of it is preference.
 
-Both sides say sets, and repeat them: the holder all roles that it offers, the member how far it is with
+Both sides send sets, and repeat them: the holder all roles that it offers, the member how far it is with
 all of these. A record that is lost, late or doubled then does no lasting harm, and a role that is called
 off is one that the next offer does not name. Numbers decide which offer and which state is the newest,
 since records are not in the order in which they were sent.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// gather is the least time between two offers to a member, so that what changes together is said together.
+	// gather is the least time between offers to a member for a shard: what changes together is said together.
 	gather = 5 * time.Millisecond
 	// rest is how long a member is not offered a role again that it failed to prepare.
 	rest = 30 * time.Second
