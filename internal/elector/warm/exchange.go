@@ -22,7 +22,7 @@ type Exchange struct {
 	Offers   *offer.Offers
 	preparer *prepare.Preparer // nil: it prepares nothing
 	anew     bool              // something has changed since the preparer looked
-	moved    bool              // roles have other holders since it last reviewed them
+	moved    bool              // holders or R have changed since it last reviewed them
 	roles    int               // R when it last looked
 	do       prepare.Do
 
@@ -34,10 +34,10 @@ type Exchange struct {
 	standby  bool          // this process stands by for roles of others
 	standbys standby.Table // which members stand by for roles
 	looksAt  clock.Mono    // when it next looks for which roles it stands by
-	shifted  bool          // roles have other holders since the last look
+	shifted  bool          // holders, standbys or R have changed since the last look
 }
 
-// lookEvery is the least time between two looks at the members that stand by.
+// lookEvery is how often at most this process looks for which roles it stands by.
 const lookEvery = 500 * time.Millisecond
 
 // maxStandby bounds the roles for which members stand by: each look is at all of them.
@@ -75,7 +75,7 @@ func WillOf(set *outside.Settings, d outside.Desired, now clock.Instant) Will {
 // Changed notes that roles may have other holders.
 func (x *Exchange) Changed() { x.moved, x.shifted = true, true }
 
-// Offered takes the offer that a Ping at an offset of a log may have, and reports whether it had one: such a
+// Offered takes the offer that a Ping at an offset of a log may have, and reports whether it took one: such a
 // Ping needs no other answer. holder returns who holds a role of the shard.
 func (x *Exchange) Offered(shard, log int, offset int64, r *lease.Record, is Will, holder func(local int32) (lease.Grantee, bool), now clock.Instant) bool {
 	if x.preparer == nil || r.Offer == nil {

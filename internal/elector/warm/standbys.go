@@ -20,7 +20,7 @@ func (x *Exchange) Toward(plan *placement.Plan) *placement.Plan {
 	})
 }
 
-// Prefer gives roles to the members that stand by for them. Each member still gets as much as it would get by to. If
+// Prefer gives roles to the members that stand by for them. Each member still gets about as much as by to. If
 // there are preferences, or caps on roles that have weights, to stays as it is.
 func (x *Exchange) Prefer(roles, to []int32, plan *placement.Plan) []int32 {
 	if x.look(); x.standbys.IsEmpty() {

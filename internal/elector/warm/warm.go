@@ -28,7 +28,7 @@ type Shard struct {
 	Claiming  func() bool // whether Claims are in flight
 	Keeps     int32       // this process could keep the roles below this number
 	Log       int         // where offers are sent
-	Idle      bool        // this process does not want to lead
+	Idle      bool        // nobody drives this process any more
 }
 
 // Part is roles of a handover that take the next step together, and the conditions of that step.
@@ -87,7 +87,7 @@ func (s Shard) holding(local int32, roles int) (h prepare.Holding) {
 	return h
 }
 
-// mine reports whether a role was released in favour of this process, us, or is being claimed by it.
+// mine reports whether a role was released in favour of this process, us, or may be in its Claim, sent or to come.
 func (s Shard) mine(local int32, us string) bool {
 	return s.Claims.Favours(local, us) || s.Claims.IsListed(local) || s.Claiming()
 }
@@ -219,8 +219,8 @@ func (s Shard) Ask(p Part, alone bool) (why string) {
 	return why
 }
 
-// counter returns the counter for roles that are given up as this part is; nil if that has nothing to do with
-// preparation. why says why they are not prepared, if they should be.
+// counter returns the counter for roles that are given up as this part is; nil if there is none. why says why they
+// are not prepared, if they should be.
 func (s Shard) counter(p Part) (counter *uint64, why string) {
 	_, prepares := s.members.Prepares(p.Successor())
 	given := &s.Offers.Counts
