@@ -52,7 +52,7 @@ func (c *Calls) Do(do Do) {
 	}
 }
 
-// Begin begins a call. Its context ends by End, not when it returns: until then what it has prepared is
+// Begin begins a call. Its context ends by End or Stop, not when it returns: until then what it has prepared is
 // expected to stay so.
 func (c *Calls) Begin(b Begin, role int) {
 	is := &call{role: role}

@@ -22,7 +22,7 @@ const (
 	Unconfirmed Why = "unconfirmed" // no offer has named it for 2T
 	Unwilling   Why = "unwilling"   // this process closes, has stepped down or is unhealthy
 	Unwanted    Why = "unwanted"    // the role is R or greater, or its log has begun anew
-	Relieved    Why = "relieved"    // another member stands by for it
+	Relieved    Why = "relieved"    // this process stands by for it no more
 )
 
 type stage int8

@@ -19,12 +19,12 @@ const (
 	maxHolders = 10_000
 )
 
-// Preparer is what this process prepares of the roles that others mean to hand to it.
+// Preparer is what this process prepares: roles to be handed to it, or for which it stands by.
 type Preparer struct {
 	set     lease.Prepares
 	t       time.Duration
 	by      map[offer.Place]*preparation
-	hot     map[offer.Place]*preparation // those that are offered or running: a step looks at these alone
+	hot     map[offer.Place]*preparation // those that are offered or running: each step looks at all of these
 	queue   []*preparation               // standbys that wait for a place; some may have changed since
 	resting []*preparation               // standbys that failed, by again; some may have changed since
 	holders map[offer.From]*holder
@@ -190,7 +190,7 @@ func (p *Preparer) Exclude(unwanted func(offer.Place) bool) (ended []End) {
 	return p.end(Unwanted, sorted(p.by, func(w *preparation) bool { return unwanted(w.Place) }))
 }
 
-// Anew ends all preparations in a log that has begun anew: nothing is known of who holds what.
+// Anew ends a shard's preparations since a log has begun anew: nothing may be known of who holds what.
 func (p *Preparer) Anew(log, shard int) (ended []End) {
 	for _, h := range p.holders {
 		if h.log == log {
