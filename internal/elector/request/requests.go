@@ -13,8 +13,8 @@ import (
 
 // Requests are what processes ask of each other beside the lease: requests to the holder of a
 // role, the inbox of requests to this process (inbox.go), and calls, which ask all members to
-// announce themselves. A request or call is repeated until it is answered, since
-// records may be lost; its addressee recognises it by its number.
+// announce themselves. A request or call is repeated until its outcome is known, since records
+// may be lost; a request's addressee recognises it by its number.
 //
 // The caller passes in the state of holders and logs, sends the letters and reports the outcomes.
 type Requests struct {
@@ -26,7 +26,7 @@ type Requests struct {
 	ended []Outcome
 }
 
-// Outcome is the end of a Transfer, a request or a call.
+// Outcome is the end of a Transfer, Rebalance, request or call.
 type Outcome struct {
 	ID  int
 	Err error
@@ -255,8 +255,8 @@ func (rs *Requests) Replied(log int, r *lease.Record, now clock.Instant) bool {
 	return true
 }
 
-// Pursue repeats requests and calls, and ends a request that gets no answer or whose role has
-// another holder. standing returns the holder of a role; known is false if nothing is known of it.
+// Pursue repeats requests and calls, and ends those that get no answer or whose holder has lost
+// the role. standing returns the holder of a role; known is false if nothing is known of it.
 func (rs *Requests) Pursue(standing func(role int) (g lease.Grantee, held, known bool), to route, now clock.Instant) {
 	rs.asks = slices.DeleteFunc(rs.asks, func(a *asking) bool {
 		g, held, known := standing(a.Role)
