@@ -10,7 +10,7 @@ import (
 // Kind is the kind of a Change.
 type Kind int
 
-// The kinds, in the order in which Collect returns them.
+// The kinds, in Collect's order; Gone and Lost come together.
 const (
 	Gone     Kind = iota + 1 // the term ended after the application was asked to give it up
 	Lost                     // the term ended without that request
@@ -21,7 +21,7 @@ const (
 // Change is one change to tell the application, for all units that share it.
 type Change struct {
 	Kind      Kind
-	Vector    int // the partition whose V counts for the units
+	Vector    int // the partition of the units
 	ID, Token int64
 	Reason    Reason
 	Graceful  bool          // Lost: this process was about to give the term up anyway
@@ -29,7 +29,7 @@ type Change struct {
 	Units     []int         // ascending
 }
 
-// Fresh reports whether Collect may have changes to return.
+// Fresh reports whether Collect may have changes that neither time nor Renew has brought.
 func (t *Table) Fresh() bool { return t.stale.Load() }
 
 // News receives an element whenever Fresh may have become true.
@@ -157,8 +157,8 @@ func (t *Table) deliver(e *entry, kind Kind) {
 	}
 }
 
-// settle is called when there is nothing to tell now. It keeps in changed the units that time
-// alone may change: held ones that were not told because V is not young, and those whose work is
+// settle is called when there is nothing to tell now. It keeps in changed the units that time or
+// Renew may change: held ones that were not told because V is not young, and those whose work is
 // done but whose term goes on. It deletes units that have no state.
 func (t *Table) settle() {
 	kept := t.changed[:0]

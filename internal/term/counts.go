@@ -18,8 +18,8 @@ type Counts struct {
 func (t *Table) Counts() Counts { return t.counts }
 
 // Led returns how many units below a bound the application leads at time now. The caller must
-// hold the arbiter's lock. The cost does not grow with the number of units, unless some of them
-// lie beyond the bound.
+// hold the arbiter's lock. The cost does not grow with the number of units, unless one beyond the
+// bound was ever held.
 func (t *Table) Led(now clock.Instant, below int) int {
 	lines := t.lines.Load()
 	if lines == nil || t.published.Load() == 0 {
@@ -62,7 +62,7 @@ type slot struct {
 	entry     *entry               // guarded by the arbiter's lock
 }
 
-// slot returns the slot of a unit, or nil if the unit was never held. Any goroutine may call it.
+// slot returns the slot of a unit, or nil if no unit of its page was ever held. Any goroutine may call it.
 func (x *index) slot(unit int) *slot {
 	d := x.directory.Load()
 	if d == nil || unit < 0 || unit/pageSize >= len(*d) {

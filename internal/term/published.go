@@ -85,8 +85,8 @@ func (t *Table) withdraw(e *entry) {
 }
 
 // Leads decides whether the application leads the unit at this instant: it was told
-// of the unit's term, has not finished it, and 0 ≤ now − V < T. at is the clock reading used
-// for now.
+// of the unit's term, has not finished it, and V is young. at is the clock reading used
+// for that.
 //
 // V is loaded before the clock is read; otherwise V could be newer than now. The term is
 // looked at before and after. Before, because V may belong to a new session that holds other
@@ -134,8 +134,8 @@ func (t *Table) look(unit int) (of *term, v *clock.Instant, at clock.Instant) {
 	return nil, nil, clock.Instant{}
 }
 
-// LeadsAny reports whether Leads holds for any unit below a bound. It looks at one unit of each
-// partition at most, first on the partition where it found one last time. If a unit moves between
+// LeadsAny reports whether Leads holds for any unit below a bound. It looks at the lowest published
+// unit of each line, first on the line where it found one last time. If a unit moves between
 // lines meanwhile, it looks again, since it may have missed the unit on both.
 func (t *Table) LeadsAny(below int) (at clock.Instant, ok bool) {
 	for {
@@ -184,7 +184,7 @@ func (t *Table) leadsOn(l *line, below int) (clock.Instant, bool) {
 }
 
 // Published yields, ascending, the units below a bound whose terms the application was told of
-// and the arbiter has not ended. Leads says whether each is still led. Any goroutine may call it.
+// and that are neither ended nor Done. Leads says whether each is still led. Any goroutine may call it.
 func (t *Table) Published(below int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		d := t.index.directory.Load()
@@ -212,8 +212,8 @@ func (t *Table) Published(below int) iter.Seq[int] {
 	}
 }
 
-// V returns the newest evidence on a partition, or false if there was none yet. It belongs to a
-// unit's term if Leads holds for that unit afterwards. Any goroutine may call it.
+// V returns an element of V, or false if there was no evidence yet. It may be of an earlier session
+// than a unit's term, unlike the V of Evidence. Any goroutine may call it.
 func (t *Table) V(partition int) (clock.Instant, bool) {
 	lines := t.lines.Load()
 	if lines == nil || partition < 0 || partition >= len(*lines) {

@@ -52,7 +52,7 @@ type term struct {
 	line      *line
 }
 
-// entry is the state of one unit: the term held, and what the application was told. A unit with neither has no entry.
+// entry is the state of one unit: the term held, and what the application was told. One with neither loses its entry.
 type entry struct {
 	unit      int
 	held      *term    // nil: none
@@ -75,7 +75,7 @@ type ending struct {
 	graceful bool
 }
 
-// New returns an empty table. young is the mode's rule 0 ≤ now − v < T. now reads the clock.
+// New returns an empty table. young is the mode's rule for the age of V. now reads the clock.
 func New(young func(now, v clock.Instant) bool, now func() clock.Instant) *Table {
 	return &Table{young: young, now: now, news: make(chan struct{}, 1)}
 }
@@ -127,9 +127,8 @@ func (t *Table) Start(units []int, id, token int64) {
 	}
 }
 
-// Renew sets V of a partition, the newest evidence for all units held there. If V is of a new
-// session, or if the old V has lapsed, the caller must have ended all terms of the partition
-// before.
+// Renew sets an element of V, the newest evidence for all units that follow it. If v is of a new
+// session, or if the old V has lapsed, the caller must have ended all terms that follow it before.
 func (t *Table) Renew(partition int, v clock.Instant) {
 	(*t.lines.Load())[partition].v.Store(&v)
 }
