@@ -16,7 +16,7 @@ import (
 // holders) every candidate can compute its share at once, and the roles of a crashed member are
 // spread over all others.
 //
-// With weights, no candidate exceeds an equal share of the weight by more than one role.
+// With weights, no candidate is brought above an equal share of the weight by more than one role.
 //
 // The result does not depend on the order of vacant. Counting holders takes O(R). Choosing takes
 // one score for each candidate on each bucket concerned.
@@ -98,7 +98,7 @@ func (p *Plan) byClass(roles []int32) []int32 {
 }
 
 // share gives the candidates of class c room for its n vacant roles. Each gets room up to an
-// equal share of the class's vacant and held roles.
+// equal share of these and of all that they hold.
 func (f *filler) share(c int, members []int32, n int, holders []int32, vacant []bool) {
 	clear(f.room)
 	clear(f.spare)

@@ -269,7 +269,7 @@ func (l *level) quotasCapped(c int, b *budget) {
 }
 
 // keep leaves the parts of a tier as they are if they add up to what the tier should have, no member has more
-// than it has room for, and they differ by a tenth at most. A member without room for more does not count as least.
+// than it has room for, and they differ within tolerance. A member without room for more does not count as least.
 func (l *level) keep(tier []int32, should int, has, room, quota []int) {
 	sum, most, least := 0, 0, MaxRoles
 	for _, i := range tier {

@@ -37,8 +37,8 @@ func (t *classes) of(role int) int {
 	return k
 }
 
-// deserving appends to out the candidates that deserve a role, ascending: those with the
-// highest preference among the ones that want it.
+// deserving adds to out, which is empty, the candidates that deserve a role, ascending: those with
+// the highest preference of all that want it.
 func (p *Plan) deserving(t *classes, role int, out []int32) []int32 {
 	top := 0
 	for _, i := range t.among {

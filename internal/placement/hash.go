@@ -9,10 +9,10 @@ const (
 	// mostBuckets is the number of buckets for up to mostScores/mostBuckets candidates. It is
 	// large enough that one of a hundred members leads few roles of any bucket.
 	mostBuckets = 1 << 14
-	// leastBuckets is the number of buckets for any larger number of candidates.
+	// leastBuckets is the least number of buckets, for very many candidates.
 	leastBuckets = 1 << 10
-	// mostScores bounds candidates × buckets, the scores computed to place all roles. One
-	// score takes about a nanosecond.
+	// mostScores bounds candidates × buckets, the scores computed to place all roles, above
+	// leastBuckets. One score takes about a nanosecond.
 	mostScores = 1 << 24
 )
 

@@ -66,8 +66,8 @@ type Plan struct {
 // New makes the plan of these candidates, given in any order. Of several with the same ID, the
 // first counts.
 //
-// It takes O(n log n) for n candidates. If any of them has Prefs, it takes O(n · R), where R is
-// the largest number of roles that a candidate announced, and keeps 8 or 16 bytes for each role.
+// It takes O(n log n + n · m) for n candidates that announce m numbers of roles. If any has Prefs or
+// Max, it takes O(n · R), R being the largest of these, and keeps 8 or 16 bytes for each role.
 func New(candidates []Candidate) *Plan { return Weighted(candidates, nil) }
 
 // Weighted is New for roles with weights; nil: all weigh the same. With weights it keeps 8 bytes for each role, and

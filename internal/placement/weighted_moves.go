@@ -158,8 +158,8 @@ func (w *weighing) hand(role, to int32) {
 	}
 }
 
-// overflow plans for roles beyond all caps: they go to the steady candidates with the least weight of all roles. A tenth
-// is not worth a move, unless the holder does not want the role.
+// overflow plans for roles beyond all caps: they go to the steady candidates with the least weight in all. A tenth, or the
+// role's own weight, is not worth a move, unless the holder does not want the role.
 func (w *weighing) overflow(roles, members []int32) {
 	p := w.plan
 	members = slices.DeleteFunc(members, func(i int32) bool { return !p.who[i].Steady })
@@ -185,8 +185,8 @@ func (w *weighing) tolerated(share int64) int64 {
 }
 
 // even levels the members of a tier: those with more than an equal share give, those with less get. Two kinds of
-// members do not count: those that would have the least themselves after giving their lightest role, and those below
-// the share that may get no more. So one heavy role does not hide how the others differ.
+// members do not count: those that have no role to give, or would have the least after giving their lightest, and those
+// below the share that may get no more. So one heavy role does not hide how the others differ.
 func (w *weighing) even(members []int32) {
 	var sum, n, least int64
 	for before := 0; before != len(members); {
@@ -250,7 +250,7 @@ func (w *weighing) exchange(givers, takers []int32, low, high int64) {
 }
 
 // pick takes the heaviest role of a member that weighs no more than fits, or else its lightest if that weighs less than
-// below. fits must not grow from call to call. Of me's roles that weigh the same, one whose taker Toward names comes
+// below. fits must not grow from call to call. Of me's roles that weigh the same, one for which Toward names to comes
 // first.
 func (w *weighing) pick(from, to int32, heavy map[int32][]int32, fits, below int64) (role int32, ok bool) {
 	own := w.own[from]
