@@ -158,8 +158,8 @@ func (w *weighing) hand(role, to int32) {
 	}
 }
 
-// overflow plans for roles beyond all caps: they go to the steady candidates with the least weight in all. A tenth, or the
-// role's own weight, is not worth a move, unless the holder does not want the role.
+// overflow plans for roles beyond all caps: they go to the steady candidates with the least weight in all. A tenth, or
+// the role's own weight, is not worth a move, unless the holder does not want the role.
 func (w *weighing) overflow(roles, members []int32) {
 	p := w.plan
 	members = slices.DeleteFunc(members, func(i int32) bool { return !p.who[i].Steady })
