@@ -13,9 +13,9 @@ type Announcements struct {
 	helloAt  clock.Mono // no probe is sent here before then
 	greeted  bool       // this process has said Hello since reading began
 	begun    clock.Mono // when reading began
-	read     clock.Mono // when the end that the log had then was reached, the fold unknown; 0: not
+	read     clock.Mono // when its end at that time was reached; 0: not yet, or the fold was known
 	back     bool       // going back was asked for, or nothing lies farther back
-	again    bool       // reading began here for that reason
+	again    bool       // reading began farther back than before
 	caughtUp bool       // the records that were in the log when reading began are read
 
 	snapshotAt clock.Mono // when a Snapshot is due; 0: none is

@@ -92,7 +92,7 @@ func (a *Announcer) Soon(size int, now clock.Instant) {
 
 // With makes the next Hello due now if half of its period has passed: another process's Hello
 // without news was just read. All readers then wake up once for several Hellos, as with Beats.
-// If less than half could be skipped, Hellos that are far apart would never come together. A Hello
+// If less than half of it could be skipped, Hellos far apart would never come together. A Hello
 // that was put off is not brought forward.
 func (a *Announcer) With(size int, now clock.Instant) {
 	period := a.at.Sub(a.saidAt)
