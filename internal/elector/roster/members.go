@@ -209,7 +209,7 @@ func (ms *Members) HeardSince(id string, then clock.Instant) bool {
 }
 
 // Suspect notes that a lease of a process has expired: the process is no candidate until it says
-// Hello, and its time to SteadyAfter begins then, unless Revive is called. Suspect reports whether the
+// Hello, and SteadyAfter counts from then on, unless Revive is called. Suspect reports whether the
 // process was known and not suspect.
 func (ms *Members) Suspect(id string) bool {
 	m := ms.by[id]
@@ -221,7 +221,7 @@ func (ms *Members) Suspect(id string) bool {
 }
 
 // Revive notes that a suspect process was heard before another one took its roles: this process had read its record
-// late. If the lease may have lapsed all the same, the time to SteadyAfter begins again now. Revive reports
+// late. If the lease may have lapsed all the same, SteadyAfter counts from now on. Revive reports
 // whether it was suspect.
 func (ms *Members) Revive(id string, lapsed bool, now clock.Instant) bool {
 	m := ms.by[id]
