@@ -132,8 +132,8 @@ func (c *Claims) Promised(takes func(process string) bool) bool {
 	return false
 }
 
-// FindSilent returns the holders whose leases are over by any clock, if it has not since they were
-// last heard. Excepted holders are handled elsewhere. It does not look before the first lease may be
+// FindSilent returns the holders whose leases are over by any clock, unless it did so since they
+// were last heard. Excepted holders are handled elsewhere. It does not look before the first lease may be
 // over.
 func (c *Claims) FindSilent(holders iter.Seq[lease.HolderState], except func(lease.Session) bool, now clock.Instant) (found []lease.HolderState) {
 	if c.silentAt != clock.Never && now.Raw < c.silentAt {
@@ -181,7 +181,7 @@ func (c *Claims) Revived(id lease.Session) bool {
 	return was
 }
 
-// LookAgain makes FindSilent look now: records have extended leases. It reports whether any end is awaited.
+// LookAgain makes FindSilent look now: records have extended leases. It reports whether any lease's end is awaited.
 func (c *Claims) LookAgain(now clock.Instant) bool {
 	if c.silentAt == clock.Never {
 		return false
