@@ -37,7 +37,7 @@ type Exchange struct {
 	shifted  bool          // holders, standbys or R have changed since the last look
 }
 
-// lookEvery is how often at most this process looks for which roles it stands by.
+// lookEvery is the least time between searches for the roles for which this process stands by.
 const lookEvery = 500 * time.Millisecond
 
 // maxStandby bounds the roles for which members stand by: each look is at all of them.

@@ -87,7 +87,7 @@ func (s Shard) holding(local int32, roles int) (h prepare.Holding) {
 	return h
 }
 
-// mine reports whether a role was released in favour of this process, us, or may be in its Claim, sent or to come.
+// mine reports whether a role was released in favour of this process, us, or may be in a Claim that it sends.
 func (s Shard) mine(local int32, us string) bool {
 	return s.Claims.Favours(local, us) || s.Claims.IsListed(local) || s.Claiming()
 }
