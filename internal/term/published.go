@@ -184,7 +184,7 @@ func (t *Table) leadsOn(l *line, below int) (clock.Instant, bool) {
 }
 
 // Published yields, ascending, the units below a bound whose terms the application was told of
-// and that are neither ended nor Done. Leads says whether each is still led. Any goroutine may call it.
+// and that are neither ended nor Done. Leads says whether each is still led.
 func (t *Table) Published(below int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		d := t.index.directory.Load()
@@ -213,7 +213,7 @@ func (t *Table) Published(below int) iter.Seq[int] {
 }
 
 // V returns an element of V, or false if there was no evidence yet. It may be of an earlier session
-// than a unit's term, unlike the V of Evidence. Any goroutine may call it.
+// than a unit's term, unlike the V of Evidence.
 func (t *Table) V(partition int) (clock.Instant, bool) {
 	lines := t.lines.Load()
 	if lines == nil || partition < 0 || partition >= len(*lines) {

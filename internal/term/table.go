@@ -92,7 +92,7 @@ func (t *Table) Open(elements, partitions int) {
 	t.m.Store(int64(partitions))
 }
 
-// Partitions returns the number of partitions, 0 before Open. Any goroutine may call it.
+// Partitions returns the number of partitions, 0 before Open.
 func (t *Table) Partitions() int { return int(t.m.Load()) }
 
 func (t *Table) partition(unit int) int { return unit % t.Partitions() }
@@ -229,7 +229,7 @@ func (t *Table) Held(unit int) (id int64, ok bool) {
 }
 
 // Over reports whether the application was told that the unit's term is over. Such a term
-// must not be renewed, whatever the clock says now.
+// must not be renewed.
 func (t *Table) Over(unit int) bool {
 	e := t.index.entry(unit)
 	return e != nil && e.held != nil && e.over

@@ -104,7 +104,7 @@ func (a *Announcements) GoesBack() bool { return a.back }
 // the beginning of a whole log.
 func (a *Announcements) BeganBack(farther, whole bool) { a.back, a.again = whole, farther }
 
-// MayGoBackAgain allows that reading begin farther back again, should that be needed.
+// MayGoBackAgain allows that reading begin farther back again.
 func (a *Announcements) MayGoBackAgain() { a.back = false }
 
 // Released notes that this process has released a role here: it writes a Snapshot when it closes.

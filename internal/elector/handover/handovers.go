@@ -313,7 +313,7 @@ func (h *Handover) AnsweredAgo(now clock.Instant) time.Duration {
 func (h *Handover) IsAsked() bool { return h.asked }
 
 // AskBy notes that the application is to finish by a deadline; alone says that the Release will name no
-// successor, since that would only keep the other members waiting.
+// successor, since that would only keep others waiting.
 func (h *Handover) AskBy(deadline clock.Instant, alone bool) {
 	if alone {
 		h.to = ""

@@ -9,10 +9,10 @@ import (
 
 // Standing is how far a member is with a role that is offered to it.
 type Standing struct {
-	Answered bool // it has answered an offer that names the role, or any if none does yet
+	Answered bool // it has answered an offer that names the role (if it waits: any)
 	Ready    bool
 	Failed   bool // it says that it has failed
-	Late     bool // it has been at work for longer than announced, plus Offers.wait
+	Late     bool // it has been at work for longer than it may
 	Busy     bool // the role has waited for so long that the member must be at work on others
 	Silent   bool // it has not answered an offer in time
 }

@@ -37,7 +37,7 @@ type Exchange struct {
 	shifted  bool          // holders, standbys or R have changed since the last look
 }
 
-// lookEvery is the least time between searches for the roles for which this process stands by.
+// lookEvery is the least time between two looks for own standbys.
 const lookEvery = 500 * time.Millisecond
 
 // maxStandby bounds the roles for which members stand by: each look is at all of them.
