@@ -184,7 +184,7 @@ func (p *Plan) assignWeighted(vacant, holders []int32) []int32 {
 	return out
 }
 
-// assign shares out vacant roles of a class. It notes their takers in to, and each candidate's number of roles in count.
+// assign shares out vacant roles of a class. It notes takers in to, and each candidate's number of roles in count.
 func (s *scales) assign(loose, to []int32, count []int) {
 	for i := range s.room {
 		s.room[i] = len(loose)

@@ -66,8 +66,8 @@ func (p *Preparer) Counts(now clock.Instant) Counts {
 	return c
 }
 
-// tally adds a preparation to the counts of standbys, or, before it changes, takes it away (by −1). So Counts need not look
-// at all of them.
+// tally adds a preparation to the counts of standbys, or, before it changes, takes it away (by −1). So Counts need not
+// look at all of them.
 func (p *Preparer) tally(w *preparation, by int) {
 	if w.standby {
 		p.counts.Standbys += by

@@ -45,8 +45,8 @@ func (pl *Planner) IsYoung(now clock.Instant) bool {
 	return pl.young.first && now.Mono.Sub(pl.young.decided) < SteadyAfter
 }
 
-// gathered returns until when members have come to a young group, each soon after the one before. It is 0 if the group is
-// not young, or if a member is newer than youngAfter.
+// gathered returns until when members have come to a young group, each soon after the one before. It is 0 if the group
+// is not young, or if a member is newer than youngAfter.
 func (pl *Planner) gathered(ms *Members, now clock.Instant) (until clock.Mono) {
 	if !pl.IsYoung(now) {
 		return 0

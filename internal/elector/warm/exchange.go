@@ -160,7 +160,7 @@ func (x *Exchange) prepare(is Will, roles int, of func(int) Shard, now clock.Ins
 	return out
 }
 
-// stand finds the roles for which this process stands by: others hold them, and it is the first in the table of standbys.
+// stand finds the roles for which this process stands by: others hold them, and it comes first in the table.
 func (x *Exchange) stand(is Will, roles int, of func(int) Shard, now clock.Instant) {
 	if !x.standby || now.Mono < x.looksAt {
 		return
