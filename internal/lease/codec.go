@@ -16,8 +16,8 @@ import (
 //	{"neli":1,"group":"app","log":"x3…","kind":"beat","process":"K3…","session":2,"read":40,"seq":9,"t":5000000000,"longest":5000000000}
 //
 // The contents of a log are untrusted: Decode refuses a record that lacks a field of its kind or
-// has a field of another kind. It ignores unknown fields. Every version can read the version and
-// the group of every other version's records, for ever (docs/compatibility.md).
+// has one of another kind, but for raw fields. It ignores unknown fields. Every version can read the
+// version and the group of all versions' records, for ever (docs/compatibility.md).
 
 const (
 	// Version is the version of the wire form and of the fold.
@@ -176,7 +176,7 @@ func (c Codec) Of(log string) Codec {
 	return c
 }
 
-// Ballot reads the ballot of a record of this group, whatever its version. It is 0 if the record
+// Ballot reads the ballot of a record of this group and log, whatever its version. It is 0 if the record
 // has none or cannot be read. A leader on a majority of logs must know all ballots, even those of
 // records that it cannot decode.
 func (c Codec) Ballot(value []byte) int64 {
@@ -274,7 +274,7 @@ func headerOf(value []byte) (h header) {
 	return h
 }
 
-// check checks the fields that every kind has, and that no kind has the fields of another.
+// check checks the fields that every kind has, and that no kind has another's, but for raw fields.
 func (w *wire) check() error {
 	bad := func(what string) error { return fmt.Errorf("%w: %s: %s", ErrMalformed, w.Kind, what) }
 	switch w.Kind {
@@ -359,7 +359,7 @@ func packWait(d time.Duration) json.RawMessage {
 	return strconv.AppendInt(nil, int64(d), 10)
 }
 
-// unpackWait reads a wait of at most Tmax. Any value but a positive number counts as no wait.
+// unpackWait reads a wait, and limits it to Tmax. Any value but a positive integer counts as no wait.
 func unpackWait(raw json.RawMessage) time.Duration {
 	var d time.Duration
 	if len(raw) == 0 || json.Unmarshal(raw, &d) != nil {

@@ -6,19 +6,19 @@ import (
 
 // Event is what a record did to a lease.
 type Event struct {
-	Rewound   bool          // the log went back, or a record contradicts the fold: Begin was called, nothing is known
+	Rewound   bool          // the log went back or lost records, or the fold was contradicted: Begin was called
 	Missing   int64         // Rewound, because this many records before this one were lost
 	Outvoted  bool          // Rewound, because more processes have another fold than this one's
 	Tied      bool          // Rewound, because as many processes have another fold as this one's
-	Differs   bool          // the sender has another fold and had not said so before
+	Differs   bool          // the sender has another fold, and its last vote, if any, did not say so
 	Doubts    bool          // Differs, for the first time: Snapshots will show which fold is wrong
 	Confirmed bool          // the Snapshots have shown it: this process's fold is right
 	Known     bool          // the fold is known from this record on: everything may have changed
 	Origin    bool          // Known, because the log was read from its origin: no record tells others the fold
 	Evidence  bool          // a holder is alive
 	Own       bool          // the present session appended the record
-	Stamp     clock.Instant // Own: when the record was made; zero if that is longer ago than T
-	Won       bool          // an own Claim was found valid: this record, or one of those kept for a Snapshot
+	Stamp     clock.Instant // Own: when the record was made; zero for a Release, or if that is longer ago than T
+	Won       bool          // an own Claim was found valid: this record, or one kept while the fold was unknown
 	Changed   []int32       // roles with a new holder or token, some perhaps twice; valid until the next call
 	Outlived  []Session     // sessions that lost their last role to a Claim, since they had been silent
 }

@@ -55,7 +55,7 @@ func CheckZone(s string) (rule string) {
 	return ""
 }
 
-// plain reports whether text can be shown, and holds nothing that splits a line or a list.
+// plain reports whether text is valid UTF-8 and has only visible characters, without blanks.
 func plain(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar

@@ -9,7 +9,7 @@ import (
 // that know the fold write a Snapshot, and all read the same votes from the log. A process
 // with more votes against its fold than for it begins again.
 type doubt struct {
-	from   int64           // offset of that record: Snapshots made before it do not count
+	from   int64           // offset of that record: an agreeing Snapshot with a smaller Read does not count
 	until  clock.Raw       // from then on a tie, too, makes this process begin again
 	voices map[string]bool // process → whether it has the same fold
 }
@@ -36,7 +36,7 @@ func (d *doubt) votes() (same, other int) {
 }
 
 // voice counts a record that shows whether another process has the same fold. It reports
-// whether that process has a different fold and had not shown it before.
+// whether that process has a different one, and its last vote, if any, did not say so.
 func (l *Lease) voice(r *Record, agrees bool, now clock.Instant) bool {
 	d := l.doubt
 	switch {
@@ -127,7 +127,7 @@ func (l *Lease) believes(process string, now clock.Instant) bool {
 	return !l.disbelieved[process] || now.Raw >= l.believeAt
 }
 
-// listen compares another process's record with the fold. It returns an event if this process has to begin again.
+// listen compares a record with the fold, and judges the votes. It returns an event if this process begins again.
 func (l *Lease) listen(o int64, r *Record, evidence bool, now clock.Instant, e *Event) (Event, bool) {
 	differs := r.Kind == Snapshot && l.trail.differs(r.Read, r.State.Hash) || r.Kind == Beat && !evidence && l.trail.contradicts(r)
 	switch {

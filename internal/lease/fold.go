@@ -12,14 +12,14 @@ import (
 // A free role has no state, and a session that holds nothing is forgotten.
 type fold struct {
 	tokens  []int64 // by role: offset of the valid Claim, none if the role is free
-	holders []int32 // by role that is held: index into sessions
+	holders []int32 // by role that is held: index into session
 	grants  map[int64]*grant
 	index   map[Session]int32
 	session []session
 	unused  []int32 // indices of session that are free
 	newer   int64   // offset of the newest record of a newer version, none after a valid Claim
 	hash    uint64
-	ended   []Session // sessions that were forgotten since takeEnded
+	ended   []Session // sessions forgotten since the last takeEnded
 }
 
 // session is a holder. heard, the time when this process read the holder's newest evidence, is not part of the fold.

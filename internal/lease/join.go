@@ -7,9 +7,9 @@ import (
 )
 
 // join is the state of a process until it knows the fold. The process learns the fold from a
-// Snapshot whose sender had read up to where this process began, from a fresh Claim whose sender had
-// read all holders' records that this process has read, or from its own fresh Claim after a silence
-// longer than any lease.
+// Snapshot whose sender had read up to where this process began; from a fresh Claim, its own or
+// another's, whose sender had also read all holders' records since; or from an own record in a log
+// that it reads from its origin.
 type join struct {
 	from  int64         // s: where reading began
 	busy  int64         // newest record whose sender may be a holder: a valid fresh Claim must have read it
@@ -28,9 +28,9 @@ type entry struct {
 	sent   clock.Instant // the stamp, if the present session appended it
 }
 
-// maxKept bounds the records kept while the fold is not known. A record counts as one, and as one
-// more for every hundred roles that it names. A Snapshot that needs a dropped record is not used;
-// another one will come.
+// maxKept bounds the records kept while the fold is not known. A record, and each grant of a Release,
+// counts as one, and as one more for every hundred roles. A Snapshot that needs a dropped record is
+// not used; another one will come.
 const maxKept = 20_000
 
 func newJoin(s int64, longest time.Duration, now clock.Instant) *join {

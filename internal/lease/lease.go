@@ -14,7 +14,7 @@ type Rules struct {
 	Name    string        // for people; cut off to fit into a record
 	T       time.Duration // the lease of this process's sessions, at most clock.Tmax
 	Rho     float64       // ρ, the largest rate error of anybody's raw clock
-	History int           // K: a Snapshot is due after that many records
+	History int           // K: a Snapshot is due after at most that many records
 
 	// Longest is the longest T that any member may have; 0 means clock.Tmax. Set it only if every
 	// newcomer must learn the same value before it can claim.
@@ -41,8 +41,8 @@ type Lease struct {
 	trail trail
 
 	read    int64         // highest offset consumed
-	newerAt clock.Instant // when the newest record of a newer version was read
-	origin  bool          // the next record and all before it were read from the log's origin
+	newerAt clock.Instant // see Newer
+	origin  bool          // see Origin
 	changed []int32       // scratch
 	won     bool          // scratch: an own Claim was found valid
 
@@ -58,7 +58,7 @@ type own struct {
 	seq       uint64
 	v         clock.Instant // V; zero: no evidence
 	ballot    int64         // the largest ballot of the session's evidence read back
-	sent      []stamp       // own records in flight, oldest first
+	sent      []stamp       // own records in flight but Releases, oldest first
 	claiming  roleSet       // roles of Claims in flight, each in one Claim only
 	claims    []pending
 	forgotten map[int32]int64 // role → token that this process no longer leads by, but still holds in the fold
@@ -140,7 +140,7 @@ func (l *Lease) Known() bool { return l.join == nil }
 // Offset returns the highest offset consumed.
 func (l *Lease) Offset() int64 { return l.read }
 
-// V returns the time of the newest evidence that the present session is alive in the log; zero if there is none.
+// V returns when the newest evidence of the present session that was read back had been sent; zero if none was.
 func (l *Lease) V() clock.Instant { return l.own.v }
 
 // Back returns the largest ballot among the present session's evidence that was read back.
@@ -184,7 +184,7 @@ func (l *Lease) Holding() int {
 // young reports whether V sustains leadership at time now.
 func (l *Lease) young(now clock.Instant) bool { return Young(now, l.own.v, l.rules.T) }
 
-// Young is the rule of the paper, 0 ≤ now − V < T, with T shortened to Hold(T).
+// Young is the rule of Koutanov's paper, 0 ≤ now − V < T, with T shortened to Hold(T).
 func Young(now, v clock.Instant, t time.Duration) bool {
 	if v == (clock.Instant{}) {
 		return false
@@ -197,9 +197,9 @@ func Young(now, v clock.Instant, t time.Duration) bool {
 func (l *Lease) Lapsed(now clock.Instant) bool { return l.Holding() > 0 && !l.young(now) }
 
 // FreeAt returns the time from which nobody leads role by any clock, if nothing more is read
-// until then. It is zero if the role is free already. It is Never while the fold is not known,
-// and while others contradict it and no majority confirms it. A record of a newer version may
-// come from a holder of any role, so it delays all of them.
+// until then. It is Never while the fold is not known, and while others contradict it and no
+// majority confirms it. It is zero for a free role, unless a record of a newer version was read:
+// its sender may hold any role.
 func (l *Lease) FreeAt(role int32) clock.Raw {
 	if l.join != nil || l.Doubtful() {
 		return clock.Never
@@ -223,8 +223,8 @@ func (l *Lease) FreshAt() clock.Raw {
 	return l.join.freshAt(l.rules.Rho)
 }
 
-// Newer returns when the newest record of a newer version was read. ok is false if there was
-// none, or if a valid Claim has outlived it since.
+// Newer returns when the newest record of a newer version was read or first learnt of. ok is false
+// if there is none, if a valid Claim has outlived it, or if the fold is not known.
 func (l *Lease) Newer() (at clock.Instant, ok bool) {
 	return l.newerAt, l.join == nil && l.fold.newer != none
 }

@@ -36,8 +36,8 @@ func (w *own) stamp(seq uint64, now clock.Instant, t time.Duration) {
 	w.sent = append(w.sent[:copy(w.sent, w.sent[n:])], stamp{seq, now})
 }
 
-// back notes that a record was read back. It returns the record's stamp, or zero if the
-// stamp was dropped because it is older than T.
+// back notes that a record was read back. It returns the record's stamp, or zero if it has
+// none, as a Release, or one older than T.
 func (w *own) back(seq uint64, now clock.Instant, t time.Duration) clock.Instant {
 	w.resolve(seq)
 	i, ok := slices.BinarySearchFunc(w.sent, seq, func(s stamp, seq uint64) int { return cmp.Compare(s.seq, seq) })
@@ -67,7 +67,7 @@ func (w *own) resolve(seq uint64) {
 // Word makes a Hello, Ping or Pong. The rules of the lease ignore these.
 func (l *Lease) Word(k Kind, now clock.Instant) Record { return l.record(k, now) }
 
-// Beat makes a Beat. It returns false if the session has lapsed, or holds nothing: such a Beat would be no evidence.
+// Beat makes a Beat. It returns false if the session has lapsed or holds nothing.
 func (l *Lease) Beat(now clock.Instant) (Record, bool) {
 	if l.Holding() == 0 || l.Lapsed(now) {
 		return Record{}, false
@@ -128,9 +128,9 @@ func (l *Lease) Failed(id Session, seq uint64) {
 	}
 }
 
-// GiveUpClaims forgets the Claims in flight that were sent before a time, since they may be lost.
-// If the session holds nothing, a new session replaces it, so that a Claim that comes back after
-// all is treated like another process's.
+// GiveUpClaims forgets the Claims in flight that were sent until a time, since they may be lost. If
+// there are any and the session holds nothing, a new session replaces it, so that a Claim that
+// comes back after all is treated like another process's.
 func (l *Lease) GiveUpClaims(sent clock.Instant) {
 	for len(l.own.claims) > 0 && l.own.claims[0].at.Mono <= sent.Mono {
 		l.own.resolve(l.own.claims[0].seq)
@@ -152,7 +152,7 @@ func (l *Lease) Lapse(now clock.Instant) []Record {
 }
 
 // Forget ends the leadership of roles that the present session holds: from now on Leads is false.
-// The application must have stopped its work already. Call Release afterwards to tell the others.
+// The application must have stopped its work, or be overdue. Call Release afterwards to tell the others.
 func (l *Lease) Forget(roles []int32) {
 	for _, role := range roles {
 		if token, ok := l.Mine(role); ok {
@@ -206,7 +206,7 @@ func (l *Lease) former() []Session {
 	return ids
 }
 
-// releases makes the Releases of one of this process's sessions, for the roles that the function which accepts.
+// releases makes the Releases of one of this process's sessions, for those of its roles that satisfy which.
 func (l *Lease) releases(id Session, now clock.Instant, which func(int32) bool) []Record {
 	i, ok := l.fold.index[id]
 	if !ok {

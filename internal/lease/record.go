@@ -31,7 +31,7 @@ type Record struct {
 	Read    int64   // the highest offset that the sender had consumed when it made the record; −1: none
 	Seq     uint64  // the sender's number of the record
 
-	Ballot int64 // on a majority of logs: the sender's; 0 on a single log, whose tokens are offsets
+	Ballot int64 // on a majority of logs: the sender's, in a Snapshot the largest it knows; 0 on a single log
 
 	T       time.Duration // Beat, Claim: the lease of the sender's session
 	Longest time.Duration // the largest T of any holder by the sender's fold at Read; Unsaid without a fold
@@ -45,7 +45,7 @@ type Record struct {
 	Moved  bool    // Release: they move for the sake of balance or preference
 
 	// Release: others leave the roles to To for at least this long. It depends on how long To took to
-	// answer a Ping. 0: not said, as in records of older versions.
+	// answer a Ping. 0: not said, as in records of older releases.
 	Wait time.Duration
 
 	State *State        // Snapshot
@@ -60,7 +60,7 @@ type Record struct {
 }
 
 // Everyone as To addresses a Ping to all members. It is no process's id, since ids are random
-// text. A version that does not know it takes the Ping to be for another process.
+// text. A release that does not know it takes the Ping to be for another process.
 const Everyone = "*"
 
 // Unsaid is the Longest of a sender that does not know the fold.
@@ -100,7 +100,7 @@ type Announcement struct {
 
 	Advertise string // the address that it is reached by, as CheckAdvertise allows; "": not said
 	Zone      string // where it runs, as CheckZone allows; "": not said
-	// Caps says that the process knows caps and respects those of others; older versions do not. MaxRoles
+	// Caps says that the process knows caps and respects those of others; older releases do not. MaxRoles
 	// is its own cap; 0: none.
 	Caps     bool
 	MaxRoles int

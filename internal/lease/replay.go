@@ -22,8 +22,8 @@ func NewReplay(from int64) *Replay {
 	return &Replay{l}
 }
 
-// Read folds a record of this version, and returns the roles with a new holder or token, some perhaps
-// twice. The record must be newer than the last one, and its Read below its offset.
+// Read folds a record of this version. If the fold was known before, it returns the roles with a new holder
+// or token, some perhaps twice. Offsets must ascend, and Read be below the offset.
 func (p *Replay) Read(o int64, r *Record) (changed []int32) {
 	l := p.l
 	l.read = o

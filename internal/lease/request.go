@@ -11,7 +11,7 @@ import (
 // of unknown kind might hold any role, so that readers would claim nothing for a minute
 // (docs/compatibility.md).
 
-// Request asks the addressee of a Ping to give up a role.
+// Request asks the addressee of a Ping to give up roles.
 type Request struct {
 	ID   uint64 // the sender's own number; the same if it asks again
 	Role int    // by the number that the application uses

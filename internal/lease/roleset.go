@@ -1,7 +1,7 @@
 package lease
 
-// roleSet is a set of roles, with a bit for each. It suits sets that are mostly empty or mostly
-// full: with a map, a Claim of ten thousand roles would cost ten thousand insertions.
+// roleSet is a set of roles, with a bit for each. With a map, a Claim of ten thousand roles would
+// cost ten thousand insertions.
 type roleSet []uint64
 
 func (s roleSet) has(role int32) bool {

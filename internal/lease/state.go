@@ -24,7 +24,7 @@ func size(roles []int32) int {
 	if n <= fewRanges {
 		return 64 + 14*n
 	}
-	return 64 + 6*n // base64 of two varints a range, four bytes at most but for 60 wide gaps
+	return 64 + 6*n // base64 of two varints a range, four bytes at most but for 61 wide gaps
 }
 
 // chunks yields lists of grants of the given roles (ascending), each small enough for a

@@ -6,7 +6,7 @@ import "sort"
 // had the same history. The protocol does not depend on it: as long as the log keeps its
 // promises, folds never differ.
 type trail struct {
-	knownAt int64 // when the fold became known
+	knownAt int64 // offset at which the fold became known
 	marks   []mark
 	ended   map[Session]int64 // session → offset at which it lost its last role
 	order   []Session         // the keys of ended, oldest first
