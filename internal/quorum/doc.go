@@ -31,7 +31,7 @@ lease of each other.
 
 Before anything is read, made or decided, check ends the terms that are no longer led. It lifts
 bal above their tokens, and gives up nothing else. Then the record is read, and bal is lifted
-if an own Claim has come back. Then check ends terms again, and settle begins new ones.
+if an own valid Claim has come back. Then check ends terms again, and settle begins new ones.
 
 # What it does not decide
 

@@ -39,7 +39,7 @@ func (q *Lease) Snapshot(log int, now clock.Instant) []lease.Record {
 	return q.ballots(q.logs[log].lease.Snapshot(now)...)
 }
 
-// Beat makes a Beat for a log. It returns false if nothing is held there.
+// Beat makes a Beat for a log. It returns false if the session there has lapsed or holds nothing.
 func (q *Lease) Beat(log int, now clock.Instant) (lease.Record, bool) {
 	q.check(now)
 	v := q.logs[log]
@@ -108,7 +108,7 @@ func after(roles []int32, role int32) []int32 {
 func micros(now clock.Instant) int64 { return int64(now.Wall) / 1000 }
 
 // Forget ends the leadership of roles: from now on Leads is false. The application must have
-// stopped its work already. Call Release afterwards to tell the others.
+// stopped its work, or be overdue. Call Release afterwards to tell the others.
 func (q *Lease) Forget(roles []int32) {
 	for log := range q.logs {
 		q.ForgetOn(log, roles)
@@ -140,7 +140,7 @@ func (q *Lease) ReleaseOn(log int, roles []int32, now clock.Instant) []lease.Rec
 	return q.ballots(q.logs[log].lease.Release(roles, now)...)
 }
 
-// Lapse ends the sessions that have lapsed, each on its own log, and makes the Releases of their roles there.
+// Lapse ends the sessions that have lapsed, and makes the Releases of their roles on their logs.
 func (q *Lease) Lapse(now clock.Instant) []Out {
 	q.check(now)
 	var out []Out
@@ -173,8 +173,8 @@ func (q *Lease) Failed(log int, r *lease.Record, now clock.Instant) {
 	}
 }
 
-// GiveUpClaims forgets the Claims on a log that were sent before a time: they, or the reports on
-// them, are probably lost. If the session there holds nothing, a new session replaces it.
+// GiveUpClaims forgets the Claims on a log that were sent until a time: they, or the reports on them,
+// are probably lost. If there are any and the session holds nothing, a new session replaces it.
 func (q *Lease) GiveUpClaims(log int, sent, now clock.Instant) {
 	v := q.logs[log]
 	n, _ := v.lease.Claiming()

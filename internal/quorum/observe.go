@@ -67,8 +67,8 @@ func (q *Lease) holder(role int32, said []witness) []witness {
 	return nil
 }
 
-// Held reports whether some process holds role on a majority of the logs, with a lease that may
-// still be running at time now.
+// Held reports whether some process holds role on a majority of the logs, and its lease is not over
+// on a majority at time now.
 func (q *Lease) Held(role int32, now clock.Instant) bool {
 	var room [MaxLogs]witness
 	said, over := q.holder(role, room[:]), logs(0)
@@ -115,8 +115,8 @@ func (q *Lease) sum(said []witness) lease.HolderState {
 }
 
 // Holder returns the holder of role, even if its lease is over. Token is 0 unless this process is
-// the holder and its term has begun: only the holder knows its token. Last is 0 if evidence of
-// the holder was read since this process began, and −1 otherwise.
+// the holder and its term has begun: only the holder knows its token. Last is 0 if a majority of the
+// logs had evidence of the holder after this process began to read, and −1 otherwise.
 func (q *Lease) Holder(role int32) (g lease.Grantee, ok bool) {
 	var room [MaxLogs]witness
 	said := q.holder(role, room[:])

@@ -28,7 +28,7 @@ const (
 	// patienceTrips is how many round trips a contest may take: for the Claim, for a Beat that may
 	// have to follow it, and for the others' Releases.
 	patienceTrips = 4
-	// maxFails bounds the pause after undecided contests, to 4 RTT · 2^5 or T.
+	// maxFails bounds the pause after vain contests to patience · 2^5, or T if that is shorter.
 	maxFails = 5
 	// maxTries bounds the pause after Claims that failed on a log, to T · U(½, 3/2).
 	maxTries = 3
@@ -79,7 +79,7 @@ func (q *Lease) look(role int32) {
 	}
 }
 
-// vacantOn reports whether a role may be claimed on a log and the log can be reached.
+// vacantOn reports whether a role may be claimed on a log, which can be reached and takes no pause.
 func (q *Lease) vacantOn(log int, role int32, now clock.Instant) bool {
 	v := q.logs[log]
 	return v.begun && now.Mono >= v.claimAt && q.reachable(v, now) && v.lease.MayClaim(role, now)
@@ -94,8 +94,8 @@ func (q *Lease) pause(log int, now clock.Instant) {
 	v.claimAt = now.Mono.Add(d/2 + q.rules.Random(d))
 }
 
-// Vacant reports whether this process may contest role: it has no term of the role, and on a
-// majority of the logs it holds the role or may claim it.
+// Vacant reports whether this process may contest role: it has no term of the role, neither a contest
+// nor a pause goes on, and it holds the role or may claim it on a majority of the logs.
 func (q *Lease) Vacant(role int32, now clock.Instant) bool {
 	var u unit
 	if p := q.unit(role); p != nil {
@@ -120,8 +120,8 @@ func (q *Lease) Vacant(role int32, now clock.Instant) bool {
 	return vacant != 0 && q.enough(u.mine|vacant)
 }
 
-// Contest claims those of the given roles (ascending) that are vacant, with one Claim on each log
-// on which they may be claimed.
+// Contest claims those of the given roles (ascending) that are wanted and vacant, on each log on
+// which they may be claimed.
 func (q *Lease) Contest(roles []int32, now clock.Instant) []Out {
 	lists := make([][]int32, len(q.logs))
 	var tried []int32
@@ -216,7 +216,7 @@ func (q *Lease) yields(role int32, now clock.Instant) bool {
 	return now.Mono >= u.tried.Add(4*patience) || !q.first(role, now)
 }
 
-// first reports whether this process holds role on the lowest log on which any process does.
+// first reports whether this process holds role on the lowest log on which a lease of it still runs.
 func (q *Lease) first(role int32, now clock.Instant) bool {
 	for log, v := range q.logs {
 		if q.units[role].mine.has(log) {

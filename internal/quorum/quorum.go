@@ -20,7 +20,7 @@ type Rules struct {
 	Name    string        // for people
 	T       time.Duration // the lease, the same for the whole group: it is fixed where every newcomer must read it
 	Rho     float64       // ρ, fixed in the same way
-	History int           // K: a Snapshot is due after that many records
+	History int           // K: a Snapshot is due after at most that many records
 
 	Random func(time.Duration) time.Duration // returns a random duration in [0, d)
 }
@@ -31,7 +31,7 @@ type Lease struct {
 	lists  []list
 	logs   []*logView
 	bal    int64 // this process's ballot
-	seen   int64 // the largest ballot of any other process
+	seen   int64 // the largest ballot read, but for the present sessions' records
 	units  []unit
 	groups []*group // units with the same supporting logs
 	byKind map[kind]*group
@@ -287,8 +287,8 @@ func (q *Lease) Term(role int32) (token int64, line int, ok bool) {
 // Lines returns how many lines of V there are: one for each set of logs.
 func (q *Lease) Lines() int { return 1 << len(q.logs) }
 
-// V returns the oldest V among the majority of a line's logs whose V are newest. Of two lists, the
-// one with the older result counts. V is zero if fewer logs than a majority have one.
+// V returns the majority-th newest V of a line's logs, counted in each list, and of two lists the
+// older. It is zero if fewer logs than a majority have a V.
 func (q *Lease) V(line int) clock.Instant {
 	var all [MaxLogs]clock.Instant
 	for i, v := range q.logs {

@@ -50,7 +50,7 @@ func (q *Lease) touch(role int32) *unit {
 
 func (u *unit) kind() kind { return kind{u.mine, u.counts, u.token != 0} }
 
-// set moves a unit to the group of its present kind.
+// set changes a unit and moves it to the group of its new kind.
 func (q *Lease) set(role int32, token int64, mine, counts logs) {
 	u := q.touch(role)
 	if u.mine != 0 {
@@ -109,7 +109,7 @@ func (q *Lease) refresh(log int, role int32) {
 	q.look(role)
 }
 
-// drop removes a log from a unit. check decides later whether the term goes on.
+// drop removes a log from a unit. Its term ends at once with the last log, otherwise in check.
 func (q *Lease) drop(log int, role int32) {
 	u := &q.units[role]
 	q.set(role, u.token, u.mine.minus(log), u.counts.minus(log))
