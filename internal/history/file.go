@@ -39,7 +39,7 @@ type fileRecord struct {
 type Recorder struct {
 	to      *json.Encoder
 	codec   lease.Codec
-	others  map[int]Entry // by partition: its newest record, if that is not the group's
+	others  map[int]Entry // by partition: its newest record, if that is not the group's, or malformed
 	Records int           // how many it has written
 }
 

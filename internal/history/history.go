@@ -84,8 +84,8 @@ type Result struct {
 	Terms    []Term   `json:"-"`           // by role, then by token
 	From     []int64  `json:"-"`           // by partition: all terms whose Claims are at this offset or later are there
 	Records  int      `json:"records"`     // of this group and version
-	Waits    int      `json:"waits"`       // Claims of roles whose holder was silent
-	Shown    int      `json:"waits_shown"` // Waits that the claimant's own timestamps show
+	Waits    int      `json:"waits"`       // waits that Claims needed, for each silent session
+	Shown    int      `json:"waits_shown"` // those that the claimant's own timestamps can check
 	Faults   []Fault  `json:"faults"`      // at most maxFaults
 	More     int      `json:"more_faults"` // beyond these
 	Unproven []string `json:"unproven"`    // what the records cannot prove
@@ -203,7 +203,7 @@ func (h *History) Result() Result {
 // Names returns the names of all processes that the records name, by id.
 func (h *History) Names() map[string]string { return maps.Clone(h.names) }
 
-// Newest returns the latest timestamp of any record of the group.
+// Newest returns the latest timestamp of any record of this group and version.
 func (h *History) Newest() time.Time { return h.newest }
 
 // gaps says what these records cannot prove.

@@ -16,8 +16,8 @@ const (
 	svgRows, svgBars          = 500, 2000 // rows at most, and bars in a row
 )
 
-// SVG draws terms, which are sorted by role, as a row of bars for each role, without scripts. A member has one colour. until
-// is the right edge. A term whose Claim has no time begins at the left edge. Terms beyond 500 rows of 2,000 bars are only counted.
+// SVG draws terms, sorted by role, as a row of bars for each, without scripts. A member has one colour. until is the
+// right edge. A Claim without time is at the left. Hidden terms, and those beyond 500 rows of 2,000 bars, are counted.
 func SVG(w io.Writer, terms []Term, until time.Time) error {
 	var b strings.Builder
 	from := until
