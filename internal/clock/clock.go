@@ -87,7 +87,7 @@ func (t Instant) Add(d time.Duration) Instant {
 	return t
 }
 
-// Age returns how long ago s was, by the clock that shows most. It is at least the time that has
+// Age returns how long ago s was, by the clock that shows most. But for slewing, it is at least the time that has
 // passed, unless the wall clock was set back during a suspension and there is no Boot. It is
 // negative only if s was read after t.
 func (t Instant) Age(s Instant) time.Duration {

@@ -1,6 +1,6 @@
 // Package logqueue delivers log lines to an application's slog.Handler on a goroutine of its own, so
 // that no other goroutine of this library waits for the handler, whatever it does: block, panic or
-// end its goroutine. None of the handler's methods is called on the goroutine that logs.
+// end its goroutine. Only New calls it on the caller's goroutine, to ask for its levels.
 //
 // Lines keep their order and their time. While the handler is busy, up to Most lines wait; later
 // ones are dropped and counted. A line that the handler fails to take is counted, too. Once it takes
@@ -74,7 +74,7 @@ func (q *Queue) Lost() uint64 {
 	return q.lost
 }
 
-// Waiting returns how many lines wait or are with the handler, which counts as one while it is asked for its levels.
+// Waiting returns how many lines wait or are with the handler. Asking it for its levels counts as a line.
 func (q *Queue) Waiting() int {
 	if q == nil {
 		return 0
@@ -87,7 +87,7 @@ func (q *Queue) Waiting() int {
 	return 0
 }
 
-// Flush waits until the handler has taken all lines, or until limit receives. It reports whether the handler has.
+// Flush waits until the handler has taken all lines, or until limit fires. It reports whether the handler has.
 func (q *Queue) Flush(limit <-chan time.Time) bool {
 	if q == nil {
 		return true
@@ -158,7 +158,7 @@ func (q *Queue) deliver() {
 	over = true
 }
 
-// next delivers one line, or ends the work.
+// next delivers one line or asks for the levels. It returns false if nothing is left.
 func (q *Queue) next() bool {
 	q.mu.Lock()
 	if q.ask {
@@ -205,7 +205,7 @@ func (q *Queue) call(do func() error) (wrong string) {
 	return ""
 }
 
-// enabled returns whether the handler last said that it wants a level.
+// enabled reports whether the handler last said that it wants a level.
 func (q *Queue) enabled(level slog.Level) bool {
 	now := int64(time.Since(q.born))
 	if last := q.asked.Load(); now-last >= int64(levelsEvery) && q.asked.CompareAndSwap(last, now) {
