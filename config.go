@@ -23,8 +23,8 @@ type Config struct {
 	// The group, its members and their preference.
 
 	// LeaderGroupID names the group of processes that contend with each other. It is also the name
-	// of the consumer group where one is used. Groups with different names may share a topic in
-	// exclusive mode. 1 to 255 bytes of UTF-8. Default: the name of the binary. A name that many
+	// of the consumer group where one is used. Groups with different names may share a topic (see
+	// GroupsOnTopic). 1 to 255 bytes of UTF-8. Default: the name of the binary. A name that many
 	// programs have (main, server, app, a debugger's binary) is refused, since unrelated programs
 	// would elect one leader between them.
 	LeaderGroupID string
@@ -41,7 +41,7 @@ type Config struct {
 	Advertise string
 
 	// Zone is where this process runs: a data centre, a rack, a region. Others find it in Holder and
-	// Member. At most 64 bytes of UTF-8, without blanks. Default: none.
+	// Member. At most 64 bytes of UTF-8, without blanks. It needs Mode Exclusive. Default: none.
 	Zone string
 
 	// Observer makes this process watch the election without contending. Holder, Watch and Members
@@ -75,9 +75,9 @@ type Config struct {
 	//
 	// All members should use the same function, and its result should depend on its arguments
 	// only; ByZone returns one for zones. If two members disagree, roles may move back and forth (each at
-	// most once in 30 s); safety is not affected. The library calls it once for each role and member, when
-	// the member is first heard and when its priority has changed, on a goroutine of its own. Until the calls
-	// for a member have returned, that member is not preferred; after five seconds a warning is logged. Close
+	// most once in 30 s); safety is not affected. The library calls it for each role and member, on a goroutine
+	// of its own: when the member is first heard, and again when one of these fields or R has changed. Until
+	// the calls have returned, the member is not preferred; after five seconds a warning is logged. Close
 	// waits for a call in progress. Default: none.
 	Preference func(m Member, role int) int
 
@@ -198,8 +198,8 @@ type Config struct {
 	// KafkaConfig is passed to the Kafka clients: bootstrap.servers, security, timeouts,
 	// group.instance.id, partition.assignment.strategy, group.protocol and so on. The library adds
 	// timeouts tuned for brokers that fall silent; your own values win. Properties that the
-	// protocol depends on (acks, group.id, auto.offset.reset, enable.auto.commit and a few more)
-	// are refused. Secrets in it are never logged. Default: bootstrap.servers=localhost:9092.
+	// protocol depends on (acks, group.id, auto.offset.reset, enable.auto.commit and a few more) are
+	// refused if yours differ. Secrets are never logged. Default: bootstrap.servers=localhost:9092.
 	KafkaConfig KafkaConfigMap
 
 	// LoginToken supplies tokens for SASL/OAUTHBEARER where the properties sasl.oauthbearer.* cannot
@@ -299,8 +299,8 @@ type Config struct {
 	// constant; the data is in attributes, and every line has group and name (docs/runbook.md lists
 	// them).
 	//
-	// The handler is called on a goroutine of its own, one line at a time, in order. Only Close waits for
-	// it, and a Neli that fails, for a second at most. If it blocks, up to 1,024 lines wait for it and later ones are
+	// The handler gets lines on a goroutine of its own, one at a time, in order. Only Close waits for it, and
+	// a Neli that fails, the latter for a second at most. If it blocks, up to 1,024 lines wait and later ones are
 	// dropped; if it panics, the line is lost. Stats counts both, and a line reports them. Lines have
 	// the time of what they report. Those of the last instant are lost if the process ends without
 	// Close. Default: discard everything, including the warning that no broker was reached.

@@ -49,7 +49,7 @@ var (
 	ErrNoMember = errors.New("neli: no such member")
 	// ErrLeadsAlready: the chosen member leads the role already. Nothing was done. Ask returns it too.
 	ErrLeadsAlready = errors.New("neli: the member leads the role already")
-	// ErrNoAnswer: the member did not answer in time, or refused to lead. The role was not given up.
+	// ErrNoAnswer: the member did not answer in time, or refused to lead. Transfer has kept the role.
 	ErrNoAnswer = errors.New("neli: the member does not answer")
 )
 
@@ -93,7 +93,7 @@ var public = [...]struct{ internal, own error }{
 }
 
 // own makes an internal error match this package's error in errors.Is. The text is unchanged,
-// except that it no longer begins with the library's name.
+// except that it begins with the library's name.
 func own(err error) error {
 	for _, p := range public {
 		if errors.Is(err, p.internal) {

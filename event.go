@@ -170,8 +170,8 @@ const (
 	ReasonSuperseded
 	// ReasonOverdue: the application did not finish by the Deadline of LeaderRevoked, or did not pulse to receive it.
 	ReasonOverdue
-	// ReasonLogReset: the log was truncated, or its head was deleted before it was read, so that
-	// this process no longer knows its state.
+	// ReasonLogReset: this process lost its place in the log, and no longer knows its state
+	// (Stats.LogResets has the causes).
 	ReasonLogReset
 	// ReasonUnhealthy: Config.Healthy returned an error or hangs.
 	ReasonUnhealthy

@@ -16,7 +16,7 @@ import (
 // The properties of each Kafka client. The user's values override the library's tuning, and the
 // properties that the protocol depends on override both.
 
-// tuned has the properties that make clients retry soon.
+// tuned has the defaults of all clients. Most make them retry soon.
 var tuned = map[string]string{
 	"bootstrap.servers":        "localhost:9092",
 	"reconnect.backoff.ms":     "50",
@@ -47,8 +47,8 @@ var readerDefaults = map[string]string{
 	"topic.metadata.propagation.max.ms": "5000",
 }
 
-// most has the sizes that a consumer accepts. If the user sets any of them, none of these defaults is
-// used, because the sizes depend on each other. A client buffers a broker's answer, and unpacks a batch,
+// most has the sizes that a consumer accepts. If the user sets any size, neither of these defaults is
+// used, because sizes depend on each other. A client buffers a broker's answer, and unpacks a batch,
 // up to receive.message.max.bytes; records are below 64 KiB.
 var most = map[string]string{
 	"receive.message.max.bytes": "16777216", // 16 MiB

@@ -11,7 +11,7 @@ import (
 var errGoexit = errors.New("neli: Lead: the function ended its goroutine")
 
 // lead is one call of Lead. Everything except fn runs on one goroutine. While that goroutine is in
-// the barrier, a second one ends the contexts of lost roles.
+// the barrier, a second one ends the contexts of lost and revoked roles.
 type lead struct {
 	n       *Neli
 	fn      func(context.Context, Leadership) error
@@ -168,8 +168,8 @@ func (l *lead) collected(changes []term.Change) {
 	}
 }
 
-// meanwhile starts a goroutine that ends the contexts of lost roles while the barrier runs, which
-// may take long. The returned function stops it. Nothing else uses l.units in between.
+// meanwhile starts a goroutine that ends the contexts of lost and revoked roles while the barrier
+// runs. The returned function stops it. Nothing else uses l.units in between.
 func (l *lead) meanwhile() func() {
 	if l.total == 0 {
 		return func() {}

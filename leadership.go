@@ -9,7 +9,7 @@ import (
 // Lead runs fn once for each term of each role that this process leads, each on a goroutine of its
 // own, until ctx is done. It needs no pulses.
 //
-// The context given to fn ends when the role is lost or when ctx ends; context.Cause says which.
+// The context given to fn ends when the role is lost or revoked, or ctx ends; context.Cause says which.
 // With ErrFenced leadership is over already: stop at once. With ErrRevoked, or with the cause of
 // ctx, finish and return: the lease is kept until fn returns, for DrainTimeout at most. Lead never
 // runs fn twice at the same time for one role; a new term waits until the function of the former

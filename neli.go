@@ -48,7 +48,7 @@ type Neli struct {
 	stepping  int            // calls of StepDown that have not finished
 	stepDowns sync.WaitGroup // calls of StepDown whose callers no longer wait; none is added once done is closed
 	most      int            // the largest R since the application last led nothing
-	contends  atomic.Bool    // desired.contend
+	contends  atomic.Bool    // desired.Contend
 	closing   chan struct{}
 	closeOnce sync.Once
 
@@ -174,9 +174,9 @@ func (n *Neli) IsLeaderOf(role int) bool {
 	return ok
 }
 
-// Token returns the fencing token of role if this process leads it at this instant. Tokens of a
-// role strictly increase over successive leaders. Pass the token to every resource that the work
-// changes, and let the resource refuse tokens lower than the highest it has seen.
+// Token returns the fencing token of role if this process leads it at this instant, in exclusive
+// mode. A role's tokens strictly increase from term to term. Pass the token to every resource that
+// the work changes, and let the resource refuse tokens lower than the highest it has seen.
 func (n *Neli) Token(role int) (token int64, ok bool) {
 	_, token, ok = n.term(role)
 	if !ok || token == noToken {
@@ -269,8 +269,8 @@ func (n *Neli) SetPriority(p int) error {
 // State returns the stage of life of this Neli.
 func (n *Neli) State() State { return State(n.state.Load()) }
 
-// Config returns the configuration that New was given, with defaults in place of zero values, but
-// without KafkaConfig and LoginToken, which may hold secrets. Roles and Priority are those at the start.
+// Config returns the configuration that New was given, with defaults in place of zero values (except
+// Logger), but without KafkaConfig and LoginToken: they may hold secrets. Roles and Priority are those at the start.
 func (n *Neli) Config() Config {
 	c := n.set.Config
 	c.KafkaConfig, c.LoginToken = nil, nil

@@ -12,10 +12,10 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// Request asks the holder of a role to give the role up, for a certain member or for any. Ask
-// sends it; Config.Requests decides on it.
+// Request asks the holder of a role to do what Transfer, StepDown or Rebalance does. Ask sends it;
+// Config.Requests decides on it.
 type Request struct {
-	// Role is the role to be given up by its current holder.
+	// Role is the role whose current holder is asked.
 	Role int
 	// To names the member that is to lead the role next: its Member.ID, or its Name if no other
 	// member has that name. The holder does what Transfer does.

@@ -308,7 +308,7 @@ func (s *settings) leastTimeout(session time.Duration, set bool) time.Duration {
 	return time.Duration(math.Ceil(1000*fixed/(1-share)-0.001)) * time.Millisecond
 }
 
-// leastRebalance is the least time to leave for a rebalance: a member that learns of it at a
+// leastRebalance is the least time that a rebalance takes: a member that learns of it at a
 // heartbeat joins up to a second later, since librdkafka looks once a second.
 const leastRebalance = time.Second
 

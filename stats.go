@@ -79,8 +79,8 @@ type Stats struct {
 	TermsStarted uint64            `json:"terms_started"`
 	TermsEnded   map[Reason]uint64 `json:"terms_ended"`
 
-	// RoundTrips is how long this process's records took from being handed to the client until
-	// they were read back. A record that took longer than HeartbeatTimeout counts as
+	// RoundTrips is how long this process's records, except Releases, took from being handed to the
+	// client until they were read back. One that took longer than HeartbeatTimeout counts as
 	// HeartbeatTimeout.
 	RoundTrips Timing `json:"round_trips"`
 	// Drains is how long the application took from LeaderRevoked until it had finished or
