@@ -64,9 +64,9 @@ type Config struct {
 	// MaxRoles is the most roles that this process is to lead. Further roles that its share or preference
 	// would give it go to other members: first to equally preferred ones, then to the next. If all members
 	// lead as many as they want, the members that lead least get the rest, and log a warning: no role stays
-	// without a leader. Transfer may exceed MaxRoles, too. A member gets nothing before it has been
-	// present for 15 s. MaxRoles needs Open nomination, and has no effect while a member whose version does not
-	// know it is present. At most 1,000,000. Default: 0, no limit.
+	// without a leader. Transfer may exceed MaxRoles, too. No leader hands a role to a member before that has
+	// been present for 15 s (sooner in a new group). MaxRoles needs Open nomination, and has no effect while
+	// a member whose version lacks it is present. At most 1,000,000. Default: 0, no limit.
 	MaxRoles int
 
 	// Preference replaces Priority where the ranking depends on the role. It returns how much
@@ -94,9 +94,9 @@ type Config struct {
 
 	// DisableRebalance lets a leader keep its roles for as long as it lives and is healthy. By
 	// default a leader with more roles than its share hands over the surplus in batches, and hands
-	// over any role for which another member is preferred. It hands over only to members that have
-	// been present and healthy for 15 s, moves a role at most once in 30 s, and tolerates a
-	// difference of a tenth. Rebalance shares out on demand. Default: false.
+	// over any role for which another member is preferred. It hands over only to members that have been
+	// present and healthy for 15 s (sooner in a new group), moves a role at most once in 30 s, and
+	// tolerates a difference of a tenth. Rebalance shares out on demand. Default: false.
 	DisableRebalance bool
 
 	// Healthy checks whether this process should lead; nil means yes. The library calls it about
@@ -152,7 +152,7 @@ type Config struct {
 
 	// How long leadership lasts without evidence, and how long the application may take.
 
-	// HeartbeatTimeout is T: leadership lasts until its newest evidence is this old.
+	// HeartbeatTimeout is T: leadership ends when its newest evidence is this old (0.9 T in exclusive mode).
 	//
 	// Exclusive mode: from 100 ms to 60 s; default 5 s. The upper limit is a constant of the
 	// protocol: a process that knows nothing of the log waits that long, because a leader that it
@@ -176,9 +176,9 @@ type Config struct {
 
 	// MaxPulseInterval is how long the application may go without calling Pulse before it counts
 	// as hung. A hung process stops beating and leaves the group, so that another process takes
-	// over. A pending Pulse, a running Lead and a barrier that has not returned count as pulses: give
-	// Healthy a limit for the barrier and the functions of Lead if they may hang. At two thirds of
-	// this time a warning is logged. At most 24 h. Default: 30 s.
+	// over. A pending Pulse, a running Lead and a barrier that has not returned count as pulses: if the
+	// barrier or a function of Lead may hang, let Healthy notice that. At two thirds of this time a
+	// warning is logged. At most 24 h. Default: 30 s.
 	MaxPulseInterval time.Duration
 
 	// DrainTimeout limits how long the application may take to finish after LeaderRevoked while

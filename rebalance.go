@@ -26,9 +26,9 @@ type Moved struct {
 // turns that off. If all leaders call Rebalance, one after the other, members that are preferred alike then
 // differ by one role at most; the command neli rebalance asks all of them.
 //
-// Roles move as for balance, and only to members that have been present for 15 s and answer. A batch has at
-// most 10,000 roles; for a member with Config.Prepare it has at most that member's MaxPrepares. The next batch
-// begins when the outcome of the last is known. Each role moves after the application has finished
+// Roles move as for balance, only to members that answer and have been present for 15 s (sooner in a new
+// group). A batch has at most 10,000 roles, or the member's MaxPrepares if it has Config.Prepare. The next
+// batch begins when the outcome of the last is known. Each role moves after the application has finished
 // (LeaderRevoked, ReasonRebalanced). A role that was transferred by hand, or has moved in the last 30 s, stays.
 // While this process's own records take too long to come back, it waits for up to a minute.
 //

@@ -32,8 +32,8 @@ import (
 //     most. Another process or this one leads, or none does yet: Holder knows. Call Transfer there again;
 //   - ErrClosed, or the error that ended this Neli; the cause of ctx, whose end does not stop the hand-over.
 //
-// Transfer takes at most that wait, a DrainTimeout and two HeartbeatTimeouts; to a member with Config.Prepare, that wait
-// and twice its PrepareTimeout more.
+// Transfer takes at most the wait for an answer, a DrainTimeout and two HeartbeatTimeouts; to a member with
+// Config.Prepare, such a wait and twice its PrepareTimeout more.
 //
 // It must not be called from a barrier or task. A function of Lead that calls it for its own role
 // must pass its own context, which ends when the function is to return. With another context the
