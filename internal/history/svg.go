@@ -17,7 +17,7 @@ const (
 )
 
 // SVG draws terms, sorted by role, as a row of bars for each, without scripts. A member has one colour. until is the
-// right edge. A Claim without time is at the left. Hidden terms, and those beyond 500 rows of 2,000 bars, are counted.
+// right edge. A Claim without time is leftmost. Hidden terms and those beyond 500 rows of 2,000 bars are only counted.
 func SVG(w io.Writer, terms []Term, until time.Time) error {
 	var b strings.Builder
 	from := until
