@@ -76,7 +76,7 @@ func StartupWait(t time.Duration) time.Duration { return t / 50 }
 // to others. Information about many roles may be that old, too.
 func LongestStep(t time.Duration) time.Duration { return t / 50 }
 
-// SayWaiting is T/10. A process that may not claim yet logs that after this time.
+// SayWaiting is T/10. A process that may not claim yet logs that after this time at the latest.
 func SayWaiting(t time.Duration) time.Duration { return t / 10 }
 
 // LongTrip is T/100. Waits allow for round trips of up to LongTrip or link.MaxRoundTrip, whichever is longer.

@@ -6,7 +6,7 @@ import (
 
 // Event is what a record did to a lease.
 type Event struct {
-	Rewound   bool          // the log went back or lost records, or the fold was contradicted: Begin was called
+	Rewound   bool          // the log went back, records were missed, or the fold was contradicted: Begin was called
 	Missing   int64         // Rewound, because this many records before this one were lost
 	Outvoted  bool          // Rewound, because more processes have another fold than this one's
 	Tied      bool          // Rewound, because as many processes have another fold as this one's
