@@ -24,9 +24,9 @@ type Status int
 
 const (
 	// StatusUnknown: this process has not read enough yet, or has lost its place in the log. A role
-	// without a holder stays StatusUnknown until this process has read everything that was in the log
-	// when it began, which ends with a snapshot (within round trips if any other process is there)
-	// or with the first claim.
+	// without a holder stays StatusUnknown until this process has read all records that were in the log
+	// when it began, and a snapshot (within round trips if any other process is there) or the first
+	// claim.
 	StatusUnknown Status = iota
 	// StatusVacant: the role has no leader. The holder has released it, or this process has read nothing
 	// of the holder for W(T), after which the holder's lease is over by any clock. (W(T) is the
@@ -86,7 +86,7 @@ func (s Standing) Roles() iter.Seq[int] { return slices.Values(s.roles) }
 
 // Holder returns the holder of role, as far as this process has read. ok is false if no holder is
 // known: the holder has released the role, or was silent until its lease was over, or nothing is
-// known yet (Watch tells which), or role is not below R.
+// known yet (Watch tells which), or role is not below R, or this Neli has ended.
 //
 // The answer is about the past: the holder held the role, with that token, at the time of a record
 // that this process read Age ago. It does not promise that the holder still does. Use it to route

@@ -38,7 +38,7 @@ const (
 	NominationOpen Nomination = iota
 	// NominationAssigned: the process to which the consumer group has assigned the role's partition may
 	// claim all roles of that partition. The group spreads partitions over its members; a crashed
-	// leader is replaced when its group session has timed out.
+	// leader is replaced when its lease and its group session are over.
 	NominationAssigned
 )
 

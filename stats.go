@@ -30,10 +30,9 @@ type Stats struct {
 	// state from the same log, which should never happen. All processes then compare their states,
 	// and a process that differs from the majority starts again. The log names the process.
 	Contradictions uint64 `json:"contradictions"`
-	// ReadersReplaced is how often a client that reads a log, or is a member of a consumer group,
-	// was replaced because it had stood still for HeartbeatTimeout (at least five seconds): the
-	// log had records that the client did not return, or the client reached no broker while
-	// another client did.
+	// ReadersReplaced is how often a client was replaced because it stood still: a log reader that for
+	// HeartbeatTimeout (at least five seconds) did not return records that the log had, or a member of
+	// a consumer group that for about five seconds reached no broker while another client did.
 	ReadersReplaced uint64 `json:"readers_replaced"`
 	// Appended is how many records the log has acknowledged. AppendFailed is how many it has not;
 	// these may be in the log or not.
