@@ -32,7 +32,7 @@ type Stats struct {
 	Contradictions uint64 `json:"contradictions"`
 	// ReadersReplaced is how often a client was replaced because it stood still: a log reader that for
 	// HeartbeatTimeout (at least five seconds) did not return records that the log had, or a member of
-	// a consumer group that for about five seconds reached no broker while another client did.
+	// a consumer group that four times in a row reached no broker while another client did.
 	ReadersReplaced uint64 `json:"readers_replaced"`
 	// Appended is how many records the log has acknowledged. AppendFailed is how many it has not;
 	// these may be in the log or not.
