@@ -31,7 +31,7 @@ const (
 	maxPeriod   = time.Hour
 )
 
-// Errors of Decode for records that are not of this group and version.
+// Errors of Decode for records that it refuses.
 var (
 	ErrForeign   = errors.New("record of another group")
 	ErrOtherLog  = errors.New("record of another log: a copy or mirror")

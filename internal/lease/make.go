@@ -64,7 +64,7 @@ func (w *own) resolve(seq uint64) {
 	w.claims = slices.Delete(w.claims, i, i+1)
 }
 
-// Word makes a Hello, Ping or Pong. The rules of the lease ignore these.
+// Word makes a Hello, Ping or Pong. The fold does not depend on these.
 func (l *Lease) Word(k Kind, now clock.Instant) Record { return l.record(k, now) }
 
 // Beat makes a Beat. It returns false if the session has lapsed or holds nothing.

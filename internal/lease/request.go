@@ -33,7 +33,7 @@ const (
 type Answer struct {
 	ID    uint64 // of the Request
 	Stage Stage
-	Text  string // the reason of a refusal, for people; cut off if it is too long
+	Text  string // why it was refused or has failed, for people; cut off if too long
 }
 
 // Stage is the progress of a Request.

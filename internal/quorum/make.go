@@ -29,7 +29,7 @@ func (q *Lease) to(out []Out, log int, records ...lease.Record) []Out {
 	return out
 }
 
-// Word makes a Hello, Ping or Pong for a log. The rules of the lease ignore these.
+// Word makes a Hello, Ping or Pong for a log. The fold does not depend on these.
 func (q *Lease) Word(log int, k lease.Kind, now clock.Instant) lease.Record {
 	return q.ballots(q.logs[log].lease.Word(k, now))[0]
 }
