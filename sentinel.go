@@ -47,7 +47,7 @@ const sentinelVariable = "NELI_SENTINEL"
 // Warn. The sentinel needs READ, WRITE and DESCRIBE on the members' topics.
 //
 // allow has patterns, as of path.Match, of the leader topics to watch (of the groups, with small
-// logs and no broker). Members of other topics are refused. Without patterns no member is refused.
+// logs and no broker). Members of other topics are refused. Without patterns no topic is refused.
 func RunSentinel(ctx context.Context, cfg Config, allow ...string) error {
 	if ctx == nil {
 		return errors.New("neli: RunSentinel: ctx is nil")
@@ -111,7 +111,7 @@ func (p *post) rules() sentinel.Rules {
 	return sentinel.Rules{Process: newID(), Name: p.Name, Random: randomBelow}
 }
 
-// Members and sentinel use different kinds of logs.
+// Errors if a member and the sentinel use different kinds of logs.
 var (
 	errNoBroker = errors.New("the member contends on small logs without a broker, and the sentinel has a broker")
 	errBroker   = errors.New("the member contends in Kafka, and the sentinel has small logs without a broker")
