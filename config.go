@@ -264,9 +264,8 @@ type Config struct {
 	// The library calls it only for roles that this process leads, for one request at a time, at
 	// most once a second on average and in bursts of at most four, on a goroutine of its own. That
 	// goroutine carries out an accepted request before it takes the next one. Excess requests are
-	// dropped. Requesters retry for 30 s and then report that there was no answer, whether a request was
-	// dropped or the call has not returned. A call that takes two thirds of MaxPulseInterval is logged.
-	// Close waits for a call in progress.
+	// dropped. Requesters retry for 30 s and then report that there was no answer. A call that takes two
+	// thirds of MaxPulseInterval is logged. Close waits for a call in progress.
 	//
 	// Nothing in a request is authenticated, including the requester's name: accept only what any
 	// principal that can write to the topic may ask. Default: none; all requests are refused.

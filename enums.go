@@ -8,9 +8,9 @@ import (
 )
 
 // One rule for the names of constants in all packages: a constant begins with the name of its type or
-// of its subject (NominationOpen, StatusHeld, StateLive, ReasonClosing; kafka.GroupLost), because the
-// bare word says little after the package's name: neli.Open could be a function. Mode's constants
-// alone have no prefix, since neli.Exclusive and neli.NonExclusive say all.
+// of its subject (NominationOpen, StatusHeld, StateLive, ReasonClosing; kafka.GroupLost), because
+// neli.Open could be a function. Mode's constants alone have no prefix, since neli.Exclusive and
+// neli.NonExclusive say all.
 
 // Mode says how many leaders a role may have.
 type Mode int

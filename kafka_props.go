@@ -230,7 +230,7 @@ func (s *settings) checkDelays(f *faults) {
 }
 
 // withoutEffect reports whether a property of TLS or of a login has no effect with this protocol.
-// The clients report nothing in that case, although the user relies on the property.
+// The clients do not report that.
 func withoutEffect(name, protocol string) bool {
 	tls := strings.HasPrefix(name, "ssl.") || strings.HasPrefix(name, "enable.ssl.")
 	login := strings.HasPrefix(name, "sasl.") || strings.HasPrefix(name, "https.") // https: the token endpoint

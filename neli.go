@@ -19,8 +19,7 @@ import (
 // called concurrently, except as Barrier says. docs/guide.md#what-works-in-which-mode says what each
 // mode lacks.
 type Neli struct {
-	// Everything that several goroutines share is here. The fields form groups; a comment names the
-	// guard of each group.
+	// What several goroutines share, in groups. A comment names the guard of each group.
 
 	set     *settings
 	barrier Barrier

@@ -96,9 +96,8 @@ func (n *Neli) takeTurn(call string, timeout <-chan time.Time, stop, done <-chan
 	return false
 }
 
-// waitsForTurn logs a line if the caller waits long for its turn. Only one call works at a time, and
-// the others do nothing as long as it lasts. A Pulse that waits for another Pulse is not reported,
-// since goroutines may pulse in turn. The returned function ends the wait.
+// waitsForTurn logs a line if the caller waits long for its turn. A Pulse that waits for another
+// Pulse is not reported, since goroutines may pulse in turn. The returned function ends the wait.
 func (n *Neli) waitsForTurn(call string) (over func()) {
 	timer := time.AfterFunc(longTurn, func() {
 		of := n.turnOf.Load()

@@ -207,7 +207,7 @@ func (s *settings) resolveSentinel(socket string, f *faults) {
 	}
 }
 
-// checkSocket adds a fault if something is wrong with the path of a socket, and reports whether the path is right.
+// checkSocket adds a fault if the path of a socket is wrong, and reports whether it is right.
 func checkSocket(f *faults, field, path string) bool {
 	err := sentinel.CheckSocket(path)
 	if err != nil {
