@@ -13,8 +13,7 @@ func Glance() Instant {
 }
 
 // System returns the clocks of this machine. In simulated time (a testing/synctest bubble) it
-// uses only the clock of time.Now, for Raw as well. The kernel's clocks do not follow simulated
-// time, and would hardly move.
+// uses only the clock of time.Now, for Raw as well: the kernel's clocks do not follow simulated time.
 func System() Clock {
 	if t, ok := kernelWall(); ok {
 		if d := time.Since(t); d < -time.Hour || d > time.Hour {

@@ -191,8 +191,7 @@ func (l *Lease) known(o int64) {
 }
 
 // adopt takes over a Snapshot of the fold as of offset read, then folds the records kept since.
-// Each holder's silence is counted from now, even if its records were read earlier. It reports
-// whether the Snapshot is consistent.
+// Each holder's silence is counted from now. It reports whether the Snapshot is consistent.
 func (l *Lease) adopt(o, read int64, s State, now clock.Instant) bool {
 	f, ok := s.fold(now)
 	if !ok {

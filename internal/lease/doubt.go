@@ -5,8 +5,8 @@ import (
 )
 
 // doubt collects votes on the fold after a record has shown that some process has a
-// different one. That record alone does not show which process is wrong. So all processes
-// that know the fold write a Snapshot, and all read the same votes from the log. A process
+// different one. That record alone does not show which process is wrong. So processes that
+// know the fold write Snapshots (see Asked), and all read the same votes from the log. A process
 // with more votes against its fold than for it begins again.
 type doubt struct {
 	from   int64           // offset of that record: an agreeing Snapshot with a smaller Read does not count
