@@ -64,8 +64,8 @@ type Config struct {
 	// MaxRoles is the most roles that this process is to lead. Further roles that its share or preference
 	// would give it go to other members: first to equally preferred ones, then to the next. If all members
 	// lead as many as they want, the members that lead least get the rest, and log a warning: no role stays
-	// without a leader. Transfer may exceed MaxRoles, too. No leader hands a role to a member before that has
-	// been present for 15 s (sooner in a new group). MaxRoles needs Open nomination, and has no effect while
+	// without a leader. Transfer may exceed MaxRoles, too. No leader hands a role to a member that was not yet
+	// present for 15 s (sooner in a new group). MaxRoles needs Open nomination, and has no effect while
 	// a member whose version lacks it is present. At most 1,000,000. Default: 0, no limit.
 	MaxRoles int
 

@@ -84,7 +84,7 @@ type Result struct {
 	Terms    []Term   `json:"-"`           // by role, then by token
 	From     []int64  `json:"-"`           // by partition: all terms whose Claims are at this offset or later are there
 	Records  int      `json:"records"`     // of this group and version
-	Waits    int      `json:"waits"`       // waits that Claims needed, for each silent session
+	Waits    int      `json:"waits"`       // waits before Claims, one for each silent session
 	Shown    int      `json:"waits_shown"` // those that the claimant's own timestamps can check
 	Faults   []Fault  `json:"faults"`      // at most maxFaults
 	More     int      `json:"more_faults"` // beyond these

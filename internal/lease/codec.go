@@ -16,7 +16,7 @@ import (
 //	{"neli":1,"group":"app","log":"x3…","kind":"beat","process":"K3…","session":2,"read":40,"seq":9,"t":5000000000,"longest":5000000000}
 //
 // The contents of a log are untrusted: Decode refuses a record that lacks a field of its kind or
-// has one of another kind, but for raw fields. It ignores unknown fields. Every version can read the
+// has one of another kind, except raw fields. It ignores unknown fields. Every version can read the
 // version and the group of all versions' records, for ever (docs/compatibility.md).
 
 const (
@@ -274,7 +274,7 @@ func headerOf(value []byte) (h header) {
 	return h
 }
 
-// check checks the fields that every kind has, and that no kind has another's, but for raw fields.
+// check checks the fields that every kind has, and that no kind has another's, except raw fields.
 func (w *wire) check() error {
 	bad := func(what string) error { return fmt.Errorf("%w: %s: %s", ErrMalformed, w.Kind, what) }
 	switch w.Kind {

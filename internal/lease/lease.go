@@ -58,7 +58,7 @@ type own struct {
 	seq       uint64
 	v         clock.Instant // V; zero: no evidence
 	ballot    int64         // the largest ballot of the session's evidence read back
-	sent      []stamp       // own records in flight but Releases, oldest first
+	sent      []stamp       // own records in flight except Releases, oldest first
 	claiming  roleSet       // roles of Claims in flight, each in one Claim only
 	claims    []pending
 	forgotten map[int32]int64 // role → token that this process no longer leads by, but still holds in the fold

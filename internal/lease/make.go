@@ -37,7 +37,7 @@ func (w *own) stamp(seq uint64, now clock.Instant, t time.Duration) {
 }
 
 // back notes that a record was read back. It returns the record's stamp, or zero if it has
-// none, as a Release, or one older than T.
+// none (a Release) or one older than T.
 func (w *own) back(seq uint64, now clock.Instant, t time.Duration) clock.Instant {
 	w.resolve(seq)
 	i, ok := slices.BinarySearchFunc(w.sent, seq, func(s stamp, seq uint64) int { return cmp.Compare(s.seq, seq) })

@@ -28,7 +28,7 @@ const (
 	// patienceTrips is how many round trips a contest may take: for the Claim, for a Beat that may
 	// have to follow it, and for the others' Releases.
 	patienceTrips = 4
-	// maxFails bounds the pause after vain contests to patience · 2^5, or T if that is shorter.
+	// maxFails bounds the pause after contests in vain to patience · 2^5, or T if that is shorter.
 	maxFails = 5
 	// maxTries bounds the pause after Claims that failed on a log, to T · U(½, 3/2).
 	maxTries = 3
@@ -79,7 +79,7 @@ func (q *Lease) look(role int32) {
 	}
 }
 
-// vacantOn reports whether a role may be claimed on a log, which can be reached and takes no pause.
+// vacantOn reports whether a role may be claimed on a log that can be reached and is not paused.
 func (q *Lease) vacantOn(log int, role int32, now clock.Instant) bool {
 	v := q.logs[log]
 	return v.begun && now.Mono >= v.claimAt && q.reachable(v, now) && v.lease.MayClaim(role, now)

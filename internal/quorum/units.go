@@ -109,7 +109,7 @@ func (q *Lease) refresh(log int, role int32) {
 	q.look(role)
 }
 
-// drop removes a log from a unit. Its term ends at once with the last log, otherwise in check.
+// drop removes a log from a unit. With the last log its term ends at once, otherwise check decides.
 func (q *Lease) drop(log int, role int32) {
 	u := &q.units[role]
 	q.set(role, u.token, u.mine.minus(log), u.counts.minus(log))
