@@ -270,9 +270,9 @@ var (
 	ErrTimestamp = errors.New("the broker refuses the record's timestamp: the wall clock of this machine is ahead of the broker's " +
 		"by more than the topic's message.timestamp.after.max.ms (an hour), or far behind; " +
 		"set the clock, or message.timestamp.type=LogAppendTime on the topic")
-	// ErrOutOfRange: a read position outside the log (OFFSET_OUT_OF_RANGE). The library asks for the extents of all
-	// logs. A log that begins after the position is read again from before its end, as after a start. A log that
-	// ends before the position has lost records: the library ends with ErrTopicChanged.
+	// ErrOutOfRange: a read position outside the log (OFFSET_OUT_OF_RANGE). The library asks for all logs'
+	// extents. A log that begins later is read again from before its end, as after a start. A log that ends earlier
+	// has lost records: the library ends with ErrTopicChanged, except with Config.Logs.
 	ErrOutOfRange = errors.New("offset out of range")
 	// ErrTruncated: records that were read are no longer in the log, even if the log has grown
 	// past the position again with others. A client detects that by the leader epoch of the

@@ -62,8 +62,8 @@ type LogSet interface {
 }
 
 // Checker is implemented by a SmallLogs that can check its configuration without the network.
-// RunSentinel always calls Check, and New does if it fails. Both return its faults together with those
-// of neli.Config.
+// RunSentinel always calls Check, New only before it returns an error. Both return its faults together
+// with those of neli.Config.
 type Checker interface {
 	SmallLogs
 	// Check returns the faults of the configuration, joined by errors.Join, or nil.
