@@ -28,8 +28,8 @@ func (g *AccessGuard) OK() { g.worked.Store(true) }
 
 func (g *AccessGuard) hasWorked() bool { return g.worked.Load() }
 
-// Check returns a fatal error if err is refused access and access has never worked. doing is the
-// required right, as an ACL names it: operation and resource.
+// Check returns a fatal error if err refuses a right that was never granted, or credentials that never worked.
+// doing is the required right, as in an ACL: operation and resource.
 func (g *AccessGuard) Check(doing string, err error) error {
 	proven := g.hasWorked() || errors.Is(err, kafka.ErrAuthentication) && g.SignedIn != nil && g.SignedIn.hasWorked()
 	if proven || !refusedAccess(err) {
@@ -58,7 +58,7 @@ func denied(doing string, err error) error {
 	return fmt.Errorf("%w: %w", elector.ErrDenied, Naming(doing, err))
 }
 
-// Errors that end an election. Package neli has its own errors for these, and documents them there.
+// Errors that end an election. Package neli documents its own errors for them.
 var (
 	ErrAccess            = errors.New("access refused")
 	ErrTopicReplaced     = errors.New("leader topic was deleted, recreated or truncated")

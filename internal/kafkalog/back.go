@@ -13,7 +13,7 @@ import (
 // reaches are the numbers of records before a log's end at which reading begins: the first one after
 // a start, the next one whenever the records read so far do not show the holders. Most groups have a
 // Snapshot among the newest 200 records, and a member that is up writes one for a newcomer, so 2K
-// records are rarely needed: a hundred members that start at once would read 200,000 of them before
+// records are rarely needed, and a hundred members that start at once would read 200,000 of them before
 // the first one leads. The end of a topic can have many records that do not help a newcomer, for
 // example after a large group has ended without saying goodbye. 128K records take a second or two.
 // Without a limit a topic full of rubbish would be read from its start.
@@ -69,7 +69,7 @@ func (b *lookBack) take() (wanted []int) {
 	return wanted
 }
 
-// next returns where reading of p begins again. ok is false if nothing lies before, or if that would be too far.
+// next returns where reading of p begins again. ok is false if nothing lies before, or reaches has no more.
 func (b *lookBack) next(p int) (offset int64, ok bool) {
 	if p >= len(b.parts) || b.parts[p].times+1 >= len(reaches) {
 		return 0, false
@@ -82,7 +82,7 @@ func (b *lookBack) next(p int) (offset int64, ok bool) {
 
 func (k *kafkaLog) Back(p int, wanted func() bool) { k.back.ask(p, wanted) }
 
-// goBack goes back on the requested partitions, and reports whether there were any.
+// goBack goes back on the requested partitions, and reports whether any could.
 func (k *kafkaLog) goBack(ctx context.Context) bool {
 	moved := false
 	for _, p := range k.back.take() {

@@ -17,7 +17,7 @@ type Clients struct {
 	Topic      string
 	Group      string
 	Partitions int           // of a topic that is created
-	Logs       int           // Config.Logs: on that many brokers, one replica for each partition
+	Logs       int           // Config.Logs: the number of partitions, each on one broker of its own
 	Create     bool          // create a missing topic
 	Broadcasts bool          // non-exclusive mode
 	Nominated  bool          // exclusive mode: the group nominates

@@ -129,8 +129,8 @@ func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 	return nil
 }
 
-// awaits returns since when the group has assigned nothing, after an event; zero: it has. It warns if that lasts: the
-// clients report no error while the coordinator is unavailable.
+// awaits returns since when, or since which warning, the group has assigned nothing; zero: it has. It warns each
+// minute: the clients report no error while the coordinator is unavailable.
 func (g *GroupMember) awaits(since time.Time, event kafka.GroupEventKind, now time.Time) time.Time {
 	switch {
 	case event == kafka.GroupAssigned, event == kafka.GroupRecord:

@@ -26,7 +26,7 @@ type reachability struct {
 	calm  time.Duration // the interval while the client reaches a broker
 	doubt bool          // the client did not reach a broker last time
 	vain  int           // failures in a row while another client reached a broker
-	most  int           // failures that are allowed; doubled after a replacement that did not help
+	most  int           // failures until a replacement; each one doubles it until a broker is reached
 }
 
 func newReachability(t time.Duration) *reachability {

@@ -16,8 +16,7 @@ import (
 // the admin client on its connections. Unacknowledged records of the old client are reported as
 // failed.
 //
-// During a replacement, and while no new client can be made, Append and admin calls fail; their
-// callers retry.
+// During a replacement, and while no new client can be made, calls may fail; their callers retry.
 type lastingProducer struct {
 	make func() (kafka.Producer, kafka.Admin, error)
 	log  *slog.Logger
@@ -42,7 +41,7 @@ type lastingProducer struct {
 // does not cause a loop that fills the log and the broker's tables.
 const replaceEvery = time.Second
 
-// spaced makes clients that replace each other replaceEvery apart.
+// spaced keeps the replacements of a client at least replaceEvery apart.
 type spaced struct{ last time.Time }
 
 // wait returns when another client may be made, or with an error once ctx is done.
@@ -177,8 +176,8 @@ func (l *lastingProducer) Close() error {
 // lastingAdmin is an Admin on the current client of its producer. A replacement makes calls in progress fail.
 type lastingAdmin struct{ of *lastingProducer }
 
-// ask puts a question, and starts the replacement of a producer that gets no answers. A question
-// whose context was cancelled counts for nothing.
+// ask puts a question, and starts the replacement of a producer that gets no answers. An error after
+// the context was cancelled counts for nothing.
 func ask[A any](ctx context.Context, of *lastingProducer, question func(kafka.Admin) (A, error)) (A, error) {
 	p, admin := of.current()
 	began := time.Now()

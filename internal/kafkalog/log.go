@@ -93,7 +93,7 @@ func (k *kafkaLog) jump(p int, e kafka.OffsetRange) {
 	k.begin(p, offset, e)
 }
 
-// begin continues to read p at offset, after a Reset.
+// begin continues to read p at offset, after a Reset (later if untouched).
 func (k *kafkaLog) begin(p int, offset int64, e kafka.OffsetRange) {
 	k.position[p] = offset
 	k.origins.begin(p, offset, e.Start)
@@ -190,7 +190,7 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 	return e, true, nil
 }
 
-// saysWhy reports whether an error explains why reading fails, so that another client would fail in the same way.
+// saysWhy reports whether an error explains why nothing is read: then the client does not stand still.
 func saysWhy(err error) bool {
 	for _, kind := range []error{kafka.ErrClientFatal, kafka.ErrTruncated, kafka.ErrOutOfRange, kafka.ErrUnreadable, kafka.ErrUnknownTopic, kafka.ErrAuthorization, kafka.ErrAuthentication} {
 		if errors.Is(err, kind) {
@@ -275,8 +275,8 @@ const (
 )
 
 // reposition compares every position with both ends of its log, because an out-of-range error does
-// not name its partition. how applies to the partitions in some, or to all if some is nil; the
-// others continue where they were.
+// not name its partition. how applies to the partitions in some, or to all if some is nil;
+// readOn applies to the others.
 func (k *kafkaLog) reposition(ctx context.Context, how resumption, some []int) error {
 	if err := k.topic.verify(ctx); err != nil {
 		return err

@@ -42,7 +42,7 @@ func timeoutsFor(t, trip time.Duration, late int) Timeouts {
 	return Timeouts{Request: request, Connection: connection, First: min(3*time.Second<<late, question), Question: question}
 }
 
-// tripWindow is how long a round trip counts at most. It counts for half of that at least.
+// tripWindow is how long a round trip counts at most, if others follow; at least half of that.
 const tripWindow = time.Minute
 
 // mostLate is how many late questions count.

@@ -89,7 +89,7 @@ func (l *smallLog) Watch(ctx context.Context) error {
 
 func (l *smallLog) Verify() {}
 
-// Back does nothing: a newcomer waits for at most T, which is the same for the whole group.
+// Back does nothing: a newcomer waits for W(T) at most, and T is the same for all.
 func (l *smallLog) Back(int, func() bool) {}
 
 func (l *smallLog) Close() {

@@ -78,8 +78,8 @@ func (n *incarnation) doubt() {
 	n.anew = true
 }
 
-// hear notes an epoch reported by the log, and returns whether it is the one being read. A newer
-// epoch makes reading begin again.
+// hear notes an epoch that the log reports, and returns whether reading of it goes on. A newer epoch
+// makes reading begin again.
 func (n *incarnation) hear(epoch int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,7 +91,7 @@ func (n *incarnation) hear(epoch int) bool {
 	return true
 }
 
-// silent reports whether nothing came from the log for d.
+// silent reports whether nothing came for d from a log that is read.
 func (n *incarnation) silent(d time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -110,7 +110,7 @@ func (l *smallPartition) id(epoch int) string {
 	return fmt.Sprintf("%s.%d.%d", l.topic.id, l.index, epoch)
 }
 
-// smallSlice is the longest single wait of a reader. It limits how long a newer epoch goes unnoticed.
+// smallSlice is the longest single wait of a reader. It limits how late follow reacts to a newer epoch.
 const smallSlice = 100 * time.Millisecond
 
 // follow reads the log until ctx is done. An error is final.
@@ -228,8 +228,8 @@ func (l *smallPartition) dismiss() {
 // offset in the log, but has no effect.
 var ofNobody = []byte(`{"neli":1}`)
 
-// take passes on a record of the incarnation being read. A record of an earlier epoch belongs to
-// an earlier incarnation.
+// take passes on a record of the incarnation being read, and ofNobody in place of one of an
+// earlier epoch.
 func (l *smallPartition) take(ctx context.Context, r kafka.Record) {
 	epoch, _ := l.at.current()
 	switch {
@@ -293,7 +293,7 @@ func (l *smallPartition) recover(ctx context.Context, err error) error {
 	return nil
 }
 
-// ask asks the partition's leader for its epoch whenever nothing was read for a while, until ctx
+// ask asks the partition's leader for its epoch whenever nothing came from the log for T/4, until ctx
 // is done. The answer shows that a log without traffic is there, or that it has another incarnation,
 // before this process claims anything in it.
 func (l *smallPartition) ask(ctx context.Context) {

@@ -29,10 +29,10 @@ type stillness struct {
 type silence struct {
 	next     int64         // the next offset to read
 	read     time.Time     // when a record was last read, or reading began again
-	proved   bool          // a record handed to the client after read was acknowledged
+	proved   bool          // a record handed to the client since then was acknowledged
 	ends     bool          // the log was found to end after next
 	waited   time.Duration // how long Poll has waited since proved or ends was set
-	patience time.Duration // the limit of waited
+	patience time.Duration // the limit of waited unless ends
 	anew     bool          // it stood still and was assigned again; no record was read since
 }
 

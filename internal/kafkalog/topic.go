@@ -29,7 +29,7 @@ type Topic struct {
 	T       time.Duration // HeartbeatTimeout
 	health  *Health
 	brokers string // the bootstrap servers, for messages; empty: not known
-	logs    int    // Config.Logs: on that many brokers, one replica for each partition; else 0
+	logs    int    // Config.Logs: the number of partitions, each on one broker of its own; else 0
 
 	refusedOutright bool      // the cluster refused to create it with any settings
 	opened          time.Time // zero: not yet
@@ -37,14 +37,13 @@ type Topic struct {
 
 const (
 	identityEvery = 10 * time.Second
-	// A topic counts as deleted when the brokers have reported that for this long without showing
-	// another topic of that name. After a cold start of all brokers, their metadata can lack topics
-	// for many seconds.
+	// A topic counts as deleted when every check for this long has found it unknown. After a cold
+	// start of all brokers, their metadata can lack topics for many seconds.
 	unknownFor = time.Minute
-	// How much of the time between two such reports counts at most. It is longer than a pause of
+	// How much of the time between two such checks counts at most. It is longer than a pause of
 	// retry and a quick answer.
 	unknownGap = 5 * time.Second
-	// Brokers may not describe a new topic, or not completely, for this long.
+	// It may take brokers this long to describe a new topic completely.
 	describedWithin = 5 * time.Second
 	// A broker that describes a topic without an id for this long does not have ids.
 	idWithin = 10 * time.Second
@@ -55,7 +54,7 @@ const noTopicID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 func identifies(id string) bool { return id != "" && id != noTopicID }
 
-// answered reports whether err came from a broker.
+// answered reports whether a broker has answered a question, by the question's error.
 func answered(err error) bool {
 	for _, kind := range []error{errNotYet, kafka.ErrUnknownTopic, kafka.ErrTopicExists, kafka.ErrSettings, kafka.ErrAuthentication, kafka.ErrAuthorization,
 		kafka.ErrAdvertised} {
@@ -66,8 +65,8 @@ func answered(err error) bool {
 	return err == nil || final(err)
 }
 
-// retry calls fn until it succeeds, fails permanently or ctx is done. Refused access is permanent if
-// access has never worked. Other errors are logged, at most once in ten seconds, and so is their end.
+// retry calls fn until it succeeds, fails permanently or ctx is done (the error is nil then). Refused access is
+// permanent if access has never worked. Other errors, but for a new topic's, are logged every ten seconds at most.
 func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff()
 	// A topic that was just created is described a few milliseconds later.
@@ -227,11 +226,11 @@ func (t *Topic) Watch(ctx context.Context) error {
 	}
 }
 
-// verify returns an error if the topic is another one, or has changed.
+// verify returns an error if the topic is gone, another one or changed.
 func (t *Topic) verify(ctx context.Context) error {
 	// Only time in which this process asks counts: while it is suspended, the topic may have been there.
 	var missing time.Duration
-	var last time.Time // when a broker last reported that the topic is unknown; zero: it is known
+	var last time.Time // when the last check found the topic unknown; zero: it did not
 	return t.retry(ctx, "check the leader topic", func(ctx context.Context) error {
 		asked := time.Now()
 		info, err := t.Admin.Topic(ctx, t.name)

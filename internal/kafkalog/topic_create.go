@@ -25,7 +25,7 @@ type creation struct {
 	lacking  []lacking
 }
 
-// lacking is a setting that the cluster refuses.
+// lacking is a setting whose preferred value the cluster refuses.
 type lacking struct {
 	topicSetting
 	instead string // the value that it accepts; empty: none
@@ -82,10 +82,10 @@ func (t *Topic) checkIDs(ctx context.Context) error {
 	if err == nil && info.Partitions > 0 && !identifies(info.ID) {
 		return fmt.Errorf("%w: topic %s was not created", ErrNoTopicID, t.name)
 	}
-	return nil // it does not exist, or this process may not describe it
+	return nil // it has an id, does not exist or was not described
 }
 
-// creation prepares the topic's specification, with all settings.
+// creation prepares the topic's specification, still without settings.
 func (t *Topic) creation(ctx context.Context) (*creation, error) {
 	c := &creation{topic: t, spec: *t.create}
 	var brokers []kafka.BrokerInfo
@@ -121,7 +121,7 @@ func replications(brokers int) []int {
 	return []int{3, 0}
 }
 
-// run creates the topic with all settings, or finds out which settings the cluster accepts.
+// run creates the topic with all settings, or else with those that the cluster accepts.
 func (c *creation) run(ctx context.Context) error {
 	t := c.topic
 	c.spec.Replicas = c.replicas[0]
@@ -255,8 +255,7 @@ func (c *creation) tell() {
 	}
 }
 
-// Refusals are the settings that a cluster refused when this process created the leader topic. The
-// methods of a nil Refusals do nothing.
+// Refusals are the settings that a cluster refused when this process created the leader topic.
 type Refusals struct {
 	meaning atomic.Pointer[map[string]string]
 }
@@ -275,7 +274,7 @@ func (r *Refusals) note(all []lacking) {
 	r.meaning.Store(&meaning)
 }
 
-// Meaning returns what the absence of each refused setting means, by the setting's name.
+// Meaning returns what the refusal of each setting means, by the setting's name.
 func (r *Refusals) Meaning() map[string]string {
 	meaning := r.meaning.Load()
 	if meaning == nil {

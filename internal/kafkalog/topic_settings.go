@@ -83,8 +83,8 @@ func differences(got map[string]string, replicas int) []string {
 	return out
 }
 
-// warn logs the settings that make a lease unsafe or its log not durable. If this process may not
-// read the settings, that is not an error.
+// warn logs the settings that make a lease unsafe, and those that differ from the library's. It is no
+// error if this process may not read them.
 func (t *Topic) warn(ctx context.Context) {
 	var settings map[string]string
 	var info kafka.TopicInfo

@@ -18,7 +18,7 @@ type unreadable struct {
 }
 
 type unreadablePart struct {
-	step int64 // how many offsets after the position the next attempt begins
+	step int64 // how many offsets after the position the latest attempt began
 	from int64 // nothing before this offset is read again
 }
 

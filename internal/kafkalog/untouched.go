@@ -23,8 +23,8 @@ type untouched struct {
 	until time.Time             // a check of the topic that begins at or after this time releases them
 }
 
-// inUse is how many records prove that a group is older than its first start. If all logs are new,
-// nothing is delayed.
+// inUse is how many records show that a log is in use, and not new. If no log has so many, nothing is
+// delayed.
 const inUse = elector.History
 
 func newUntouched(ends []kafka.OffsetRange) untouched {
