@@ -44,7 +44,7 @@ type Arbiter struct {
 	heard    []clock.Instant // by partition: when the newest record was received while it was assigned here, or when it was assigned
 	v        []clock.Instant // by partition, even if no role below R lives there: V
 	silence  []silence       // by partition: why no records arrive
-	stalled  int             // the partition for which this process stays out of the group until it can write to it again; or none
+	stalled  int             // the partition because of which it left, to return once it can write there; or none
 	away     clock.Mono      // until when this process stays out of the group
 	leaveAt  clock.Instant   // while leaving: when the hand-over overlap ends
 	terms    int64           // number of terms so far
@@ -130,8 +130,8 @@ func (a *Arbiter) Run(ctx context.Context) error {
 	return err
 }
 
-// received moves V. The record is evidence that the group gives this process, and no other
-// member, the records of the partition.
+// received moves V of an assigned partition, unless this process is leaving: the group gives the
+// partition's records to no other member.
 func (a *Arbiter) received(r kafka.Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -165,8 +165,8 @@ func (a *Arbiter) lead(p int, now clock.Instant) {
 	a.publish(p, id, a.v[p])
 }
 
-// leaving reports whether this process has left the group, for good or until it is driven again,
-// and leads on only until another member does.
+// leaving reports whether this process is out of the group, for good or until it is driven again,
+// and leads on for the hand-over overlap at most.
 func (a *Arbiter) leaving() bool { return a.desired.Closing || !a.desired.Contend }
 
 // assign takes over the group's assignment. This process goes on leading a partition that was

@@ -70,7 +70,7 @@ func (a *Arbiter) attend() bool {
 // leads nothing, it leaves the group, so that others get its partitions.
 func (a *Arbiter) deaf(now clock.Instant) bool { return a.set.Deaf != nil && a.set.Deaf(now) }
 
-// decide reports whether to broadcast. It also returns the partition that this process has just
+// decide joins or leaves the group. It reports whether to broadcast, and which partition was just
 // found to receive no records, or −1.
 func (a *Arbiter) decide() (broadcasts bool, starved int) {
 	a.mu.Lock()

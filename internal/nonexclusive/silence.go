@@ -17,7 +17,7 @@ type silence struct {
 	resumed  clock.Instant // when the first one after a long pause was acknowledged
 }
 
-// assigned notes that the group has given this process the partition. Other members may exist
+// assigned notes that the group has given this process the partition. Others count as present
 // until their records fail to arrive.
 func (s *silence) assigned(now clock.Instant) { s.inFlight, s.others = 0, now }
 

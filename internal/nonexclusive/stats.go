@@ -57,7 +57,7 @@ func (a *Arbiter) count(err error) {
 // and says there how they depend on each other.
 type Settings struct {
 	Topic     string
-	T         time.Duration // HeartbeatTimeout: V may be younger than this
+	T         time.Duration // HeartbeatTimeout: a leader's V is younger
 	Broadcast time.Duration // B, the time between broadcasts
 
 	HandoverOverlap time.Duration // how long a leaving process leads on
