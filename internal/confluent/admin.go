@@ -48,7 +48,7 @@ func (a *confluentAdmin) Close() {
 	a.client.Close()
 }
 
-// confluentAsk runs one admin call. The call ends when ctx or the admin does, within 50 ms.
+// confluentAsk runs one admin call. It ends 50 ms after ctx or the admin at the latest, except in listed.
 func confluentAsk[T any](ctx context.Context, a *confluentAdmin, doing string,
 	call func(context.Context, ck.AdminOptionRequestTimeout) (T, error)) (T, error) {
 
@@ -73,7 +73,7 @@ func confluentAsk[T any](ctx context.Context, a *confluentAdmin, doing string,
 // overtime is how much longer librdkafka may take than ctx, so that ctx ends a call, with its own error.
 const overtime = 200 * time.Millisecond
 
-// confluentTimeout returns the time that ctx leaves for a request and overtime, within the client's limit of 1 h.
+// confluentTimeout returns what ctx leaves plus overtime, at most the client's limit of 1 h; without a deadline 1 min.
 func confluentTimeout(ctx context.Context) ck.AdminOptionRequestTimeout {
 	timeout := time.Minute
 	if deadline, ok := ctx.Deadline(); ok {

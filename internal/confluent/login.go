@@ -40,7 +40,7 @@ type confluentTokens interface {
 }
 
 // keep gives the client tokens until stop. librdkafka also asks for them with an event, which is
-// ignored: a goroutine that polls cannot wait for a token, and it may not poll for seconds.
+// ignored: a goroutine that polls cannot wait for a token, and it may pause for seconds.
 func (l *confluentLogin) keep(client confluentTokens) {
 	if l.Token == nil {
 		return
@@ -135,7 +135,7 @@ func (l *confluentLogin) failed(why string) {
 	}
 }
 
-// refusal returns why no token was issued since a broker last answered, nil if nothing is wrong.
+// refusal returns why a token was refused since a broker last answered, or nil.
 func (l *confluentLogin) refusal() *ck.Error { return l.refused.Load() }
 
 // worked notes that a broker has answered.

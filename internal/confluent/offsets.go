@@ -83,7 +83,7 @@ const confluentQuestions = 16
 
 var errNoLeaders = errors.New("there is no such topic, or its partitions have no leaders")
 
-// positions asks until there is an answer, or ctx is done. The question takes no context: if ctx
+// positions asks again after each time-out until ctx is done. The question takes no context: if ctx
 // ends first, the question goes on in the background, and Close waits for it.
 func (a *confluentAdmin) positions(ctx context.Context, asked []ck.TopicPartition) ([]ck.TopicPartition, error) {
 	type answer struct {
@@ -121,7 +121,7 @@ func (a *confluentAdmin) positions(ctx context.Context, asked []ck.TopicPartitio
 	}
 }
 
-// oneBroker is how long one of several brokers may take to describe itself.
+// oneBroker is how long each broker but the last may take to describe itself.
 const oneBroker = time.Second
 
 // KeepsEpochs implements kafka.EpochKeeper. librdkafka does not tell which requests a broker supports. So

@@ -13,8 +13,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// confluentProducer appends through librdkafka's queue. One goroutine, deliveries, makes all
-// reports, and Close waits for it.
+// confluentProducer appends through librdkafka's queue. One goroutine, deliveries, passes on the
+// client's reports, and Close waits for it.
 type confluentProducer struct {
 	client   *ck.Producer
 	log      *slog.Logger
