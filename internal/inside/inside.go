@@ -1,4 +1,4 @@
-// Package inside has the functions of a *neli.Neli that packages nelihttp and shards and the command neli use.
+// Package inside has the functions of a *neli.Neli that nelihttp, neligrpc, shards and the command neli use.
 // Other programs do not need them, so they are no methods of a Neli. Package neli sets them when it is
 // initialised.
 package inside

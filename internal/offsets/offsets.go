@@ -49,7 +49,7 @@ func extents(ctx context.Context, topic string, partitions []int32, starts, ends
 		return nil, err
 	}
 	for i := range logs {
-		logs[i].Start = min(first[i].End, logs[i].End) // they differ only if the log was recreated in between
+		logs[i].Start = min(first[i].End, logs[i].End) // the end is smaller only if the log was recreated
 	}
 	return logs, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dir has a file for each release whose messages differ from those of the release before. Each
+// dir has a file for each release with messages that no earlier one had, and only these in it. Each
 // line is a name, a tab and a message. The file of a published release never changes; `make
 // release` adds one.
 const dir = "testdata/releases"
@@ -43,7 +43,7 @@ func Messages(t *testing.T, now map[string]string, read func(t *testing.T, name,
 	}
 }
 
-// add writes the file of a release, unless the files of earlier ones have all its messages.
+// add writes the messages of a release that no other file has, if there are any.
 func add(t *testing.T, file string, now map[string]string) {
 	t.Helper()
 	others, err := filepath.Glob(filepath.Join(dir, "*.txt"))
