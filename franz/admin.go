@@ -23,7 +23,7 @@ type admin struct {
 	cancel context.CancelFunc
 }
 
-// requestTimeout is how long a broker may take for a request, unless the context ends earlier.
+// requestTimeout is how long brokers may take to create a topic, unless the context ends earlier.
 const requestTimeout = 30 * time.Second
 
 func (provider) Admin(p kafka.Producer) (kafka.Admin, error) {

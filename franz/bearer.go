@@ -62,7 +62,7 @@ func (b *bearer) Authenticate(ctx context.Context, host string) (sasl.Session, [
 	return oauth.Auth{Token: token.Value, Extensions: token.Extensions}.AsMechanism().Authenticate(ctx, host)
 }
 
-// tokenMechanism returns a mechanism that stands for tokens, or nil if there is no source of tokens.
+// tokenMechanism returns a mechanism with no more than OAUTHBEARER's name, or nil without a source of tokens.
 func tokenMechanism(tokens func(context.Context) (kafka.Token, error)) []sasl.Mechanism {
 	if tokens == nil {
 		return nil

@@ -35,7 +35,7 @@ type group struct {
 	turn   int                // the broker that Reach asks first
 }
 
-// leaveBound is how long Leave waits until the coordinator is told.
+// leaveBound is how long Leave waits at most for the client to close.
 const leaveBound = time.Second
 
 func (p provider) GroupConsumer(props map[string]string, log *slog.Logger) (kafka.GroupConsumer, error) {

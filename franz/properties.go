@@ -261,7 +261,7 @@ func choice(set func(*settings, string), words ...string) func(*settings, string
 	}
 }
 
-// only accepts no other values than those that the library sets anyway.
+// only accepts words that change nothing, and no others.
 func only(words ...string) func(*settings, string) error {
 	return choice(func(*settings, string) {}, words...)
 }

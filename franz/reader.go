@@ -29,7 +29,7 @@ type reader struct {
 	next    []int64       // by partition: the offset after the last record taken
 	records []*kgo.Record // for Poll to return
 	errs    []error       // for Poll to return, before records
-	stopped error         // set once records were lost: Poll returns nothing until the next Assign
+	stopped error         // set once records were lost: Poll returns it until the next Assign
 	unknown since
 	known   bool // some record of a topic with this name was read
 	closed  bool

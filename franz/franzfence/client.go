@@ -124,7 +124,7 @@ func (c *client) Commit(ctx context.Context) error {
 
 func (c *client) Close() { c.kafka.Close() }
 
-// classify marks errors that another producer would get, too, and adds what to do about them.
+// classify marks errors that another producer would get, too, and names a missing right.
 func (c *client) classify(err error) error {
 	switch {
 	case err == nil:
