@@ -210,7 +210,7 @@ func resume(ctx context.Context, call func(context.Context) error) error {
 	}
 }
 
-// classify adds advice to an error that another producer would get, too.
+// classify marks an error that another producer would get, too, and names a missing right.
 func (c *client) classify(err error) error {
 	switch {
 	case err == nil:

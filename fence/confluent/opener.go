@@ -53,7 +53,7 @@ func New(ctx context.Context, config kafka.ConfigMap) (*Opener, error) {
 	return o, nil
 }
 
-// verified asks each broker whether it verifies transactions.
+// verified is verify, repeated while no broker answers.
 func verified(ctx context.Context, admin *kafka.AdminClient, w *watcher) error {
 	return persist(ctx, w, func(wait time.Duration) error { return verify(ctx, admin, wait) })
 }
