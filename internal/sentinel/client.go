@@ -90,14 +90,14 @@ func NewClient(socket string, logger *slog.Logger) *Client {
 // Opened tells Run what to register. It must be called at most once, and does not block.
 func (c *Client) Opened(reg Registration) { c.opened <- reg }
 
-// State returns what the sentinel last said that it does for this process.
+// State returns what the sentinel does for this process, as far as known.
 func (c *Client) State() State { return c.state.Load().State }
 
 // Taker is implemented by a Provider that needs the Client of its process. neli run has such a
 // Provider, to tell the sentinel about its command.
 type Taker interface{ TakeSentinel(*Client) }
 
-// Run registers what Opened was given, and registers again whenever the connection was lost, until
+// Run registers what Opened was given, and again after each refusal or lost connection, until
 // ctx is done. Then it says goodbye to the sentinel and returns.
 func (c *Client) Run(ctx context.Context) {
 	defer close(c.done)

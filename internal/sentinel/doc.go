@@ -33,7 +33,7 @@ Release:
 
  6. The sentinel reads all records and appends few. It never beats or claims.
  7. Before it releases a dead process's roles, it says goodbye to the others in the dead
-    process's name: a Hello, once in every log. Without that, others would leave roles to it.
+    process's name: a Hello in every log. Without that, others would leave roles to it.
  8. It releases every role that the fold shows for any session of a dead process. Read and
     Longest in the Release are the sentinel's own, and its number is new to the dead process.
  9. It releases a newly shown token at once, and the same token again every T/4. It remembers

@@ -44,7 +44,7 @@ type Hub struct {
 	ctx  context.Context
 	work sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows; never held during a callback other than forgotten
+	mu       sync.Mutex // guards what follows; held during no callbacks but forgotten and Taken
 	registry *Registry
 	places   map[Place]*place
 	notify   map[string]*Teller   // by member: its connection, which is told of changes

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// history is K of package elector: reading of a log begins 2K records before its end.
+	// history is K of package elector, about the largest number of records between two Snapshots.
 	history = elector.History
 	// warmEvery is how often a Hello keeps the producer warm.
 	warmEvery = time.Minute
 	// lookEvery bounds the time between two calls of Tick.
 	lookEvery = 10 * time.Second
-	// minAsk is the first pause between two Hellos that ask for a Snapshot. It doubles each time.
+	// minAsk is the first pause between two Hellos that ask for a Snapshot. It doubles up to warmEvery.
 	minAsk = time.Second
 )
 
@@ -62,7 +62,7 @@ type channel struct {
 	pause      time.Duration        // from that Hello to the one after it
 	sent       map[int64]clock.Mono // by token: when its Release was last sent
 	lookAt     clock.Mono           // when to look for roles of the dead again
-	parting    []string             // dead processes whose goodbye is not in this log yet
+	parting    []string             // dead processes whose goodbye is still to be sent
 	releasing  int                  // Releases that were neither acknowledged nor reported as failed
 	snapshotAt clock.Mono           // when a Snapshot is due; 0: none is
 	unclaimed  clock.Mono           // when a role was last released and not claimed since; 0: no such role
