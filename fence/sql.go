@@ -22,8 +22,8 @@ func checkArguments(key string, token int64) error {
 	return errors.Join(faults...)
 }
 
-// compare returns ErrStale if a term's token is lower than the one in the table. Otherwise the term
-// holds without having claimed. If its claim was committed meanwhile, both tokens are the same.
+// compare returns ErrStale if a term's token is lower than the one in the table. Otherwise the hold
+// came before the claim. If that was committed meanwhile, both tokens are the same.
 func compare(key string, token, stored int64) error {
 	switch {
 	case stored < token:
