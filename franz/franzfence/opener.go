@@ -62,7 +62,7 @@ func New(ctx context.Context, opts ...kgo.Opt) (*Opener, error) {
 	return o, nil
 }
 
-// verified asks until the brokers have answered, or ctx has ended.
+// verified repeats verify while it gets no answer, until ctx ends.
 func verified(ctx context.Context, kafka *kgo.Client) error {
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := verify(ctx, kafka)
