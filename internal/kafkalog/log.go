@@ -201,10 +201,10 @@ func saysWhy(err error) bool {
 }
 
 // look handles partitions that stand still, after the reader had nothing to return for waited. If
-// other partitions are read, look assigns those that stand still to the same client again, which does
-// not disturb the others. Otherwise look replaces the client, and all partitions begin again: a new
-// client does not know the epoch of the records read before, so it could not detect that records
-// were lost meanwhile. Reading begins before the end, as after a start: an observer writes no
+// other partitions are read, look first assigns those that stand still to the same client again, which
+// does not disturb the others. If that does not help, or none is read, look replaces the client, and all
+// partitions begin again: a new client does not know the epoch of the records read before, so it could
+// not detect lost records. Reading begins before the end, as after a start: an observer writes no
 // Hello, so no member would write a Snapshot for it.
 func (k *kafkaLog) look(ctx context.Context, waited time.Duration) error {
 	still := k.still.waited(waited)

@@ -9,8 +9,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// untouched delays the Resets of logs that have never had a record, beside logs that are in use:
-// such logs may belong to partitions that were just added. Existing members look for new
+// untouched delays the Resets of logs that have never had a record, if others are in use: an
+// empty log may belong to a partition that was just added. Existing members look for new
 // partitions only every ten seconds. Until then they lead roles in other logs, which a newcomer
 // would consider vacant here. So a newcomer begins with such a log only after all members have had
 // that time and the topic has proved to be unchanged, or after a process has appended to the log,
