@@ -8,8 +8,8 @@ import (
 	"github.com/goneli/neli/internal/kafkalog"
 )
 
-// broadcast sends an empty record to every partition in each interval, so that whichever process
-// leads a partition receives records there.
+// broadcast sends an empty record to every partition in each interval, if attend agrees, so that the
+// partition's leader receives records.
 func (a *Arbiter) broadcast(ctx context.Context) error {
 	tick := time.NewTicker(a.set.Broadcast)
 	defer tick.Stop()

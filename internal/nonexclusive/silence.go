@@ -21,8 +21,8 @@ type silence struct {
 // until their records fail to arrive.
 func (s *silence) assigned(now clock.Instant) { s.inFlight, s.others = 0, now }
 
-// read notes a record. Records carry nothing that names the sender, but those of this process are
-// never more than it has sent.
+// read notes a record. Records do not name their sender: as many as this process has in flight
+// count as its own.
 func (s *silence) read(now clock.Instant) {
 	if s.inFlight > 0 {
 		s.inFlight--
