@@ -46,7 +46,7 @@ Release:
     T/20 after a Release, it writes a Snapshot for the next member to start.
  12. A Hello each minute keeps the producer warm: after a long pause its first record would take
     up to 0.6 s.
- 13. It does nothing while it does not know the fold. Several sentinels do no harm. It keeps
+ 13. It releases nothing while it does not know the fold. Several sentinels do no harm. It keeps
     nothing on disk: after a restart, members register again within 15 s.
 
 Commands and late packets:

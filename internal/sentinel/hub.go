@@ -127,7 +127,7 @@ func (h *Hub) Register(reg Registration, proof Proof, tell *Teller) (a Answer, f
 	return a, fresh
 }
 
-// admits returns an error if the group of a registration is not watched, and must not be. The caller holds the mutex.
+// admits returns an error if a registration's group may not be watched, or too many are. The caller holds the mutex.
 func (h *Hub) admits(reg Registration) error {
 	switch {
 	case !h.allows(reg):

@@ -20,8 +20,8 @@ const (
 
 // Registry holds the registered members. It does no I/O, and is not safe for concurrent use.
 //
-// A packet may be read long after it was sent, also in another order than others if it came over another
-// connection. Its sender may have given it up by then. So everything that a member says is about one of
+// A packet may be read long after it was sent, and packets of several connections in any order. Their
+// sender may have given them up by then. So everything that a member says is about one of
 // its registrations, which have numbers, and has no effect if that is not the newest one.
 type Registry struct {
 	members map[string]*member
