@@ -91,7 +91,7 @@ func (g *GroupMember) watch(ctx context.Context, reach *reachability) {
 	}
 }
 
-// within cancels a call after d. A deadline that ends would count as a failure of the producer's
+// within cancels a call after d. An expired deadline would count as a failure of the producer's
 // client (lastingAdmin), but brokers may take longer than d.
 func within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)

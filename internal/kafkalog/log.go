@@ -16,8 +16,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// kafkaLog is the ordered log in a Kafka topic: a consumer that follows all partitions, a
-// producer, and the topic's identity.
+// kafkaLog is the ordered logs of a Kafka topic: a consumer of all partitions, a producer, and
+// the topic's identity.
 type kafkaLog struct {
 	topic     *Topic
 	producer  kafka.Producer
@@ -85,7 +85,7 @@ func (k *kafkaLog) ends(ctx context.Context, m int) ([]kafka.OffsetRange, error)
 	return ends, err
 }
 
-// jump begins to read p a little before its end.
+// jump begins to read p a little before its end, behind what is unreadable.
 func (k *kafkaLog) jump(p int, e kafka.OffsetRange) {
 	from := k.unreadable.from(p)
 	offset := max(e.Start, e.End-reaches[0], min(from, e.End))
