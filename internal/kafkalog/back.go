@@ -82,7 +82,7 @@ func (b *lookBack) next(p int) (offset int64, ok bool) {
 
 func (k *kafkaLog) Back(p int, wanted func() bool) { k.back.ask(p, wanted) }
 
-// goBack goes back on the requested partitions, and reports whether any could.
+// goBack goes back on the requested partitions, and reports whether any did.
 func (k *kafkaLog) goBack(ctx context.Context) bool {
 	moved := false
 	for _, p := range k.back.take() {

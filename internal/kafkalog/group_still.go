@@ -26,7 +26,7 @@ type reachability struct {
 	calm  time.Duration // the interval while the client reaches a broker
 	doubt bool          // the client did not reach a broker last time
 	vain  int           // failures in a row while another client reached a broker
-	most  int           // failures until a replacement; each one doubles it until a broker is reached
+	most  int           // failures that lead to a replacement; doubled by each until a broker is reached
 }
 
 func newReachability(t time.Duration) *reachability {

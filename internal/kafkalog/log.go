@@ -16,7 +16,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// kafkaLog is the ordered logs of a Kafka topic: a consumer of all partitions, a producer, and
+// kafkaLog reads and appends to all partitions of a Kafka topic. It has a consumer, a producer and
 // the topic's identity.
 type kafkaLog struct {
 	topic     *Topic
@@ -93,7 +93,7 @@ func (k *kafkaLog) jump(p int, e kafka.OffsetRange) {
 	k.begin(p, offset, e)
 }
 
-// begin continues to read p at offset, after a Reset (later if untouched).
+// begin continues to read p at offset, after a Reset (delayed if p is untouched).
 func (k *kafkaLog) begin(p int, offset int64, e kafka.OffsetRange) {
 	k.position[p] = offset
 	k.origins.begin(p, offset, e.Start)
@@ -190,7 +190,7 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 	return e, true, nil
 }
 
-// saysWhy reports whether an error explains why nothing is read: then the client does not stand still.
+// saysWhy reports whether an error explains why nothing is read: then the client does not count as standing still.
 func saysWhy(err error) bool {
 	for _, kind := range []error{kafka.ErrClientFatal, kafka.ErrTruncated, kafka.ErrOutOfRange, kafka.ErrUnreadable, kafka.ErrUnknownTopic, kafka.ErrAuthorization, kafka.ErrAuthentication} {
 		if errors.Is(err, kind) {

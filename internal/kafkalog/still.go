@@ -32,7 +32,7 @@ type silence struct {
 	proved   bool          // a record handed to the client since then was acknowledged
 	ends     bool          // the log was found to end after next
 	waited   time.Duration // how long Poll has waited since proved or ends was set
-	patience time.Duration // the limit of waited unless ends
+	patience time.Duration // the limit of waited, unless ends is set
 	anew     bool          // it stood still and was assigned again; no record was read since
 }
 

@@ -54,7 +54,7 @@ const noTopicID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 func identifies(id string) bool { return id != "" && id != noTopicID }
 
-// answered reports whether a broker has answered a question, by the question's error.
+// answered reports whether a broker has answered the question that returned err.
 func answered(err error) bool {
 	for _, kind := range []error{errNotYet, kafka.ErrUnknownTopic, kafka.ErrTopicExists, kafka.ErrSettings, kafka.ErrAuthentication, kafka.ErrAuthorization,
 		kafka.ErrAdvertised} {
@@ -66,7 +66,7 @@ func answered(err error) bool {
 }
 
 // retry calls fn until it succeeds, fails permanently or ctx is done (the error is nil then). Refused access is
-// permanent if access has never worked. Other errors, but for a new topic's, are logged every ten seconds at most.
+// permanent if access has never worked. Other errors, but for a new topic's, are logged at most every ten seconds.
 func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff()
 	// A topic that was just created is described a few milliseconds later.
@@ -226,7 +226,7 @@ func (t *Topic) Watch(ctx context.Context) error {
 	}
 }
 
-// verify returns an error if the topic is gone, another one or changed.
+// verify returns an error if the topic is gone, is another one or has changed.
 func (t *Topic) verify(ctx context.Context) error {
 	// Only time in which this process asks counts: while it is suspended, the topic may have been there.
 	var missing time.Duration
