@@ -261,7 +261,7 @@ func choice(set func(*settings, string), words ...string) func(*settings, string
 	}
 }
 
-// only accepts words that change nothing, and no others.
+// only refuses all but the given words, which change nothing.
 func only(words ...string) func(*settings, string) error {
 	return choice(func(*settings, string) {}, words...)
 }
