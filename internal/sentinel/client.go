@@ -97,8 +97,8 @@ func (c *Client) State() State { return c.state.Load().State }
 // Provider, to tell the sentinel about its command.
 type Taker interface{ TakeSentinel(*Client) }
 
-// Run registers what Opened was given, and again after each refusal or lost connection, until
-// ctx is done. Then it says goodbye to the sentinel and returns.
+// Run registers what Opened was given, and does so again after each refusal or lost connection,
+// until ctx is done. Then it says goodbye to the sentinel and returns.
 func (c *Client) Run(ctx context.Context) {
 	defer close(c.done)
 	retry := time.NewTimer(retryAtMost)
