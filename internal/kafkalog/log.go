@@ -204,7 +204,7 @@ func saysWhy(err error) bool {
 // other partitions are read, look first assigns those that stand still to the same client again, which
 // does not disturb the others. If that does not help, or none is read, look replaces the client, and all
 // partitions begin again: a new client does not know the epoch of the records read before, so it could
-// not detect lost records. Reading begins before the end, as after a start: an observer writes no
+// not detect lost records. Reading begins before the end: an observer writes no
 // Hello, so no member would write a Snapshot for it.
 func (k *kafkaLog) look(ctx context.Context, waited time.Duration) error {
 	still := k.still.waited(waited)

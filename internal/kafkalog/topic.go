@@ -54,7 +54,7 @@ const noTopicID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 func identifies(id string) bool { return id != "" && id != noTopicID }
 
-// answered reports whether a broker has answered the question that returned err.
+// answered reports whether a broker answered the question that returned err.
 func answered(err error) bool {
 	for _, kind := range []error{errNotYet, kafka.ErrUnknownTopic, kafka.ErrTopicExists, kafka.ErrSettings, kafka.ErrAuthentication, kafka.ErrAuthorization,
 		kafka.ErrAdvertised} {
