@@ -111,7 +111,7 @@ func refusedByTLS(err error) bool {
 	return strings.Contains(alert, "certificate") || strings.Contains(alert, "unknown authority") || strings.Contains(alert, "access denied")
 }
 
-// ended reports whether an error means only that the caller stopped waiting, or closed the client.
+// ended reports whether the caller only stopped waiting, or closed the client.
 func ended(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed)
 }

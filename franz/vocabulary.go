@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// This file has the other properties of librdkafka and Java that people's files have: they are ignored, or refused
+// This file has the other properties of librdkafka and Java that people's files have: ignored, or refused
 // with advice on what to write. "(in Go: …)" at the end says what only a program can do; the command neli omits it.
 
 // javaWork are names of properties, and prefixes of names, for what other programs do with the same cluster.
