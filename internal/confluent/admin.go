@@ -48,7 +48,7 @@ func (a *confluentAdmin) Close() {
 	a.client.Close()
 }
 
-// confluentAsk runs one admin call. It ends 50 ms after ctx or the admin at the latest, except in listed.
+// confluentAsk runs one admin call. It ends within 50 ms of ctx or the admin, except in listed.
 func confluentAsk[T any](ctx context.Context, a *confluentAdmin, doing string,
 	call func(context.Context, ck.AdminOptionRequestTimeout) (T, error)) (T, error) {
 
