@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dir has a file for each release with messages that no earlier one had, and only these in it. Each
+// dir has a file for each release with messages that no earlier one had: just these. Each
 // line is a name, a tab and a message. The file of a published release never changes; `make
 // release` adds one.
 const dir = "testdata/releases"
