@@ -37,7 +37,7 @@ func (h *handler) controlled(do func(*http.Request) error) http.HandlerFunc {
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		// A hand-over takes as long as the application takes to finish. An error means that the server has
+		// A handover takes as long as the application takes to finish. An error means that the server has
 		// no deadlines to lift.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		err := do(r)

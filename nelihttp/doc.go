@@ -45,13 +45,13 @@ others to their leaders. With a [Gate] the process keeps a role until its reques
 
 # Bounds
 
-Roles with the same holder and token are one Standing, however many they are. Its roles are written as
+Roles of a partition with the same holder and token are one Standing. Its roles are written as
 ranges; the page and /leader write at most 100 ranges. Requests for the page and /standings share one
 call of [neli.Neli.Standings] per 100 ms, or per twenty times the duration of the call if that is
-longer. The page's time line keeps ten minutes from the call of Handler on, in a few hundred kilobytes
-at most; for that the handler looks at the Standings once a heartbeat, less often with very many roles. If there are more
-than 500 Standings, /standings, /events and the page give only numbers, and the results of a search.
-At most 256 streams are served at a time. A stream has no queue: a slow client misses intermediate
+longer. The page's time line shows the last ten minutes since the call of Handler, in a few hundred kilobytes
+at most. For that the handler looks at the Standings at each change and heartbeat, less often with very many roles
+or short heartbeats. With more than 500 Standings, /events gives only numbers, and /standings and the page also results
+of a search. At most 256 streams are served at a time. A stream has no queue: a slow client misses intermediate
 states, and one that takes more than ten seconds to accept a write is cut off.
 
 # Who may read and write

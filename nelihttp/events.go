@@ -13,14 +13,14 @@ const (
 	commentEvery = 15 * time.Second
 	// writeLimit is how long a client may take to accept a write.
 	writeLimit = 10 * time.Second
-	// numbersEvery is the time between two events with numbers, if there are too many Standings.
+	// numbersEvery is the least time between two events with numbers, if Standings are too many.
 	numbersEvery = time.Second
 	// retryAfter is how long clients should wait before they connect again.
 	retryAfter = 2 * time.Second
 )
 
-// events serves one stream. An event "standing" has a current Standing with all its roles: first each
-// known one, then those that change. A role belongs to the newest Standing that has it. If there are
+// events serves one stream. An event "standing" has a current Standing with all its roles: first every
+// one, then those that change. A role belongs to the newest Standing that has it. If there are
 // too many Standings, events "standings" have only numbers. The last event is "end": this process is
 // no longer live.
 func (h *handler) events(w http.ResponseWriter, r *http.Request) {

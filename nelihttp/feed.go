@@ -12,8 +12,8 @@ import (
 const (
 	// maxStreams is the largest number of streams that one handler serves at a time.
 	maxStreams = 256
-	// pace is the least time between two looks at who holds which roles. A look at a million roles takes
-	// the library milliseconds, so looks take at most one part in restPerLook of the time.
+	// pace is the least time between two looks at who holds which roles, by the feed or for requests. A look
+	// at a million roles takes some 10 ms, so either takes at most 1/restPerLook of the time.
 	pace        = 100 * time.Millisecond
 	restPerLook = 20
 )
@@ -134,8 +134,8 @@ func startFeed(src source, known *shared[*glance], past *history) *feedRun {
 }
 
 // look updates the rows after each change, until ctx is done. With many roles the library's Standings may
-// be up to T/50 older than the change, so look updates the rows once more after that time. It also
-// looks once a heartbeat, since Watch does not report that a holder falls silent.
+// be up to T/50 older than the change, so look then updates them once more. It also looks a heartbeat (five
+// pauses, if longer) after the last look, since Watch does not report that a holder falls silent.
 func (f *feedRun) look(ctx context.Context, changed <-chan struct{}) {
 	var again <-chan time.Time
 	beat := time.NewTimer(beatOf(f.src.Config()))
@@ -193,7 +193,7 @@ func (f *feedRun) take(g *glance) {
 	f.news = make(chan struct{})
 }
 
-// rowKey has the fields whose change counts as a change of a Standing. Its age, which every beat changes, does not.
+// rowKey has the fields whose change, like that of the roles, counts as a change of a Standing. Its age does not.
 type rowKey struct {
 	partition int
 	status    neli.Status

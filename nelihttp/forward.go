@@ -31,15 +31,15 @@ type ForwardOption func(*forwarder)
 //
 //	nelihttp.WithTargets(func(u *url.URL) bool { return strings.HasSuffix(u.Hostname(), ".orders.svc") })
 //
-// allow gets the scheme, host and path of the address; host:port becomes http://host:port. It is called for each
-// request that is to be forwarded, on the goroutine of the request, concurrently.
+// allow gets the scheme, host and path of the address; host:port becomes http://host:port. It is called once or twice
+// for each request to forward, on the goroutine of the request, concurrently.
 func WithTargets(allow func(*url.URL) bool) ForwardOption {
 	return func(f *forwarder) { f.allow = allow }
 }
 
 // WithTransport sets the transport of forwarded requests, such as an http.Transport with the certificates and timeouts
-// that members need among themselves. Default: a transport for this Forward alone, with the system's root certificates
-// and without a proxy. Connecting may then take HeartbeatTimeout, and an answer as long as the client waits.
+// that members need among themselves. Default: one for this Forward alone, with the system's root certificates
+// and no proxy. Connecting and TLS may then take HeartbeatTimeout each, and an answer as long as the client waits.
 func WithTransport(t http.RoundTripper) ForwardOption {
 	return func(f *forwarder) { f.transport = t }
 }
@@ -80,11 +80,11 @@ func WithTransport(t http.RoundTripper) ForwardOption {
 //   - 503 with Retry-After: nothing was done. No holder is known; or its address is not known, not allowed, this
 //     process's own, or neither host:port nor http nor https; or connecting failed; or the holder does not lead any more.
 //     Retry-After is the rest of the holder's lease as known here, at least a second.
-//   - 502: the holder broke the connection before it answered. It may have done what the client asked for.
+//   - 502: TLS failed, or the connection broke before an answer. The holder may have done what the client asked for.
 //
 // The body of an error is JSON with the reason as "error".
 //
-// Forward is safe for concurrent use, starts no goroutine, and holds no lock while a request is sent. Serving what this
+// Forward is safe for concurrent use, and holds no lock while a request is sent. Serving what this
 // process leads allocates nothing. role, next and the function of WithTargets run on the goroutine of the request.
 // Forward panics if n, role, next or WithTargets is missing, and in non-exclusive mode, where no process knows who leads.
 func Forward(n *neli.Neli, role func(*http.Request) (int, error), next func(http.ResponseWriter, *http.Request, Term), opts ...ForwardOption) http.Handler {
@@ -260,7 +260,7 @@ var notLeading = &refusal{http.StatusServiceUnavailable, 0, "the process that le
 // notLeader is the header of a 421, with the name of the group. A 421 without it is the application's.
 const notLeader = "Neli-Not-Leader"
 
-// refuse tells a client when to try again. A process that has forwarded the request is told to look again.
+// refuse tells a client when to try again, and a forwarding process to look again, except with 502.
 func (f *forwarder) refuse(w http.ResponseWriter, hops int, no *refusal) {
 	status := no.status
 	switch {

@@ -34,7 +34,7 @@ func WithURL(url func(neli.Holder) string) Option { return func(o *options) { o.
 // their buttons on the page. An allowed client can move leadership, again and again, but cannot create
 // two leaders. allow is called on the goroutines of requests, concurrently, before the body is read. It
 // is not called for requests that a browser sends for a page of another origin, nor for requests to a
-// host name that [WithHosts] does not have: these are refused. By default, and with a nil allow, there
+// host that [WithHosts] does not allow: these are refused. By default, and with a nil allow, there
 // are no such routes. In non-exclusive mode, where nothing can be handed over, there are none either.
 func WithControl(allow func(*http.Request) bool) Option { return func(o *options) { o.allow = allow } }
 
@@ -156,7 +156,7 @@ func guard(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// statusOnly answers OPTIONS like GET, without the body: some load balancers check health so.
+// statusOnly answers OPTIONS like GET without body: some load balancers check health this way.
 func statusOnly(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD, OPTIONS")

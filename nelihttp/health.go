@@ -12,8 +12,8 @@ import (
 	r "github.com/goneli/neli/internal/ranges"
 )
 
-// silenceLimit is the longest time for which a healthy member may read nothing. Each member announces
-// itself every five seconds, and reads its own announcements. Three times HeartbeatTimeout are allowed
+// silenceLimit is the longest time for which a healthy member may read nothing. It reads an announcement,
+// its own or another member's, at least every five seconds. Three times HeartbeatTimeout are allowed
 // if that is longer. There is no limit for an observer: it announces nothing, so it reads nothing while
 // the group has no member. Nor is there one in non-exclusive mode: a member reads only the partitions
 // that the group has assigned to it, so a follower without any reads nothing.

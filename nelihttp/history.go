@@ -14,7 +14,7 @@ const (
 	maxLanes  = 8                // up to this many roles, each has a lane
 	maxSlices = 60               // in a lane
 	maxParts  = 12               // in a slice
-	backSteps = 24               // steps into which a time that was not watched is divided, for many roles
+	backSteps = 24               // steps into which an unwatched time is divided, in the lane of all roles
 )
 
 // history records who led in the last ten minutes, as far as this handler knows: it sees every look
@@ -25,7 +25,7 @@ type history struct {
 	mu         sync.Mutex
 	runs       int       // runs of the feed at present
 	continuous bool      // no change was missed since at
-	at         time.Time // the time of the newest look; zero: none yet
+	at         time.Time // of the newest look or later pause; zero: none
 	lanes      [maxLanes]lane
 	all        lane
 	colours    palette
@@ -83,7 +83,7 @@ func (p *history) resume() {
 	p.runs++
 }
 
-// pause notes that changes are no longer watched.
+// pause notes that a run stops watching changes.
 func (p *history) pause(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -263,7 +263,7 @@ func (l *lane) backfill(from, now time.Time, g *glance) {
 	}
 }
 
-// partsOf returns the shares, sorted by kind and name. If there are too many holders, the smallest become "others".
+// partsOf returns the shares, sorted by kind and name. If there are too many, the smallest become "others".
 func partsOf(count map[who]int, total int) []part {
 	var parts []part
 	for w, n := range count {

@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// about begins every answer. It says which process answers.
+// about says which process answers: in every answer except errors.
 type about struct {
 	Group string `json:"group"`
 	Name  string `json:"name"`

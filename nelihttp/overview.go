@@ -13,7 +13,7 @@ import (
 // maxStandings is the largest number of Standings that are listed one by one.
 const maxStandings = 500
 
-// maxHolders is the number of holders that are listed in place of too many Standings.
+// maxHolders is the largest number of holders that are listed if Standings are too many.
 const maxHolders = 50
 
 // overview has the Standings, or only numbers if there are too many.

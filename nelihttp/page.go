@@ -44,7 +44,7 @@ type pageView struct {
 	drawing
 	Title   string
 	Lead    string // who leads
-	Bad     bool   // not all roles have a leader
+	Bad     bool   // as headline returns it
 	Quiet   bool   // some holders are silent, or nothing is read: the page is loaded again soon
 	Unwell  string // the reason of /healthz
 	Metrics string

@@ -80,7 +80,7 @@ func (drawing) Patterns() []pattern {
 	return all
 }
 
-// headline returns a sentence about who leads. bad reports that some roles may have no leader.
+// headline says who leads. bad: a role is vacant, a holder is silent, or nothing is read.
 func headline(g *glance) (text string, bad bool) {
 	leads, led, age := map[string]bool{}, map[string]bool{}, time.Duration(0)
 	roles, missing := 0, false

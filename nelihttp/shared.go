@@ -84,7 +84,7 @@ func (t *turn[T]) tooOld(now time.Time) bool {
 	}
 }
 
-// restAfter returns how long a value stays valid if computing it took that long.
+// restAfter returns how long a value stays valid, given how long its computation took.
 func restAfter(took time.Duration) time.Duration { return max(pace, restPerLook*took) }
 
 // glance is what was known at one instant, with the answers made of it for requests without a search.
@@ -99,7 +99,7 @@ type glance struct {
 	overview shared[text] // JSON
 }
 
-// beatOf is the time between two heartbeats of a holder.
+// beatOf is the time between a holder's heartbeats, at least T/5.
 func beatOf(c neli.Config) time.Duration { return max(c.HeartbeatInterval, c.HeartbeatTimeout/5) }
 
 // who returns what is shown for a Standing: its holder, or that the holder is silent. While this
