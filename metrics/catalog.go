@@ -229,7 +229,7 @@ func one(value func(*sample) float64) func(*sample, func(float64, ...string)) {
 	return func(s *sample, emit func(float64, ...string)) { emit(value(s)) }
 }
 
-// eachRole emits one value for each role that WithRoles selects.
+// eachRole emits the values of the roles that WithRoles selects.
 func eachRole(of func(s *sample, role int, emit func(float64))) func(*sample, func(float64, ...string)) {
 	return func(s *sample, emit func(float64, ...string)) {
 		for role := range min(s.detailed, s.Roles) {

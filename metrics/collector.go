@@ -25,7 +25,7 @@ type options struct {
 	detail bool
 }
 
-// WithLabels adds labels with fixed values to all series, besides group. They distinguish several
+// WithLabels adds labels with fixed values to all series, in addition to group. They distinguish several
 // Nelis of one group in one process. NewCollector refuses a name that the collector itself uses.
 func WithLabels(labels prometheus.Labels) Option {
 	return func(o *options) {
@@ -36,9 +36,9 @@ func WithLabels(labels prometheus.Labels) Option {
 	}
 }
 
-// WithRoles adds two series for each of the roles 0 to below−1: whether this process leads the role,
-// and under which token. below must be from 1 to MaxRoles. Roles that the group does not have get no
-// series.
+// WithRoles adds up to two series for each of the roles 0 to below−1: whether this process leads the role,
+// and if it does (exclusive mode), under which token. below must be from 1 to MaxRoles. Roles from R on get
+// none.
 func WithRoles(below int) Option {
 	return func(o *options) { o.roles, o.detail = below, true }
 }
