@@ -41,7 +41,7 @@
 // time skips the tick. So:
 //
 //   - A tick is missed, and not made up for, if no instance leads the job when it is due. After a crash
-//     nobody leads for a little longer than Config.HeartbeatTimeout. In a hand-over no run begins from when
+//     nobody leads for up to about Config.HeartbeatTimeout. In a hand-over no run begins from when
 //     the former leader is told to finish until its runs on the role have ended and the next instance leads,
 //     a round trip later. A tick is also missed if the previous run of its job is still running, or if, during
 //     a hand-over, it comes too late by the former leader's clock and too early by the next one's.

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// ErrBoth: Locker was called after Elector, or the reverse.
+	// ErrBoth: Locker was called after Elector or the reverse, or Elector for a second role.
 	ErrBoth = errors.New("nelicron: gocron ignores the Locker of a scheduler that has an Elector: take one of them")
 
 	// ErrRunning: the previous run of the job is still running on this instance.
@@ -60,7 +60,7 @@ func New(n *neli.Neli) (*Jobs, error) {
 
 // Locker returns the argument for gocron.WithDistributedLocker; each call returns the same one. Its Lock
 // succeeds on the instance that leads the role neli.Slot(key, R), unless the role is being handed over.
-// Otherwise its error wraps neli.ErrNotLeader, or is ErrRunning. Lock does not use the network. Until Unlock a
+// Otherwise its error wraps neli.ErrNotLeader or ErrRunning. Lock does not use the network. Until Unlock a
 // hand-over of the role waits, at most for Config.DrainTimeout. After Elector, Locker returns ErrBoth.
 func (j *Jobs) Locker() (gocron.Locker, error) {
 	if err := j.be(locker, 0); err != nil {
@@ -99,8 +99,8 @@ func (j *Jobs) be(k kind, role int) error {
 // hand-over waits for fn, and l.Valid stays true meanwhile. ctx does not end when the scheduler is shut down:
 // end the context of [Jobs.Run] first.
 //
-// fn is not called, and the run fails, if the lease was lost after gocron was told to start the job (with the
-// cause), if the previous run is still running (ErrRunning), or without the Locker's lock (ErrNoLock).
+// fn is not called, and the run fails, if ctx ended after gocron was told to start the job (with the cause, or
+// neli.ErrNotLeader), if the previous run is still running (ErrRunning), or without the Locker's lock (ErrNoLock).
 func (j *Jobs) Task(name string, fn func(ctx context.Context, l neli.Leadership) error) gocron.Task {
 	return gocron.NewTask(func() error {
 		t, end, err := j.take(name)
@@ -116,8 +116,8 @@ func (j *Jobs) Task(name string, fn func(ctx context.Context, l neli.Leadership)
 	})
 }
 
-// Run calls n.Lead until ctx is done, and returns its result. Jobs run only while Run does, and when it returns
-// all runs have ended. Only one Run, Lead or Background of n works at a time.
+// Run calls n.Lead until ctx is done, and returns its result. Jobs begin only while Run does, and when it returns
+// all that a handover waits for have ended. Only one Run, Lead or Background of n works at a time.
 func (j *Jobs) Run(ctx context.Context) error { return j.n.Lead(ctx, j.lead) }
 
 // gate is the Locker or Elector that gocron uses.

@@ -24,7 +24,7 @@ type run struct {
 	taken bool // its Task has begun; guarded by Jobs.mu
 }
 
-// lead is the function for Lead. Jobs may begin until the term ends. It returns when the last run has ended,
+// lead is the function for Lead. Jobs may begin until ctx ends. It returns when the last run has ended,
 // and Lead then hands the role over.
 func (j *Jobs) lead(ctx context.Context, l neli.Leadership) error {
 	t := &term{ctx: ctx, l: l, idle: make(chan struct{})}
