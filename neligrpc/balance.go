@@ -102,7 +102,7 @@ type balance struct {
 type conn struct {
 	sub   balancer.SubConn // nil while it is made
 	state connectivity.State
-	err   error     // why it cannot be made
+	err   error     // why connecting failed
 	used  time.Time // when a call last picked it
 }
 
@@ -194,7 +194,7 @@ func (b *balance) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	return balancer.PickResult{}, err
 }
 
-// connTo returns the connection to a process, and makes it if there is none. Other calls wait meanwhile.
+// connTo returns the connection to a process, and makes it if there is none. Calls wait until it is ready or fails.
 func (b *balance) connTo(at string) conn {
 	b.mu.Lock()
 	if c := b.conns[at]; c != nil {
