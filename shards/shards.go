@@ -103,7 +103,7 @@ func (s *Set) check(shard int) error {
 	return nil
 }
 
-// Prepare is the function for neli.Config.Prepare. It calls Functions.Prepare once earlier calls for the shard have
+// Prepare is the function for neli.Config.Prepare. It calls Functions.Prepare when earlier calls for the shard have
 // returned, and does nothing for roles of Rest. It waits until the first Run begins, so that a shard that is offered
 // between neli.New and Run is not left unprepared. It returns the error of Functions.Prepare or the cause of ctx, and
 // fails if there is no such shard, or Run has ended.

@@ -16,7 +16,7 @@ const servedWithin = time.Minute
 
 var errGoexit = errors.New("it ended its goroutine")
 
-// stay is what a process does for a shard, from the start of Prepare until Serve or Abandon has returned.
+// stay is what a process does for a shard, until Prepare has failed or Serve or Abandon has returned.
 type stay struct {
 	r     *run
 	shard int
@@ -103,7 +103,7 @@ func (st *stay) failure() error {
 	return st.err
 }
 
-// follow gives up what is prepared when the context of Config.Prepare ends, unless this process leads the shard.
+// follow gives up what no term has taken when ctx ends, or servedWithin later if this process leads the shard by then.
 func (st *stay) follow(ctx context.Context) {
 	context.AfterFunc(ctx, func() {
 		if cause := context.Cause(ctx); !errors.Is(cause, neli.ErrLed) {
