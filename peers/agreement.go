@@ -48,7 +48,7 @@ func (a agreement) list() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// differences names every difference from another agreement, with both values.
+// differences names what a host refuses in another agreement, with both values.
 func (a agreement) differences(other *wire.Agreement) []string {
 	if v := other.GetVersion(); v != protocolVersion {
 		// In a message of another version, the other fields may mean something else.

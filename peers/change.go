@@ -16,8 +16,8 @@ import (
 )
 
 // This file has what a host decides while the list of hosts changes. Some processes then have the old
-// list alone, some both, some the new one alone. Two majorities of the same list share a log. The hosts
-// never serve processes with the old list alone and processes with the new one alone at the same time.
+// list alone, some both, some the new one alone. Two majorities of the same list share a log. A host with both
+// lists serves processes with the new one alone only after a majority of the old hosts has left the old one.
 
 // lists are the hosts and the next hosts of a process or a host, as texts. Lists have no numbers: they
 // are told apart by their contents, and a process with both knows which one is older.
@@ -31,10 +31,10 @@ func (l lists) serve(m lists) bool {
 		l.hosts == m.next && l.next == ""
 }
 
-// newAlone reports that a host has both lists and a process the new one alone.
+// newAlone reports whether a host has both lists and a process the new one alone.
 func (l lists) newAlone(m lists) bool { return l.next != "" && l.next == m.hosts && m.next == "" }
 
-// oldAlone reports that a host has both lists and a process the old one alone.
+// oldAlone reports whether a host has both lists and a process the old one alone.
 func (l lists) oldAlone(m lists) bool { return l.next != "" && l.hosts == m.hosts && m.next == "" }
 
 // change is how far a host with both lists has got with the change. It is lost with the host's process,
@@ -43,7 +43,7 @@ func (l lists) oldAlone(m lists) bool { return l.next != "" && l.hosts == m.host
 type change struct {
 	left    bool  // no process with the old list alone is served any more
 	open    bool  // processes with the new list alone are served
-	opening bool  // leaveOld is running
+	opening bool  // host.open is running
 	why     error // why the host is not open yet
 }
 

@@ -101,9 +101,9 @@ type TLS struct {
 
 // Provider gives a Neli the small logs of a list of hosts in place of Kafka.
 //
-// neli.New checks the configuration, starts to listen for Config.Self, and returns an error with
-// all faults. With a Self, each Neli needs a provider of its own, since an address has one log.
-// Without a Self, several Nelis may share a provider.
+// neli.New checks the configuration, starts to listen for Config.Self (later, with Discover), and
+// returns an error with all faults. With a Self, each Neli needs its own provider, since an address
+// has one log. Without a Self, several Nelis may share one.
 func Provider(c Config) kafka.Provider { return &provider{c} }
 
 type provider struct{ config Config }

@@ -25,7 +25,7 @@ type resolver interface {
 const dnsService = "neli"
 
 // discovered returns the configuration with the list from DNS, once the list is complete. It
-// returns an error if ctx is done before that.
+// returns an error if ctx is done first, or the list is wrong.
 func (c Config) discovered(ctx context.Context, log *slog.Logger) (Config, error) {
 	if c.Discover == "" {
 		return c, nil

@@ -45,7 +45,7 @@ Members talk gRPC to the hosts. docs/peers.md explains the reasons, failures, si
 security, and how to replace a host or change the list (change.go). Package smalllog is the log itself. A host compares the
 group, the timing and the list that a client announces with its own, refuses a client that
 differs, and pushes every record to all that it serves. A link is a process's connection to one host.
-After any trouble it reads on where it stopped. It gives up a silent connection after T, and
-reports each record that it accepted exactly once.
+After any trouble it reads on where it stopped. It gives up a silent connection after T (at least
+250 ms), and reports each record that it accepted exactly once.
 */
 package peers

@@ -23,7 +23,7 @@ type keys struct {
 	logger *slog.Logger // set before the first connection
 
 	mu     sync.Mutex
-	read   [3]stamp         // of the files when they were last read
+	read   [3]stamp         // of the files when they were last loaded
 	cert   *tls.Certificate // replaced as a whole, since handshakes use it without the lock
 	roots  *x509.CertPool
 	failed error // the error of the last attempt to read them again; the old contents are still used

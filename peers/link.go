@@ -23,7 +23,7 @@ type link struct {
 	index    int
 	to       Host
 	settings *settings
-	open     func(ctx context.Context) (clientStream, func(), error) // the function ends the stream, and waits for its end
+	open     func(ctx context.Context) (clientStream, func(), error) // call the function when ctx is done: it cleans up
 	emit     func(ctx context.Context, e kafka.LogEntry) bool        // false: ctx is done, and the elector does not get e
 	refused  func(index int, err error)                              // called when a host refuses this process (see disagreement)
 	logger   *slog.Logger
@@ -58,7 +58,7 @@ func (s *settings) patience() time.Duration { return max(s.agreed.timeout, 250*t
 // longer, a link would still wait for attempts that a cut has swallowed after the cut has healed.
 const connectWithin = 500 * time.Millisecond
 
-// refusedPause is the pause after a host has refused this process. Only a restart can change that.
+// refusedPause is the pause after a host has refused this process. Only a restart or new certificates change that.
 const refusedPause = 5 * time.Second
 
 // run keeps the connection up until ctx is done.
@@ -175,8 +175,8 @@ func (l *link) greet(stream clientStream) (*wire.Begin, error) {
 	return b, nil
 }
 
-// begin reports where reading begins, unless it goes on where it stopped. If a reset could not be
-// reported to the elector, the next connection reports it again.
+// begin reports a reset, or only a sign of life if reading goes on where it stopped. If a reset could
+// not be reported to the elector, the next connection reports it again.
 func (l *link) begin(ctx context.Context, c *connection, b *wire.Begin) bool {
 	if l.said != "" {
 		l.said = ""
@@ -236,7 +236,7 @@ func (l *link) receive(ctx context.Context, stream clientStream, c *connection, 
 	}
 }
 
-// append takes a record, unless there is no connection to the incarnation id.
+// append takes a record if there is a connection to the incarnation id, with room.
 func (l *link) append(id string, value []byte, ballot int64, report func(error)) error {
 	c := l.current.Load()
 	switch {

@@ -23,7 +23,7 @@ type pipe struct {
 // pipeBuffer is how many messages may be in flight in each direction.
 const pipeBuffer = 16
 
-// openPipe lets the host serve a stream within the process until ctx is done, and then closes over.
+// openPipe lets the host serve a stream within the process, and closes over when that ends.
 func openPipe(ctx context.Context, h *host) *pipe {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pipe{ctx: ctx, toHost: make(chan *wire.ToHost, pipeBuffer), toUser: make(chan *wire.FromHost, pipeBuffer), over: make(chan struct{})}

@@ -30,7 +30,7 @@ const (
 	// maxHeaders is the largest size of a call's headers. The library sends a few hundred bytes; gRPC
 	// would accept 16 MiB.
 	maxHeaders = 16 << 10
-	// window is how many bytes may be in flight to one client that does not read. Since it is set,
+	// window is how many bytes may be in flight to a member or host that does not read. Since it is set,
 	// gRPC does not probe for a better one with messages of its own.
 	window = 256 << 10
 	// maxStreams is how many streams one connection may have. A client needs one.

@@ -16,7 +16,7 @@ import (
 // maxBallot is the largest ballot that any member may have. A larger one would leave no room for the next token.
 const maxBallot = 1 << 61
 
-// top is the largest ballot ever appended to a log. It is kept in a file if there is one.
+// top keeps the largest ballot ever appended to a log in a file, if there is one.
 type top struct {
 	file   string // "": none, so that the ballot is lost with the log
 	group  string
