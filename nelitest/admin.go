@@ -18,7 +18,7 @@ type admin struct {
 
 func newAdmin(c client) *admin { return &admin{client: c} }
 
-// call makes a request. It calls answer, with the lock held, when the request has got through.
+// call makes a request. When that gets through, it calls answer with the lock held, and again after errNoLeader.
 func (a *admin) call(ctx context.Context, answer func() error) error {
 	b := a.b
 	b.mu.Lock()

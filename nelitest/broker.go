@@ -17,15 +17,15 @@ import (
 // default and a negative value means none.
 type Options struct {
 	// Brokers is the number of brokers, and the default number of replicas of a topic. Their ids are
-	// 1, 2, …. Faults affect all of them together, except [Broker.StopBroker]. Default: 3.
+	// 1, 2, …. Faults affect all of them together, except StopBroker and WipeBroker. Default: 3.
 	Brokers int
 	// Racks are the racks of brokers 1, 2, …. Brokers that are not listed have none. Default: none.
 	Racks []string
 	// AppendLatency is the time from Append until the record is in the log. Default: 1 ms.
 	AppendLatency time.Duration
-	// AckLatency is the time from when a record is in the log until the report. Default: 1 ms.
+	// AckLatency is the time from when a record is committed until the report. Default: 1 ms.
 	AckLatency time.Duration
-	// ReadLatency is the time from when a record is in the log, or from Assign, until Poll returns it. Default: 1 ms.
+	// ReadLatency is the time from when a record is committed, or from Assign, until Poll returns it. Default: 1 ms.
 	ReadLatency time.Duration
 	// RequestLatency is the duration of a request to the group coordinator or by an Admin. Default: 1 ms.
 	RequestLatency time.Duration
@@ -91,7 +91,7 @@ func NewBroker(opts Options) *Broker {
 
 // Close ends everything: clients fail with kafka.ErrClientFatal, pending calls return, and appends that
 // were not acknowledged are reported as failed. It does not wait. Close the clients nevertheless: only
-// then it is certain that their last report was made. Closing twice is harmless.
+// then is it certain that their last report was made. Closing twice is harmless.
 func (b *Broker) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

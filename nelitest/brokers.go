@@ -7,7 +7,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// StopBroker stops one broker of the cluster, at once. The partitions of which it has the only replica
+// StopBroker stops one broker of the cluster, at once. The partitions of which no other running broker has a replica
 // then have no leader: appends wait for one or until they time out, reads return nothing and no error,
 // and admin requests about these logs wait. Clients are not told. All other partitions continue under
 // another replica; that change of leader is not simulated. StopBroker fails if there is no such broker.
@@ -15,8 +15,8 @@ func (b *Broker) StopBroker(id int) error {
 	return b.changeBroker(id, func() { b.away[id] = true })
 }
 
-// StartBroker brings a broker back with all its data. In a new epoch, it again leads the partitions of
-// which it has the only replica.
+// StartBroker brings a broker back with all its data. In a new epoch, it leads those of its partitions
+// that had no leader.
 func (b *Broker) StartBroker(id int) error {
 	return b.changeBroker(id, func() {
 		if b.away[id] {

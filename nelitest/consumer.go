@@ -187,7 +187,7 @@ func (c *groupConsumer) tell(n news) {
 	c.poll.notify()
 }
 
-// answer sends a request to join if one is due. Only Poll calls it, after the application has received all news.
+// answer sends a request to join if one is due and the application has received all news. It runs only during Poll.
 func (c *groupConsumer) answer() {
 	if !c.mustJoin || c.underway || c.news.len() > 0 || c.over() {
 		return
@@ -207,7 +207,7 @@ func (c *groupConsumer) asked() {
 		return
 	}
 	if m := c.ms; m != nil && (m.gone || m.c != c) {
-		c.beat() // reports that the membership is lost
+		c.beat() // reports that the membership is lost or taken over
 		return
 	}
 	c.heard = c.b.now()

@@ -26,7 +26,7 @@
 // member: its [neli.Neli.Holder] and [neli.Neli.Watch] say who leads, or, if it is cut off, what it last
 // knew.
 //
-// A fault names the member that it affects, by the name given to [Broker.Provider], before or after the
+// A fault of a member takes the name given to [Broker.Provider], before or after the
 // member has clients. It lasts until it is taken back.
 //
 // # A process that wakes

@@ -228,7 +228,7 @@ func (m *membership) expire() {
 	}
 }
 
-// remove ends a membership, and begins a round that gives its partitions to others.
+// remove ends a membership. The present round, or a new one, gives its partitions to others.
 func (g *group) remove(m *membership) {
 	if m.gone {
 		return

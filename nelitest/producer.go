@@ -142,7 +142,7 @@ func (p *producer) waits(m *message) bool {
 func (m *message) write() {
 	p, b := m.p, m.p.b
 	if !m.topic.has(m.partition) || b.offline(m.topic, m.partition) {
-		return // the topic was deleted, or its broker lost, while it waited; it is reported after its timeout
+		return // the topic was deleted, or its broker stopped, while it waited; it is reported after its timeout
 	}
 	m.written = true
 	m.epoch = m.topic.logs[m.partition].epoch
@@ -154,7 +154,7 @@ func (m *message) write() {
 	}
 }
 
-// lost reports whether a written message is no longer in the log.
+// lost reports whether the log has lost a written message, not by DeleteHead.
 func (m *message) lost() bool {
 	if !m.topic.has(m.partition) {
 		return true

@@ -10,8 +10,8 @@ import (
 // one queue with one timer. There is no goroutine to stop: an abandoned broker leaves at most a timer
 // behind.
 //
-// Each event that wakes a goroutine of the program happens at an instant of its own, a nanosecond after
-// the one before. In a synctest bubble time stands still until all goroutines wait, so each event has had
+// Each event that wakes a goroutine of the program happens at an instant of its own, at least a nanosecond
+// after the one before. In a synctest bubble time stands still until all goroutines wait, so each event has had
 // all its effects before the next one comes. This makes a simulation repeatable, although the runtime may
 // run ready goroutines in any order.
 
@@ -20,8 +20,8 @@ import (
 // scheduled them.
 type event struct {
 	at   time.Duration
-	by   string // name of the member
-	rank int    // number of the member's client
+	by   string // the member, group or log
+	rank int    // the member's client, or the log's partition
 	seq  uint64
 	pos  int // place in the queue, from 1; 0 while not scheduled
 	do   task

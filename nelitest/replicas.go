@@ -54,8 +54,8 @@ func (b *Broker) ChangeLeader(topic string, partition, kept int) error {
 
 // Skip uses n offsets of a partition for entries that no client sees, such as the end of a transaction or
 // records that were compacted away. Readers pass over them, and a log's end may lie beyond its last
-// record. Skip returns the first of these offsets. When it returns, the entries and all earlier appends
-// are in the log.
+// record. Skip returns the first of these offsets. When it returns, these and all earlier entries of the
+// log are committed.
 func (b *Broker) Skip(topic string, partition, n int) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -109,12 +109,12 @@ func (s *Script) fence(reason neli.Reason, roles []int) {
 	maps.DeleteFunc(s.led, func(role int, _ held) bool { return len(roles) == 0 || slices.Contains(roles, role) })
 	s.mu.Unlock()
 	if len(terms) == 0 {
-		return // the barrier knows already that they are lost
+		return // nothing is lost that the barrier does not know
 	}
 	s.command(func() { s.barrier(neli.LeaderFenced{Change: neli.Change{Terms: terms, Reason: reason}}) })
 }
 
-// Fail ends the Script, as a fatal error ends a Neli: the barrier gets LeaderFenced if it leads, and the next Pulse
+// Fail ends the Script, as a fatal error ends a Neli: the barrier gets LeaderFenced for what was led, and the next Pulse
 // and all later ones return err.
 func (s *Script) Fail(err error) {
 	s.fence(neli.ReasonFatal, nil)

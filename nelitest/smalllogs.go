@@ -38,7 +38,7 @@ type cutFrom struct {
 	log    int
 }
 
-// smallLog is one log. It keeps its records forever.
+// smallLog is one log. It keeps its records until Forget.
 type smallLog struct {
 	births  int
 	records [][]byte
@@ -138,8 +138,8 @@ type smallProvider struct {
 	member string
 }
 
-// SmallLogs implements [kafka.SmallLogs]. It refuses a member that has another HeartbeatTimeout or MaxClockDrift than the first of its
-// group.
+// SmallLogs implements [kafka.SmallLogs]. It refuses a member whose HeartbeatTimeout or MaxClockDrift is not that of
+// its group's first member.
 func (p *smallProvider) SmallLogs(_ context.Context, s kafka.LogSettings) (kafka.LogSet, error) {
 	set := &smallSet{net: p.logs, member: p.member, every: s.HeartbeatTimeout / 4, wake: make(chan struct{}, 1), owed: map[int]func(error){}, at: make([]reading, len(p.logs.logs))}
 	p.logs.mu.Lock()
@@ -347,7 +347,7 @@ func (s *smallSet) arrive(log int, id string, value []byte, ballot int64, number
 	s.later(s.every, number, errOut) // the sender cannot know the outcome
 }
 
-// later makes a report after d, or when the set is closed.
+// later makes a report after d, unless Close has made it.
 func (s *smallSet) later(d time.Duration, number int, err error) {
 	time.AfterFunc(d, func() {
 		s.net.mu.Lock()

@@ -143,7 +143,7 @@ func unknown(topic string, partition int) error {
 
 // CreateTopic creates a topic with default settings. Its id is new, and its offsets start at 0.
 // Clients that already use the name, because there was such a topic or there will be one, continue with
-// this one. The error is kafka.ErrTopicExists if the topic exists.
+// this one. The error wraps kafka.ErrTopicExists if the topic exists.
 func (b *Broker) CreateTopic(topic string, partitions int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -228,7 +228,7 @@ func (b *Broker) Truncate(topic string, partition int, end int64) error {
 }
 
 // Inject appends a record that comes from no member, for example a malformed one, and returns its offset.
-// When it returns, the record and all earlier appends are in the log.
+// When it returns, the record and all before it in the log are committed.
 func (b *Broker) Inject(topic string, partition int, value []byte) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

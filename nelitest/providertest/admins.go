@@ -108,7 +108,7 @@ func adminContext(t *testing.T, b Bed) {
 	}
 }
 
-// callAll calls each method of an admin, and returns the errors.
+// callAll makes each request of an admin, and yields the errors.
 func callAll(ctx context.Context, a kafka.Admin, topic string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for what, call := range map[string]func() error{

@@ -27,7 +27,7 @@ func (b Bed) topic(t *testing.T, partitions int) string {
 	return name
 }
 
-// tuned has the timeouts that the library sets for every client.
+// tuned is much like what the library sets for every client.
 var tuned = map[string]string{
 	"socket.timeout.ms": "2000", "socket.connection.setup.timeout.ms": "3000", "reconnect.backoff.ms": "50",
 	"reconnect.backoff.max.ms": "500", "retry.backoff.ms": "50", "retry.backoff.max.ms": "250",

@@ -189,7 +189,7 @@ func sessionOver(t *testing.T, b Bed) {
 	eventually(t, patience, "it has joined again", func() bool { return len(m.Assigned()) == 1 })
 }
 
-// reaches tests a member that has joined, with and without concurrent calls of other methods, and a closed one.
+// reaches tests a member that has joined, while another goroutine calls Poll, and a closed one.
 func reaches(t *testing.T, b Bed) {
 	topic := b.topic(t, 2)
 	m := drive.Track(t, b.member(t, newName()), topic, false)

@@ -76,7 +76,7 @@ type followed struct {
 	from, next     int64
 	records        []string
 	resets, alives int
-	heard          []time.Time // when signs of life came, over all resets
+	heard          []time.Time // when signs of life came; like alives, over all resets
 	top            int64
 }
 
