@@ -47,8 +47,8 @@ const (
 	maxSubscribers = 1_000
 	// helloWithin is the time limit for a client's first message.
 	helloWithin = 10 * time.Second
-	// maxRefusals is how many refusals may wait to be sent to one client. Until they are sent, the
-	// client's further records are not read.
+	// maxRefusals is how many refusals may wait to be sent to one client. While that many wait, its
+	// further records are not read.
 	maxRefusals = 64
 )
 

@@ -55,7 +55,7 @@ var (
 func (s *settings) patience() time.Duration { return max(s.agreed.timeout, 250*time.Millisecond) }
 
 // connectWithin is how long connecting may take if T is shorter: a few round trips. If it were
-// longer, a link would still wait for attempts that a cut has swallowed after the cut has healed.
+// longer, a link would wait, even after a cut has healed, for attempts that the cut has swallowed.
 const connectWithin = 500 * time.Millisecond
 
 // refusedPause is the pause after a host has refused this process. Only a restart or new certificates change that.

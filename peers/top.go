@@ -82,7 +82,7 @@ func behindLinks(file string) (string, error) {
 func (t *top) known() int64 { return t.ballot.Load() }
 
 // raise writes a ballot to the file if it is the largest so far. The record with that ballot may
-// be appended only after raise has returned. Other records do not wait for the disk.
+// be appended only after raise has succeeded. Other records do not wait for the disk.
 func (t *top) raise(ballot int64) error {
 	if t.file == "" || ballot <= t.known() {
 		return nil
