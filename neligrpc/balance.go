@@ -122,7 +122,7 @@ func (b *balance) UpdateClientConnState(s balancer.ClientConnState) error {
 	return nil
 }
 
-// closeFormer closes connections that do not lead to members and that no call has picked since a time.
+// closeFormer closes connections that lead to no member and were last picked at since or earlier.
 func (b *balance) closeFormer(c *client, since time.Time) {
 	members := map[string]bool{}
 	for _, m := range c.src.Members() {

@@ -189,8 +189,8 @@ func (c *client) refused(trailer metadata.MD) bool {
 	return slices.Contains(trailer.Get(notLeader), c.group)
 }
 
-// moved waits until this process knows another term of a role than the one whose holder has refused a call. It reports
-// false if that lasts too long.
+// moved waits, T/5 at most, until this process knows another term of the role than that of the holder that refused a
+// call. It reports whether it does.
 func (c *client) moved(ctx context.Context, refused *call) bool {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout/5)
 	defer cancel()
