@@ -69,7 +69,7 @@ func (h *handler) draw(g *glance) drawing {
 	return d
 }
 
-// lanesFor returns copies of the lanes that are shown if there are total roles, and the colours.
+// lanesFor returns copies of the lanes shown for total roles, their names, the newest time, and the colours.
 func (p *history) lanesFor(total int, now map[who]int) (lanes [][]slice, names []string, at time.Time, classes map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +112,7 @@ func largestNames(lanes [][]slice, now map[who]int, total int, has palette) []st
 	return names[:min(len(names), colours)]
 }
 
-// lookOf returns the CSS class, the letter and the text of a colour.
+// lookOf returns the CSS class, the letter and the text of a holder or status.
 func lookOf(w who, classes map[string]int) (class, letter, name string) {
 	if w.kind != byOne {
 		names := map[kind]string{unheard: "not heard", vacant: "vacant", unknown: "unknown", unseen: "not watched", others: "others"}

@@ -19,7 +19,7 @@ type shared[T any] struct {
 
 // turn is one computation.
 type turn[T any] struct {
-	done  chan struct{} // closed when the rest is set
+	done  chan struct{} // closed when the other fields are set
 	value T
 	ok    bool      // compute did not panic
 	until time.Time // when the value becomes too old
