@@ -114,8 +114,8 @@ func (s *Script) fence(reason neli.Reason, roles []int) {
 	s.command(func() { s.barrier(neli.LeaderFenced{Change: neli.Change{Terms: terms, Reason: reason}}) })
 }
 
-// Fail ends the Script, as a fatal error ends a Neli: the barrier gets LeaderFenced for what was led, and the next Pulse
-// and all later ones return err.
+// Fail ends the Script, as a fatal error ends a Neli: the barrier gets LeaderFenced for what was led, and the next
+// Pulse and all later ones return err.
 func (s *Script) Fail(err error) {
 	s.fence(neli.ReasonFatal, nil)
 	s.command(func() { s.finish(err) })
