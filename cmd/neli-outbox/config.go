@@ -64,7 +64,7 @@ func (c *config) register(f *pflag.FlagSet) {
 	f.StringVar(&c.logLevel, "log-level", "info", "debug, info, warn or error; on standard error")
 }
 
-// fromEnvironment sets flags that were not given from OUTBOX_<FLAG>.
+// fromEnvironment takes the flags that were not given from OUTBOX_<FLAG>.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {

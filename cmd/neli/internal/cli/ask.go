@@ -15,7 +15,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// Exit codes of transfer and step-down, besides codeVacant.
+// Further exit codes of transfer, step-down and rebalance.
 const (
 	codeRefused  = 1
 	codeNoAnswer = 124

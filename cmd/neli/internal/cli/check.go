@@ -75,7 +75,7 @@ func newCheck(c *common) *cobra.Command {
 	return cmd
 }
 
-// checkedWriter keeps the first error of writing: nobody was told of a fault that could not be printed.
+// checkedWriter keeps the first write error: check fails if its output could not be printed.
 type checkedWriter struct {
 	io.Writer
 	err error
@@ -145,7 +145,7 @@ func check(ctx context.Context, cfg neli.Config, how time.Duration, known []stri
 	return found.conclude(out, tripsOf(all), ctx.Err() != nil)
 }
 
-// findings collects from the library's log each warning once, and settings that differ.
+// findings collects each fault and each differing setting once, mostly from the library's log.
 type findings struct {
 	known []string      // unsafe settings to accept
 	lease time.Duration // T, as the user gave it
@@ -215,7 +215,7 @@ func (f *findings) WithAttrs([]slog.Attr) slog.Handler { return f }
 // WithGroup implements slog.Handler.
 func (f *findings) WithGroup(string) slog.Handler { return f }
 
-// conclude prints the findings and the round trips. Its error has the exit code.
+// conclude prints the findings and the round trips. Its error decides the exit code.
 func (f *findings) conclude(out io.Writer, trips neli.Timing, interrupted bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

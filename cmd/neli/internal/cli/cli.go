@@ -111,7 +111,7 @@ func (c *common) placed(text string) string {
 	})
 }
 
-// flagOf maps fields of the library's Config to the flags that set them.
+// flagOf maps names in the library's errors to flags and arguments.
 var flagOf = map[string]string{"LeaderGroupID": "--group", "LeaderTopic": "--topic", "Name": "--name", "Advertise": "--advertise", "HeartbeatTimeout": "--timeout",
 	"Roles": "--roles", "DrainTimeout": "--drain", "Request.Role": "--role", "Request.To": "member",
 	"Sentinel": "--socket", "allow": "--allow"}
@@ -138,7 +138,7 @@ func newRootWith(c *common) *cobra.Command {
 	return root
 }
 
-// fromEnvironment sets flags that were not given from NELI_<FLAG>. Inside a command of neli run, or a
+// fromEnvironment takes the flags that were not given from NELI_<FLAG>. Inside a command of neli run, or a
 // program of neli watch --exec, it ignores the variables that the outer neli set: an inner neli run would
 // wait forever for the outer one's group, and watch's NELI_ROLES is a list of roles.
 func fromEnvironment(flags *pflag.FlagSet) error {

@@ -197,7 +197,7 @@ func instant(at time.Time) string {
 	return at.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// proof prints what the records prove, and returns an error with the exit code if a rule was broken.
+// proof prints what the records prove. It fails if a rule was broken or no record was read.
 func (o tale) proof(out io.Writer, h *history.History, r history.Result) error {
 	var err error
 	switch {

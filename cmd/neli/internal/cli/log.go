@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// mostLines is how many lines of the log wait while standard error does not take any.
+	// mostLines is how many lines of the log wait at most while standard error takes none.
 	mostLines = 1000
 	// lastLines is how long the last lines may take to be written when the process ends.
 	lastLines = time.Second

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// explained adds which properties to look at to the error of a refused login, unless the error names them.
+// explained adds to a failed login's or connection's error which properties to look at, unless it says so.
 func explained(err error, props neli.KafkaConfigMap) error {
 	if err == nil {
 		return nil

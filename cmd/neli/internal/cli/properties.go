@@ -17,7 +17,7 @@ import (
 // value has a backslash. Where the two, or people's habits, give one line two meanings, the line is refused.
 // No error quotes a value, which may be a secret.
 
-// mostProperties is the largest size of a file in bytes, which may hold certificates.
+// mostProperties is the largest size of the file in bytes. It may hold certificates.
 const mostProperties = 1 << 20
 
 // given is a property and where it was given: "client.properties:3", "-X" and so on.

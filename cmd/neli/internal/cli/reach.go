@@ -11,13 +11,13 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Exit codes of all verbs but run, for what is known before anything was read.
+// Exit codes of the verbs that call scout.reach, for what it finds before they read anything.
 const (
 	codeMissing   = 3 // the topic is missing
 	codeUnreached = 5 // no broker answered
 )
 
-// reachWithin is how long brokers may take to answer the first request.
+// reachWithin limits how long scout.reach waits for the topic's description.
 const reachWithin = 10 * time.Second
 
 // scout is a Provider that passes on what brokers answer about the topic. The library retries until

@@ -123,7 +123,7 @@ func newRun(c *common) *cobra.Command {
 // run runs the command. It serves the page and the metrics at listen, unless that is empty.
 func run(cfg neli.Config, o job.Options, listen string, log io.Writer) error {
 	outliveLog()
-	// Before anything else, so that a signal that ends neli is never missed.
+	// Early, so that no signal that ends neli is missed.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, job.Signals()...)
 	defer signal.Stop(signals)
@@ -203,7 +203,7 @@ func (p *watchedProvider) WithLogin(l kafka.Login) kafka.Provider {
 	return p.Provider
 }
 
-// start makes the Neli, and serves the page and the metrics at listen until stop is called.
+// start makes the Neli and, if listen is set, serves the page and the metrics there until stop is called.
 func start(cfg neli.Config, listen string) (n *neli.Neli, stop func(), err error) {
 	if listen == "" {
 		n, err = neli.New(cfg)

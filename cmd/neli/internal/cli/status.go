@@ -80,7 +80,7 @@ func (c *common) observe(ctx context.Context, cmd *cobra.Command, roles int) (*n
 	return n, err
 }
 
-// scouted is observe, and also returns the scout, which has the clients that were made.
+// scouted is observe, but also returns the scout, for its Admin and its reader's properties.
 func (c *common) scouted(ctx context.Context, cmd *cobra.Command, roles int) (*neli.Neli, scout, error) {
 	if roles < 1 {
 		return nil, scout{}, fmt.Errorf("--roles %d: must be at least 1", roles)
@@ -105,8 +105,8 @@ func (c *common) scouted(ctx context.Context, cmd *cobra.Command, roles int) (*n
 	return n, s, nil
 }
 
-// hushed drops the warnings that the topic cannot be found or written to. The command reports these
-// itself, in one sentence.
+// hushed drops the warnings about unreached brokers and a topic that is missing or cannot be written to.
+// The command reports these itself.
 type hushed struct{ slog.Handler }
 
 // Handle implements slog.Handler.
@@ -155,8 +155,8 @@ func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, senti
 	return nil
 }
 
-// learn waits until the holders of the roles are known, and asks the members to announce themselves. It returns why
-// members may be missing. If all is set, it learns the holders of all roles that any member contends for.
+// learn waits up to 5/4 T + 1 s until it knows the roles' holders, and asks the members to announce themselves. It
+// returns why members may be missing. If all is set, it learns the holders of all roles that any member contends for.
 func learn(ctx context.Context, n *neli.Neli, all bool) (missing string, err error) {
 	known, stop := context.WithTimeout(ctx, n.Config().HeartbeatTimeout*5/4+time.Second)
 	defer stop()

@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// printable quotes another member's name or id if it has characters that could move the terminal's cursor.
+// printable quotes a name, id or address if it has characters that could move the terminal's cursor.
 func printable(name string) string {
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }) {
 		return fmt.Sprintf("%q", name)

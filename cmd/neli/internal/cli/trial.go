@@ -19,8 +19,8 @@ import (
 const tryWithin = 10 * time.Second
 
 // try tries what the first run needs beyond an answer about the topic: each broker, at the address that
-// it advertises, and, if the topic is missing, whether it can be created. It returns a line for each
-// fault.
+// it advertises; then, if all serve and the topic is missing, whether it can be created. It returns a
+// line for each fault.
 func (s scout) try(ctx context.Context, cfg neli.Config, missing bool) (faults []string) {
 	var admin kafka.Admin
 	select {

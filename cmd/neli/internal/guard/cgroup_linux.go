@@ -27,8 +27,8 @@ type Cgroup struct {
 	Dir  *os.File
 }
 
-// NewCgroup makes a cgroup below this process's own. First it removes those that were left behind
-// there. It fails if this process has no right to do so, or if there is no cgroup2.
+// NewCgroup makes a cgroup below this process's own. First it sweeps those that were left behind
+// there. It fails if this process may not make or use one, or if there is no cgroup2.
 func NewCgroup() (*Cgroup, error) {
 	own, err := ownCgroup()
 	if err != nil {

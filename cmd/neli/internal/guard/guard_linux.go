@@ -128,7 +128,7 @@ func outliveSignals() {
 // has it ignore signals, like nohup, wants the command to ignore them, too.
 func NotIgnored(signals ...os.Signal) []os.Signal { return slices.DeleteFunc(signals, signal.Ignored) }
 
-// guard is the state of a guard that has started its command. It belongs to one goroutine.
+// guard is the state of the first guard. Only one goroutine changes it.
 type guard struct {
 	orders  *orders
 	reports io.Writer
@@ -187,7 +187,7 @@ func (g *guard) first() (t told, ok bool) {
 	return t, false
 }
 
-// watch lets the command run until it ends or the lease is over, and returns its exit code.
+// watch lets the command run until it ends or must not run on, and returns its exit code.
 func (g *guard) watch(first told) int {
 	ended := make(chan struct{})
 	go func() {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reapEvery is how often to look for zombies behind which a spared one stood: no signal announces them.
+// reapEvery is how often to look for zombies that a spared one hid: no signal announces them.
 const reapEvery = time.Second
 
 // Reap waits for adopted children whenever they end, so that they do not stay in the process table.

@@ -56,12 +56,12 @@ func readOrder(r io.Reader) (order, error) {
 	return order{kind: b[0], value: int64(binary.BigEndian.Uint64(b[1:]))}, nil
 }
 
-// Report is a line of JSON from the guard to the elector: that the command was started, what went
-// wrong, or how it ended. If the command could not be started there is only one.
+// Report is a line of JSON from the guard to the elector: that the command was started, stopped or
+// continued, what went wrong, or how it ended. If it could not be started there is only one.
 type Report struct {
 	Group int    `json:"group,omitempty"` // the command's process group; 0: it was not started
 	Ended bool   `json:"ended,omitempty"` // nothing is left of the group
-	Error string `json:"error,omitempty"` // why the guard could not start it
+	Error string `json:"error,omitempty"` // why it could not be started, or that the guard was killed
 	// Trouble is what went wrong while the command runs, for example a process that cannot be killed.
 	Trouble string `json:"trouble,omitempty"`
 	// Stopped is the signal that has stopped the command itself, and Continued says that it goes on. Such

@@ -28,8 +28,8 @@ const (
 const (
 	// patience is how long a guard may take to carry out an order.
 	patience = time.Second
-	// killBefore is how long before the end of the drain the command is killed. For a short drain it is
-	// a quarter of the drain.
+	// killBefore is how long before the end of a revocation's drain the command is killed. For a short
+	// drain it is a quarter of the drain.
 	killBefore = 500 * time.Millisecond
 )
 

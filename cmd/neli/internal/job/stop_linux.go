@@ -84,7 +84,7 @@ type kin struct {
 	pids map[int]bool
 }
 
-// start starts a child. It holds the lock, so that method has knows the child before the child can end.
+// start starts a child. It holds the lock, so that method has knows even a child that ends at once.
 func (k *kin) start(cmd *exec.Cmd) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -41,8 +41,8 @@ type limits struct {
 var usual = limits{request: 5 * time.Second, answer: 30 * time.Second, idle: 30 * time.Second, connections: 300}
 
 // Serve serves the routes of [nelihttp.Handler] for n and /metrics at l, which it closes in any case.
-// There is no authentication. stop ends the serving, and returns when no request is pending. Close n before
-// that, since streams last until n is closed.
+// There is no authentication. stop ends the serving, and returns when no request is pending, within
+// farewell. Close n first, since streams last until n is closed.
 func Serve(l net.Listener, n *neli.Neli, log *slog.Logger) (stop func(), err error) {
 	handler, err := routes(n)
 	if err != nil {
