@@ -34,7 +34,7 @@ func progressTopic(group string) string { return group + ".outbox" }
 // noteKey is the key of all records, so that compaction keeps the last one.
 var noteKey = []byte("published")
 
-// create creates the topic unless it exists. It warns of a topic with one replica, and of one whose notes Kafka deletes.
+// create creates the topic unless it exists. It warns of one replica with transactions, and of notes that Kafka deletes.
 func (p *progress) create(ctx context.Context, log *slog.Logger) error {
 	client, err := kgo.NewClient(p.opts...)
 	if err != nil {
@@ -198,7 +198,7 @@ func (p *progress) bounds(ctx context.Context, admin *kadm.Client, slot int32) (
 // may take, after which the coordinator aborts it.
 const noteTimeout = 30 * time.Second
 
-// lastSince reads the committed records in [from, end), and returns the value of the last one.
+// lastSince reads committed records from offset from to end or beyond, and returns the last one's value.
 func (p *progress) lastSince(ctx context.Context, slot int32, from, end int64) (value []byte, found bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(p.within, noteTimeout), fmt.Errorf("%w: before offset %d of partition %d", errHanging, end, slot))
 	defer cancel()

@@ -141,7 +141,7 @@ func again(err error, retry bool) error {
 	return backoff.Permanent(err)
 }
 
-// patiently retries as long as the context lasts, after pauses of 50 ms to 2 s.
+// patiently retries while the context lasts, after pauses of about 50 ms to 2 s.
 func patiently(more ...backoff.RetryOption) []backoff.RetryOption {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = 50*time.Millisecond, 2*time.Second

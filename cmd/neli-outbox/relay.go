@@ -28,8 +28,8 @@ type relay struct {
 	short     shortTerms
 }
 
-// How long the database and Kafka may take for a batch. A term that must be given up waits for the present batch, so it
-// may last that much longer.
+// How long the database and Kafka may take for a batch. A term that must be given up waits for the batch that Kafka is
+// taking, so it may last publishTimeout longer.
 const (
 	storeTimeout   = 30 * time.Second
 	publishTimeout = 10 * time.Second
@@ -61,7 +61,7 @@ type turn struct {
 	now  term
 	log  *slog.Logger
 	used bool // the term has published a batch, or has found no rows
-	rows int  // the size of the next batch, at most; smaller after a refusal
+	rows int  // the size of the next batch, at most; smaller after some errors
 	at   position
 	told time.Time // when it was last logged that the slot stands still
 }
@@ -107,7 +107,7 @@ func (t *turn) work(ctx context.Context, w writer, last note) error {
 	return context.Cause(ctx)
 }
 
-// publishAndRead publishes rows. If the table has more of them, it meanwhile deletes the rows published before and reads the
+// publishAndRead publishes rows. If they are a full batch, it meanwhile deletes the rows published before and reads the
 // next ones. It returns the next rows, and the rows that are published and may still be in the table: one batch or two.
 func (t *turn) publishAndRead(ctx context.Context, w writer, rows []row, published []ref) (ahead []row, left []ref, err error) {
 	present, full, at := refsOf(rows), t.full(rows), t.at
