@@ -34,7 +34,7 @@ func progressTopic(group string) string { return group + ".outbox" }
 // noteKey is the key of all records, so that compaction keeps the last one.
 var noteKey = []byte("published")
 
-// create creates the topic unless it exists. It warns of one replica with transactions, and of notes that Kafka deletes.
+// create creates the topic unless it exists. It warns of one replica with transactions, and if Kafka deletes notes.
 func (p *progress) create(ctx context.Context, log *slog.Logger) error {
 	client, err := kgo.NewClient(p.opts...)
 	if err != nil {
