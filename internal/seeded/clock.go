@@ -53,7 +53,7 @@ func (c *Clock) TrueIn(d time.Duration, raw bool) time.Duration {
 	return time.Duration(float64(d)/rate) + 1
 }
 
-// Point draws the reading of a clock that agrees with no other one.
+// Point draws a clock's first reading, so that no two agree.
 func (w *World) Point() time.Duration {
 	return time.Hour + time.Duration(w.R.Int64N(int64(1000*time.Hour)))
 }

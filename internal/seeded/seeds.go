@@ -16,8 +16,8 @@ func one() (uint64, bool) {
 	return seed, err == nil
 }
 
-// Seeds returns how many seeds to run: NELI_SEEDS if it is set, else n. With -short it is a twentieth
-// of n. With the race detector it is a hundredth: simulations have no goroutines besides those of
+// Seeds returns how many seeds to run: NELI_SEEDS if it is set, else n. With -short it is n/20, at least
+// 5. With the race detector it is n/100, at least 2: simulations have no goroutines besides those of
 // [Run], so the detector finds nothing more in further seeds.
 func Seeds(n int) int {
 	if more, err := strconv.Atoi(os.Getenv("NELI_SEEDS")); err == nil && more > 0 {

@@ -53,8 +53,8 @@ func (w *World) Complaint() string {
 	return fmt.Sprintf("%s, at %.4f T", w.Fault, w.units())
 }
 
-// Run lets time pass until the given time, or until there is a fault, or until enough returns
-// true after an event. A nil enough never does.
+// Run lets time pass until the given time, a fault or Limit events, or until enough returns true
+// after an event. A nil enough never does.
 func (w *World) Run(until time.Duration, enough func() bool) {
 	for w.queue.soonest() <= until && w.Fault == "" && w.Happened < w.Limit {
 		e := w.queue.pop()
@@ -114,9 +114,9 @@ func (w *World) Spread(low, high float64) time.Duration {
 // Maybe returns true with probability p.
 func (w *World) Maybe(p float64) bool { return p > 0 && w.R.Float64() < p }
 
-// Latency returns a message's delay: for class 0 none, for 1 far below T, for 2 below T/5,
-// otherwise of any magnitude up to T. In a calm world it is log-normal around T/200, whatever the
-// class.
+// Latency returns a message's delay: for class 0 none, for 1 below T/200, for 2 below T/5,
+// otherwise of any magnitude up to T. With probability Heavy it is T/20 to 10 T. In a calm world
+// it is log-normal around T/200.
 func (w *World) Latency(class int) time.Duration {
 	if w.Calm {
 		return time.Duration(float64(w.T) / 200 * math.Exp(w.R.NormFloat64()*0.4))

@@ -323,7 +323,7 @@ func (a *app) left() string {
 	return fmt.Sprint("roles ", roles[:min(10, len(roles))])
 }
 
-// has reports whether the application has a role, or still works for it.
+// has reports whether the application has a role, works for it, or is in a callback.
 func (a *app) has(role int) bool {
 	a.lock.Lock()
 	defer a.lock.Unlock()

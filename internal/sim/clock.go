@@ -31,7 +31,7 @@ func newMachine(began time.Time, raw, slew float64) *machine {
 	return m
 }
 
-// change begins a new stretch of time.
+// change changes the clocks from now on.
 func (m *machine) change(f func(now time.Duration)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -21,7 +21,7 @@ type Size struct {
 	Members, Partitions, Roles int
 }
 
-// crowd is a large cluster. Only the number of led roles is checked.
+// crowd is a large cluster. Only how many roles each leads is checked.
 type crowd struct {
 	*testing.T
 	Size

@@ -54,7 +54,7 @@
 // health. They send each other requests, and strangers forge some; applications accept or refuse
 // them.
 //
-// In a quarter of the seeds, one member, two, or half of them are farther from the log than the
+// In a quarter of the seeds, one member, two, or half of them may be farther from the log than the
 // others, by up to 400 ms and less than T/4 (far.go).
 //
 // # The oracle

@@ -29,7 +29,7 @@ func cut(links nelitest.Link) func(*world, *proc) {
 	}
 }
 
-// faults are the faults that every run may have.
+// faults are the faults that every storm may have.
 var faults = slices.Concat(networkFaults, processFaults, logFaults, replicaFaults)
 
 var networkFaults = []fault{
@@ -203,7 +203,7 @@ var pauseFault = fault{"paused by its hypervisor", func(w *world, p *proc) {
 	w.later(w.long(), p.wake)
 }}
 
-// breaches violate an assumption of the promise. Afterwards everything has to work again; nothing else is asserted.
+// breaches violate an assumption of the promise. Until w.breach leaders and tokens are not asserted; then all must work.
 var breaches = []fault{
 	{"topic truncated", func(w *world, _ *proc) {
 		w.breachFor(2*w.patience() + 20*time.Second)

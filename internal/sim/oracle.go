@@ -154,7 +154,7 @@ func (w *world) awake(p *proc, role int) {
 	}
 }
 
-// leaderOf returns the process that leads a role now.
+// leaderOf returns the process that leads a role now, or nil.
 func (w *world) leaderOf(role int) *proc {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -48,7 +48,7 @@ type bench struct {
 	mu      sync.Mutex
 	rnd     *rand.Rand
 	running int
-	open    map[context.Context]int // contexts that have not ended, by role
+	open    map[context.Context]int // contexts that have not ended, with their roles
 }
 
 // prepares completes a member's configuration.

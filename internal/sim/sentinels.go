@@ -38,7 +38,7 @@ type posts struct {
 	numbers map[string]uint64        // by process: the number of its newest registration, at any sentinel
 }
 
-// network has the faults that sentinels may suffer, of the brokers or of the small logs.
+// network connects sentinels to the brokers or the small logs, and kills them there.
 type network struct {
 	provider func(id string) kafka.Provider
 	kill     func(id string)
@@ -241,7 +241,7 @@ func (w *world) buriedAlive(process string) {
 	w.opts.Seen.Count("sentinel: a Release in the name of the dead")
 }
 
-// succeeded counts successes of the sentinels: a process leads before the lease of a dead one is over.
+// succeeded counts successes of the sentinels: a process leads within T/2 after another's death.
 func (s *posts) succeeded(dead time.Time, t time.Duration) {
 	if s != nil && !dead.IsZero() && time.Since(dead) < t/2 {
 		s.opts.Seen.Count("sentinel: the dead are succeeded within T/2")
@@ -341,7 +341,7 @@ var sentinelFaults = []fault{
 	}},
 }
 
-// smallSentinelFaults are the same on small logs.
+// smallSentinelFaults are such faults on small logs.
 var smallSentinelFaults = []smallFault{
 	{"killed with appends under way", func(w *smallWorld, p *smallProc) {
 		p.slow(w.upTo(smallLate*w.t), 0)

@@ -32,7 +32,7 @@ type smallWorld struct {
 	mu     sync.Mutex // guards the fields below
 	procs  []*smallProc
 	tokens map[int]int64       // role → the largest token led
-	owners map[term]*smallProc // the process that had it
+	owners map[term]*smallProc // the process that had the term
 }
 
 // smallPlan is what a seed decides for the whole run.

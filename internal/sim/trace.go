@@ -69,7 +69,7 @@ func Trace(t *testing.T, opts Options) (trace string, leases map[string]time.Dur
 	return opts.tracer.text()
 }
 
-// traceable is a plan that the specification covers.
+// traceable makes the plan one that the specification covers.
 func (p *plan) traceable(rnd *rand.Rand) {
 	p.profile, p.drift, p.partitions, p.roles, p.sameR, p.newer = stormy, TraceRho, 1, 2, true, false
 	p.timeouts = []time.Duration{oneOf(rnd, time.Second, 2*time.Second)}
@@ -225,7 +225,7 @@ func Replay(group string, lines []Line) (trace string, leases map[string]time.Du
 }
 
 // text returns the trace, and the T of each process. Only at the end is it known which records arrive. A
-// process's next record says in which session it was, and whether it knew the fold by the log's origin.
+// process's next record says in which session it was, and whether it knew the fold, perhaps by the origin.
 func (t *tracer) text() (string, map[string]time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

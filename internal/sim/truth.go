@@ -31,7 +31,7 @@ type truth struct {
 // truthEntry is one record with its effects.
 type truthEntry struct {
 	value  string
-	r      *record // nil: it has no effect
+	r      *record // nil: not of this group, log and version
 	newer  bool
 	won    []int32 // roles won by a valid Claim
 	lives  bool    // the record is evidence

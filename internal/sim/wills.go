@@ -234,11 +234,11 @@ func (w *world) wish() {
 	w.strike(oneOf(w.rnd, wills...), w.victim())
 }
 
-// transferred is a successful Transfer.
+// transferred is a requested hand-over.
 type transferred struct {
 	from, to *proc
 	role     int
-	after    int64 // the token that was given up
+	after    int64 // the token of from's term
 }
 
 // transfer asks p to hand over to q a role that p leads, and notes the result.

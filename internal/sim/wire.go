@@ -48,7 +48,7 @@ type grant struct {
 
 func (r *record) id() session { return session{r.Process, r.Session} }
 
-// decode reads a record. newer reports whether it is of a newer version of this group.
+// decode reads a record. newer reports whether it is this group's and of a newer version.
 func decode(value []byte, group, log string) (r *record, newer bool) {
 	r = &record{}
 	if err := json.Unmarshal(value, r); r.Group != group || r.Version > 1 {
