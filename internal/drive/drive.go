@@ -79,7 +79,7 @@ type Member struct {
 
 	mu      sync.Mutex // guards the fields below
 	have    []int
-	events  []kafka.GroupEvent // without records
+	events  []kafka.GroupEvent // assignments and losses
 	history []string
 	records []kafka.Record
 	errs    []error
@@ -155,14 +155,14 @@ func (m *Member) Assigned() []int {
 	return m.have
 }
 
-// History describes all events except records, with their times since the member joined.
+// History describes assignments and losses, with their times since the member joined.
 func (m *Member) History() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.history)
 }
 
-// Events returns all events except records.
+// Events returns all assignments and losses.
 func (m *Member) Events() []kafka.GroupEvent {
 	m.mu.Lock()
 	defer m.mu.Unlock()

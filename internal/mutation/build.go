@@ -75,7 +75,7 @@ func (t *target) build(ctx context.Context) error {
 	}
 }
 
-// unswitched returns the mutants that are missing from a binary built without those in rest.
+// unswitched returns the mutants that are missing from a binary built with those in rest.
 func (t *target) unswitched(rest []*mutant) []*mutant {
 	_, solo := overlay(rest)
 	return slices.DeleteFunc(slices.Clone(t.mutants), func(m *mutant) bool {

@@ -36,8 +36,8 @@
 //
 // # What it promises
 //
-//   - Each guard passes on the unmutated source, with the seeds and the binary of
-//     its mutants, before any mutant is tried. NELI_MUTANTS=only leaves that to the caller.
+//   - Each guard passes on the unmutated source, with its mutants' seeds and the common
+//     binary, before any mutant is tried. NELI_MUTANTS=only leaves that to the caller.
 //   - It is a failure that names the rule if a row names a text that is not in the file
 //     exactly once, or if a mutant does not build, survives, hangs, or fails without
 //     saying what is wanted. So is a Want that any failure would match.

@@ -88,7 +88,7 @@ var repeatable = []string{"RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFI
 type guard struct {
 	test  string
 	seeds int
-	times int // the multiple of the row's seeds; 0: the row has none
+	times int // the multiple of the row's seeds; 0: no more than those
 }
 
 func (g guard) limit() time.Duration { return limit * time.Duration(max(1, g.times)) }

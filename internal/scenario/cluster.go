@@ -18,8 +18,8 @@ import (
 )
 
 // Cluster is a broker with members, in a synctest bubble. Only the test's own goroutine may call
-// its methods. The exported fields from Period on may be changed only before the first member
-// joins.
+// methods other than Say. The exported fields from Logs on may be changed only before the test
+// begins.
 type Cluster struct {
 	*testing.T
 	Broker  *nelitest.Broker

@@ -203,7 +203,7 @@ var pauseFault = fault{"paused by its hypervisor", func(w *world, p *proc) {
 	w.later(w.long(), p.wake)
 }}
 
-// breaches violate an assumption of the promise. Until w.breach leaders and tokens are not asserted; then all must work.
+// breaches violate an assumption of the promise. Until w.breach nothing about leaders is asserted. Then all must work.
 var breaches = []fault{
 	{"topic truncated", func(w *world, _ *proc) {
 		w.breachFor(2*w.patience() + 20*time.Second)

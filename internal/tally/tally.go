@@ -1,4 +1,4 @@
-// Package tally counts durations. Counting one costs an addition or two, however many readers
+// Package tally counts durations. Counting one costs a few additions, however many readers
 // there are. The package does not register, name or export anything; that is up to the readers.
 package tally
 

@@ -22,7 +22,7 @@ func Sign(n int) (s int) {
 	return s
 }
 
-// First returns the index of the first pair with this sum, in row order.
+// First returns the indices of the first element equal to sum, in row order.
 func First(rows [][]int, sum int) (i, j int) {
 outer:
 	for i = range rows {
