@@ -12,6 +12,6 @@
 //
 // Every figure is stored with its run: commit, date and command. Figures that a run has not measured keep their own.
 //
-// Everything runs in a temporary directory, and the kernel kills it when the program ends, in whatever way. An
-// interrupted comparison writes nothing.
+// Everything runs in a temporary directory, and the kernel kills all processes when the program ends, in whatever way.
+// An interrupted comparison writes nothing.
 package main

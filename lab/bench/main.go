@@ -132,8 +132,8 @@ func run(args []string) error {
 	})
 }
 
-// inPlace calls a function with a directory and processes of its own. It kills the processes, and removes the directory
-// unless there was an error.
+// inPlace calls a function with a directory and processes of its own. It kills the processes, and keeps the directory
+// only after an error that is no interruption.
 func inPlace(do func(context.Context, peers.Place) error) (err error) {
 	if err := kafkatest.Find(); err != nil {
 		return err

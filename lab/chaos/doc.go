@@ -41,7 +41,7 @@
 //   - exclusive: a role without a leader for longer than the fault behind it allows, whether or not it is repaired by then:
 //     2 T + 2 s if nothing more comes from its leader; T + 2 s if its leader closes; the session of a broker (9 s) and 10 s
 //     for the clients more if one of the brokers is lost; 1.5 replica.lag.time.max.ms (45 s) and 10 s if two are separated;
-//     with Assigned nomination the members' session and a rebalance more. For the time after a repair, and for
+//     with Assigned nomination at least T + 2 s, a rebalance and, in a crash, a session. After a repair, and for
 //     non-exclusive mode, see Recovery in package oracle;
 //   - a broker that Kafka does not fence although it is suspended for longer than its session: the fault is meant to
 //     cause that;

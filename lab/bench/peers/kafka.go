@@ -84,7 +84,7 @@ type Sentinel struct {
 // SentinelCommand is the subcommand that makes this program a sentinel.
 const SentinelCommand = "sentinel"
 
-// StartSentinel starts a sentinel with the logs of the given member. Its socket is in a directory of the group.
+// StartSentinel starts a sentinel for the cluster of the given member. Its socket is in a directory of the group.
 func StartSentinel(place Place, of member.Params) (Sentinel, error) {
 	s := Sentinel{Socket: filepath.Join(place.Dir, of.Group, "s")}
 	of.Sentinel = s.Socket

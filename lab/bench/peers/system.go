@@ -136,7 +136,7 @@ func (g plain) Params(seat, incarnation int) (member.Params, error) {
 // Size of a group.
 const Size = 3
 
-// On returns the beds with more systems: each of this library's systems again, with another Kafka client.
+// On returns the beds with more systems: this library's systems on Kafka again, with another Kafka client.
 func On(beds []Bed, client string) []Bed {
 	for i, bed := range beds {
 		for _, s := range bed.Systems {

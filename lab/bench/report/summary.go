@@ -13,7 +13,7 @@ import (
 	"github.com/goneli/neli/lab/bench/peers"
 )
 
-// shown are the rows of the summary: each system by default, and at its fastest.
+// shown are the rows of the summary, and what it calls them.
 var shown = []struct{ called, family, bed, setting string }{
 	{"neli on Kafka, T = 5 s (default)", "neli", "3 brokers", "Open, T = 5s"},
 	{"neli on Kafka, T = 5 s, sentinel", "neli", "3 brokers", "Open, T = 5s, sentinel"},

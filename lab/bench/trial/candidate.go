@@ -29,7 +29,7 @@ type candidate struct {
 	track   measure.Track
 	samples int           // lines of samples
 	ready   bool          // it has reported so
-	closing time.Duration // when it was told to close
+	closing time.Duration // when it began to close
 	out     bool          // killed, stopped or told to close: it does not count as a member
 }
 

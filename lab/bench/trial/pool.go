@@ -51,7 +51,7 @@ func fine(system peers.System) time.Duration {
 	return 500 * time.Microsecond
 }
 
-// sampling is the interval for everything else: a two-hundredth of the lease. Sixty processes that
+// sampling is the other interval: a two-hundredth of the lease, 1 to 25 ms. Sixty processes that
 // sample a hundred times a second would cause most of the load of two cores, since after each
 // sample a thread of Go's runtime looks for work fifty times.
 func sampling(lease time.Duration) time.Duration {
@@ -132,7 +132,7 @@ func (s *series) run(ctx context.Context, kinds []peers.Kind, lanes int) {
 	all.Wait()
 }
 
-// one carries out a trial on a free group, or on a new one. If the trial fails the group is closed.
+// one carries out a trial on a free group, or on a new one. After a failure or a First the group is closed.
 func (s *series) one(ctx context.Context, kind peers.Kind) error {
 	if kind == peers.First {
 		g := s.group()

@@ -15,7 +15,7 @@ import (
 	"github.com/goneli/neli/lab/witness"
 )
 
-// Do carries out one trial with a group of three, and restores the group to three members.
+// Do carries out one trial, and restores the group to three members unless the trial was First.
 func (g *Group) Do(ctx context.Context, kind peers.Kind, r *Results) error {
 	trials := map[peers.Kind]func(context.Context, *Results) error{peers.First: g.first, peers.Restart: g.restart,
 		peers.Kill: g.kill, peers.Stop: g.stop, peers.Hand: g.hand}
@@ -188,7 +188,7 @@ func (g *Group) wake(ctx context.Context, r *Results, old *candidate, stopped fl
 	return nil
 }
 
-// both returns for how long a woken leader and others led at once. It waits until the others have reported.
+// both returns for how long a woken leader and others led at once. It waits until a leader has reported.
 func (g *Group) both(ctx context.Context, old *candidate, woken witness.Runs) (double time.Duration, met bool, err error) {
 	now := witness.Now()
 	err = g.await(ctx, "news of the leader", func() bool {

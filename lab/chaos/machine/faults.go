@@ -210,7 +210,7 @@ func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
 	}
 }
 
-// frozen waits while a broker is suspended. If that is longer than the broker's session, it
+// frozen waits while a broker is suspended. If that outlasts the broker's session by 5 s, it
 // complains unless Kafka fences the broker, which is what the fault is for.
 func (m *machine) frozen(ctx context.Context, p plan.Part) error {
 	const electing = 5 * time.Second // of a new controller, if the broker was the active one

@@ -29,7 +29,7 @@ import (
 
 // Options say what to build, and for how long to disturb it.
 type Options struct {
-	For        time.Duration // no fault begins later
+	For        time.Duration // no step begins later
 	Seed       uint64
 	Nomination neli.Nomination
 	Timeout    time.Duration // T of exclusive mode
@@ -336,7 +336,7 @@ func (m *machine) leader(mode, role int) (string, bool) {
 	return "", false
 }
 
-// disturb carries out the plan until the time is over. When it returns, every fault has been repaired.
+// disturb carries out the plan until the time is over. When it returns nil, every fault has been repaired.
 func (m *machine) disturb(ctx context.Context) error {
 	size := plan.Size{Members: Members, Brokers: Brokers, Roles: Roles}
 	steps := plan.First(plan.Steps(m.Seed, size, m.With...), m.First, len(plan.Kinds(m.With...)))
