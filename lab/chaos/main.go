@@ -128,7 +128,7 @@ func parse(args []string) (machine.Options, error) {
 	return o, err
 }
 
-// check checks the flags that name faults, and sets how long a run with -each may take.
+// check checks flags that depend on others, and sets how long a run with -each may take.
 func check(o *machine.Options) error {
 	if o.Each < 0 {
 		return fmt.Errorf("-each is %d, must not be negative", o.Each)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Kinds of action of a part.
+// Action is the kind of a part.
 type Action int
 
 const (
@@ -83,7 +83,7 @@ func (a Action) DisturbsBrokers() bool {
 	}
 }
 
-// Directions of a cut.
+// Way is the direction of a cut.
 type Way int
 
 const (
@@ -100,7 +100,7 @@ const BrokerSession = 9 * time.Second
 // Part is one fault. A step may have several at once.
 type Part struct {
 	Action Action
-	// Role and Leader choose the member: the leader of the role in that mode (0 or 1) if there is one, or else number Member.
+	// Leader chooses the member that leads Role in Mode (0 or 1), if one does. Otherwise it is number Member.
 	Leader        bool
 	Mode, Role    int
 	Member        int
