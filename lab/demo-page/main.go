@@ -22,7 +22,7 @@ const (
 	topic = "demo.neli"
 	hop   = 40 * time.Millisecond  // each way between a member and the log: seen in slow motion
 	slow  = 500 * time.Millisecond // what a slow link adds to an append, and half of it to reading
-	kept  = 300                    // records that stay in a log; a process that starts reads the newest 200
+	kept  = 300                    // records that at least stay in a log; a process that starts reads the newest 200
 )
 
 // main gives the page a world: press(action, member), which reports whether it did something, and state(), which

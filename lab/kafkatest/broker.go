@@ -68,8 +68,7 @@ func (b *Broker) Terminate(ctx context.Context) error {
 	}
 }
 
-// Suspend stops the JVM at once, by SIGSTOP. Its connections stay open and silent, and the kernel still accepts
-// new ones.
+// Suspend sends the JVM SIGSTOP. Its connections stay open and silent, and the kernel still accepts new ones.
 func (b *Broker) Suspend() error { return b.signal("suspending", syscall.SIGSTOP) }
 
 // Resume resumes a suspended JVM, by SIGCONT.

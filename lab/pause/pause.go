@@ -22,8 +22,8 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Until reports whether cond is true at once or becomes true within that time. It calls cond ten times a second on
-// the caller's goroutine, and not after the context has ended.
+// Until reports whether cond is true at once or becomes true within that time. It calls cond at once, and then ten
+// times a second until the context ends, on the caller's goroutine.
 func Until(ctx context.Context, within time.Duration, cond func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

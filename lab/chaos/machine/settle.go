@@ -71,8 +71,8 @@ func (m *machine) presuming() []int {
 	return roles
 }
 
-// unwell describes what is wrong with the cluster; it returns nothing if all is well. The cluster is well if every role is
-// led, in non-exclusive mode with fresh evidence, and every group has all members and an assignment. The coordinator's
+// unwell describes what is wrong with the cluster; it returns nothing if all is well: if every role is led, in
+// non-exclusive mode with fresh evidence, and every group has all members and an assignment. The coordinator's
 // answer alone is not enough: a new coordinator still lists members whose sessions ended long ago.
 func (m *machine) unwell(ctx context.Context) string {
 	if missing := m.leaderless(); len(missing) > 0 {

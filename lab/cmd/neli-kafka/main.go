@@ -5,7 +5,7 @@
 //
 // It listens on port 9092 if that is free (three brokers: 9092 to 9094), else on free ports; -port sets another. It
 // prints the bootstrap address to standard output, and everything else to standard error. It needs Java 17 and, the
-// first time, Maven, which fetches Kafka for a minute or two. The data is removed when it ends.
+// first time, Maven, which fetches Kafka for a minute or two. Without -dir the data is removed when it ends.
 package main
 
 import (

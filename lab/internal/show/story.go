@@ -27,7 +27,7 @@ type Story struct {
 	screen
 }
 
-// step is something that was done to a member.
+// step is something that happened, with its time.
 type step struct {
 	what string
 	at   time.Duration

@@ -60,7 +60,7 @@ func Here() (Repo, error) {
 	return Repo{top}, err
 }
 
-// Git runs git, and returns its output without the last newline.
+// Git runs git, and returns its output without space around it.
 func (r Repo) Git(args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = r.Dir
