@@ -4,7 +4,7 @@
 // The search is breadth first, so a counterexample is as short as possible. A state is remembered
 // by a hash of 64 bits, whose seed differs in every process. n states collide with a probability
 // of n²/2⁶⁵, 1 in 37 million for a million. What one run misses because of that, the next run
-// finds.
+// probably finds.
 package explore
 
 import (

@@ -29,7 +29,7 @@ type app struct {
 	inside    bool          // the barrier or the task runs
 	busy      clock.Mono    // since when the task has run, by the process's monotonic clock; 0: none runs
 	returned  clock.Mono    // when the user's code last returned
-	since     clock.Mono    // since when the library could not deliver anything
+	since     clock.Mono    // since when the user's code has kept the library from delivering
 	told      map[int]int64 // role → token that the application was told of
 	work      map[int]*work // role → work in progress
 	fns       map[int]bool  // roles whose function runs

@@ -25,7 +25,7 @@ import (
 	"github.com/goneli/neli/peers"
 )
 
-// timeout is T: a leader leads for this long after its last beat.
+// timeout is T: how long a lease lasts after the last beat.
 const timeout = time.Second
 
 func main() { show.Main("demo-peers", 24, member, tell) }

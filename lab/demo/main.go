@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	timeout = 1500 * time.Millisecond // T: a leader leads for this long after its last beat
+	timeout = 1500 * time.Millisecond // T: how long a lease lasts after the last beat
 	steady  = 15 * time.Second        // how long a process must have been a member to be given roles
 )
 

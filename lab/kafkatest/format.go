@@ -12,8 +12,8 @@ import (
 // checkpointName is the file in a formatted directory with the levels of the cluster's features.
 const checkpointName = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 
-// format prepares the broker's data directory. For KafkaVersion and without Hosts, Kafka's tool does it only once, since
-// its JVM takes a quarter of the processor time of a broker's start. Afterwards its result is copied.
+// format prepares the broker's data directory. For KafkaVersion and without Hosts, Kafka's tool does it only once,
+// since its JVM takes a quarter of the processor time of a broker's start. Afterwards its result is copied.
 func (b *Broker) format(ctx context.Context, clusterID string) error {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return err

@@ -87,7 +87,7 @@ type Kind string
 // Kinds of trials.
 const (
 	First   Kind = "first leader"
-	Restart Kind = "restart" // all members close, and one starts again
+	Restart Kind = "restart" // all members close, and one (Inside: all) starts again
 	Kill    Kind = "SIGKILL"
 	Stop    Kind = "SIGSTOP"
 	Hand    Kind = "Close"

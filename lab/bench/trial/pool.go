@@ -42,8 +42,8 @@ func lanes(lease time.Duration) int {
 	}
 }
 
-// fine is the sampling interval at hand-overs, which happen in one group at a time. Hand-overs take
-// milliseconds, or less than one if the members are the servers.
+// fine is the sampling interval at hand-overs and sentinels' fail-overs, which happen in one group at a
+// time. They take milliseconds, or less than one if the members are the servers.
 func fine(system peers.System) time.Duration {
 	if system.Inside {
 		return 100 * time.Microsecond

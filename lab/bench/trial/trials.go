@@ -241,7 +241,7 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 // Results of one system. Times are in milliseconds.
 type Results struct {
 	First []float64 // start of three processes → the first answer "I lead"
-	// All members had closed: from the start of one process to its first answer "I lead".
+	// All members had closed: start of one process, or of all if Inside → the first answer "I lead".
 	Restarted []float64 `json:",omitempty"`
 
 	Killed  []float64 // SIGKILL of the leader → the next one's first answer
