@@ -279,7 +279,7 @@ var sentinelFaults = []fault{
 		w.start(oneOf(w.rnd, "", p.name))
 	}},
 	{"killed, and its successors with Claims under way", func(w *world, p *proc) {
-		w.unsureNow() // no process may be left that knows the fold
+		w.unsureNow() // perhaps no process is left that knows the fold
 		d := oneOf(w.rnd, p.t/2, p.t, 4*p.t)
 		for _, q := range w.living() {
 			for range 3 {

@@ -6,7 +6,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// drawWeighing decides whether members share out what roles weigh.
+// drawWeighing decides whether members share out roles by their weights.
 func drawWeighing(seed uint64, p plan) bool {
 	return rand.New(rand.NewPCG(seed, 47)).IntN(3) == 0 && p.nomination == neli.NominationOpen
 }

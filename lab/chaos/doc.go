@@ -17,7 +17,7 @@
 // The second is a row of the same PostgreSQL. Its terms begin with fence.Postgres, and its transactions begin with
 // fence.PostgresHold. The third is a partition of a Kafka topic, written by fence.Transactions: by hosts with an odd number
 // with confluent-kafka-go, and by the others with franz-go. With -unfenced, the last two are written without their fences,
-// and the checks must find that out. The first write of each term is then delayed until a later term has written.
+// and the checks must find that out. Each writer's first write is then delayed until a later term has written.
 //
 // Some writes are delayed between the check of leadership and the write, as by a garbage collection. The store is never
 // cut off, so such a write arrives, with an old token. All members read. The other Neli is non-exclusive, with the library's

@@ -289,7 +289,7 @@ func (m *machine) enlist(host string) error {
 		PauseAtMost: 8 * time.Second,
 	}
 	if m.Unfenced {
-		params.PauseOften = 0 // instead, one write of each term is always delayed
+		params.PauseOften = 0 // instead, each writer's first write is always delayed
 	}
 	if m.Each > 0 { // these runs last for hours, and the registers are not what they measure
 		params.WriteEvery, params.ReadEvery = 3*time.Second, 2*time.Second

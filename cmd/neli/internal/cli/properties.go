@@ -58,7 +58,7 @@ func parseProperties(file string, b []byte) ([]given, error) {
 	return props, errors.Join(errs...)
 }
 
-// looksWide reports whether every other of the first bytes is NUL, as in UTF-16 without a byte-order mark.
+// looksWide reports whether every other of the first four bytes is NUL, as in UTF-16 without a byte-order mark.
 func looksWide(b []byte) bool {
 	return len(b) >= 4 && (b[0] == 0 && b[2] == 0 || b[1] == 0 && b[3] == 0)
 }
