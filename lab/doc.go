@@ -1,5 +1,5 @@
 // Package lab is the module that tests, measures and releases this repository. It is not published, and no go.mod
-// requires it: tests of other modules import its packages through go.work. This directory has no code.
+// requires it: tests of other modules import its packages through go.work.
 //
 //	integration   the library on a real Kafka
 //	chaos         a real cluster, or members without a broker, under faults

@@ -131,7 +131,7 @@ func contend(ctx context.Context, c *config, slots int, opts []kgo.Opt, registry
 	return errors.Join(n.Lead(ctx, r.lead), n.Close())
 }
 
-// show serves the metrics, and the page with the leaders, unless at is empty.
+// show serves the metrics and the leaders' page, unless at is empty.
 func show(at string, n *neli.Neli, registry *prometheus.Registry) (*http.Server, error) {
 	election, err := metrics.NewCollector(n)
 	if err != nil {

@@ -106,8 +106,7 @@
 //
 // # The network
 //
-// Package wire, a switch in user space between TUN devices, makes latency, loss and cut-offs. tc netem is missing in many
-// kernels of virtual machines; wire needs only namespaces and TUN from the kernel.
+// Package wire, a switch in user space between TUN devices, makes latency, loss and cut-offs. It says why not tc netem.
 //
 // One seed gives one plan, but not one run: who leads when a fault aims at the leader, and everything after that, depends
 // on the cluster.

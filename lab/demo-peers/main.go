@@ -4,7 +4,7 @@
 // log. A process leads the roles that it holds in three of the five logs. The demo kills a leader together
 // with its log, suspends and wakes a process, restarts one with an empty log, partitions the network three
 // to two, and measures what the members believed meanwhile.
-// It needs Linux, macOS or another Unix, because it suspends processes.
+// It needs a Unix, because it suspends processes.
 //
 //	go run ./demo-peers
 package main

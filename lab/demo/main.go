@@ -3,7 +3,7 @@
 // Command demo shows leader election at work, on one machine and without your own Kafka. It starts an
 // embedded broker and several member processes. It kills one, suspends and wakes another, closes one,
 // starts one and kills that with a sentinel running, and it measures what the members believed meanwhile.
-// It needs Linux, macOS or another Unix, because it suspends processes.
+// It needs a Unix, because it suspends processes.
 //
 //	go run ./demo
 package main

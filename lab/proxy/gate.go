@@ -18,7 +18,7 @@ func init() { toxics.Register(gateType, new(gate)) }
 // Toxiproxy's own timeout and latency toxics would do the same, but adding and
 // removing toxics while connections come and go deadlocks inside toxiproxy
 // v2.5.0: it waits for a goroutine that waits to send to a connection's writer,
-// which has ended. It took seconds under heavy load.
+// which has ended.
 //
 // The zero gate lets everything pass.
 type gate struct {

@@ -85,9 +85,9 @@ func (c *claim) end(accepted bool) {
 }
 
 // write writes for the role repeatedly, each time after a check that this member leads. Some writes are delayed
-// between the check and the write, as by a garbage collection or a swapped page, and do not check again: tokens are
-// there to stop these. Without fences, its first write is delayed until a later term has written. It returns an error
-// if the writer cannot be used any more.
+// between the check and the write, as by a garbage collection, and do not check again: tokens are there to stop
+// these. Without fences, its first write is delayed until a later term has written. It returns an error if the
+// writer cannot be used any more.
 func (p *process) write(ctx context.Context, l neli.Leadership, w store.Writer, writer int) error {
 	rng := rand.New(rand.NewPCG(p.Seed, uint64(l.Token)<<16|uint64(l.Role)<<8|uint64(writer)))
 	if p.Unfenced && l.Valid() {
