@@ -48,7 +48,7 @@ func run(check bool) error {
 	return nil
 }
 
-// tidy makes a module tidy, unless check is set, and reports whether that changes it.
+// tidy makes a module tidy unless check is set, and reports whether anything changes.
 func tidy(r repo.Repo, m repo.Module, all []repo.Module, check bool) (changed bool, err error) {
 	work, err := os.MkdirTemp("", "neli-tidy")
 	if err != nil {

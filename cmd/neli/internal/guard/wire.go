@@ -61,7 +61,7 @@ func readOrder(r io.Reader) (order, error) {
 type Report struct {
 	Group int    `json:"group,omitempty"` // the command's process group; 0: it was not started
 	Ended bool   `json:"ended,omitempty"` // nothing is left of the group
-	Error string `json:"error,omitempty"` // why it could not be started, or that the guard was killed
+	Error string `json:"error,omitempty"` // why it was not started, or that the guard was killed
 	// Trouble is what went wrong while the command runs, for example a process that cannot be killed.
 	Trouble string `json:"trouble,omitempty"`
 	// Stopped is the signal that has stopped the command itself, and Continued says that it goes on. Such
