@@ -66,8 +66,8 @@ var bySpecification = []string{
 	"silence is counted from when the record was received, not from the poll",
 	"a stamp is taken before the send, not at receipt",
 	"no evidence moves V after a lapse",
-	"a Snapshot reaches back to the beginning",
-	"evidence restarts the wait of a fresh claim",
+	"a Snapshot must cover records not kept",
+	"evidence restarts the wait before a fresh Claim",
 	"a record of a newer version is not skipped",
 	"a process without the fold waits for the longest T allowed",
 	"a role is forgotten before its Release is sent",
@@ -79,7 +79,7 @@ func TestTracesOfMutantsAreRefused(t *testing.T) {
 	judge.Jar(t)
 	table := []mutation.Mutant{ // without these, nothing is unsafe
 		{Rule: "nobody waits longer than W(T)", File: "../clock/clock.go", Old: "float64(t)*(1+rho)/(1-rho)", New: "float64(t)*(1+2*rho)/(1-rho)"},
-		{Rule: "no longer lease is stated than there is", File: "make.go", Old: "r.Longest = l.fold.longest()", New: "r.Longest = max(l.rules.T, l.fold.longest())"},
+		{Rule: "the stated longest lease is never too long", File: "make.go", Old: "r.Longest = l.fold.longest()", New: "r.Longest = max(l.rules.T, l.fold.longest())"},
 	}
 	for _, rule := range bySpecification {
 		i := slices.IndexFunc(rules, func(m mutation.Mutant) bool { return m.Rule == rule })
