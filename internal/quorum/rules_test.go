@@ -20,7 +20,7 @@ const (
 // guarded in internal/lease.
 var rules = []mutation.Mutant{
 	// Tokens.
-	{Rule: "reading back an own valid Claim lifts the ballot above all that were noted", File: "quorum.go",
+	{Rule: "reading back an own valid Claim lifts the ballot above all noted ones", File: "quorum.go",
 		Old: "	if ev.Won {\n		q.lift(q.seen + 1)\n	}\n", New: "",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
 	{Rule: "a fresh claim starts from the wall clock", File: "make.go",
@@ -50,10 +50,10 @@ var rules = []mutation.Mutant{
 	{Rule: "a term begins only on logs from which its token was read back", File: "units.go",
 		Old: "		if v.back >= q.bal {\n", New: "		if v.back >= 0 {\n",
 		Guard: "TestATermBeginsWhenItsBallotHasComeBack", Want: "leads with a ballot that is in no log"},
-	{Rule: "a log joins a term only when its token was read back", File: "units.go",
+	{Rule: "logs join a term only after its token is read back", File: "units.go",
 		Old: "u.token != 0 && v.back >= u.token {", New: "u.token != 0 {",
 		Guard: "TestALogJoinsATermWithItsToken", Want: "a log sustains a term whose token is not in it"},
-	{Rule: "a log whose role is won late joins a term only when its token was read back", File: "units.go",
+	{Rule: "logs won late join a term only after its token is read back", File: "units.go",
 		Old: "		if back >= u.token {\n", New: "		if back >= 0 {\n",
 		Guard: "TestALogJoinsATermWithItsToken", Want: "a log sustains a term whose token is not in it"},
 	{Rule: "a ballot counts when it is read back, not when it is sent", File: "make.go",
@@ -61,7 +61,7 @@ var rules = []mutation.Mutant{
 		Guard: "TestATermBeginsWhenItsBallotHasComeBack", Want: "leads before its Beat has come back"},
 
 	// The end of a term.
-	{Rule: "terms that are over end before a record is read", File: "quorum.go",
+	{Rule: "lapsed terms are ended before a record is read", File: "quorum.go",
 		Old: "	q.check(now)\n	v := q.logs[log]\n	q.Answered(log, now)\n", New: "	v := q.logs[log]\n	q.Answered(log, now)\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: token led again`, Seeds: plainSeeds},
 	{Rule: "the ballot rises above the token of a term that has ended", File: "units.go",
@@ -83,18 +83,18 @@ var rules = []mutation.Mutant{
 		Guard: "TestSimulation/plain", Want: `seed \d+: (two leaders|token led again)`, Seeds: plainSeeds},
 
 	// Two lists, while the hosts change.
-	{Rule: "between two lists a term needs a majority of each, not of one", File: "quorum.go",
+	{Rule: "with two lists, a term needs a majority of each", File: "quorum.go",
 		Old: "		if (s & l.logs).size() < l.majority {\n			return false\n		}\n	}\n	return true\n", New: "		if (s & l.logs).size() >= l.majority {\n			return true\n		}\n	}\n	return false\n",
 		Guard: "TestListsChange", Want: `seed \d+: (two leaders|led by its bound)`},
-	{Rule: "of two lists, the one with the older evidence counts", File: "quorum.go",
+	{Rule: "with two lists, the list with the older evidence counts", File: "quorum.go",
 		Old: "	return oldest(bounds[:len(q.lists)])\n", New: "	return bounds[0]\n",
 		Guard: "TestListsChange", Want: `seed \d+: led by its bound alone`},
 
 	// Logs that forget.
-	{Rule: "a claimant waits when a log has another id", File: "quorum.go",
+	{Rule: "a claimant waits after a log's id changes", File: "quorum.go",
 		Old: "	v.lease.Begin(s, false, now)\n", New: "	v.lease.Begin(s, false, now.Add(-2*q.rules.T))\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two (leaders|holders)`, Seeds: plainSeeds},
-	{Rule: "silence of the former incarnation does not count", File: "quorum.go",
+	{Rule: "a former incarnation's silence does not count", File: "quorum.go",
 		Old: "	v.lease.Begin(s, false, now)\n", New: "	if v.begun {\n		v.lease.Begin(s, false, now.Add(-q.rules.T*2/3))\n	} else {\n		v.lease.Begin(s, false, now)\n	}\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two (leaders|holders)`, Seeds: plainSeeds},
 	{Rule: "the fold of an empty log is not known", File: "../lease/lease.go",
@@ -108,12 +108,12 @@ var rules = []mutation.Mutant{
 	{Rule: "a gap in a small log is a loss", File: "quorum.go",
 		Old: "Longest: rules.T, Dense: true})})", New: "Longest: rules.T, Dense: false})})",
 		Guard: "TestSimulation/lossy", Want: `seed \d+: (folds differ|two (leaders|holders)|alarm)`, Seeds: lossySeeds},
-	{Rule: "after a loss the log is begun again, not read on", File: "../lease/consume.go",
+	{Rule: "after a loss, reading of the log begins anew", File: "../lease/consume.go",
 		Old: "return o <= l.read || l.rules.Dense && o > l.read+1 }", New: "return o <= l.read }",
 		Guard: "TestRecordsLostOnTheirWayMakeNoSecondLeader", Want: "two leaders"},
 
 	// Folds that differ. The rules are those of package lease.
-	{Rule: "a wrong fold ends, even with one vote against one", File: "../lease/doubt.go",
+	{Rule: "a wrong fold is dropped even when votes are tied", File: "../lease/doubt.go",
 		Old: "	case now.Raw >= d.until:\n		return tied\n", New: "",
 		Guard: "TestMisreadRecordDoesBoundedHarm/a_claim_on_1_of_3_logs,_2_processes", Want: "a wrong fold is kept"},
 	{Rule: "a process with a wrong fold does not end another process's leadership", File: "../lease/doubt.go",
@@ -121,11 +121,11 @@ var rules = []mutation.Mutant{
 		Guard: "TestMisreadRecordDoesBoundedHarm/a_claim_on_1_of_3_logs,_3_processes", Want: "processes that misread nothing begin again"},
 
 	// The published bound.
-	{Rule: "a log without evidence is not counted", File: "quorum.go",
+	{Rule: "the bound needs evidence from a majority", File: "quorum.go",
 		Old:   "	if n < majority {\n		return clock.Instant{}\n	}\n	return oldest(vs[:majority])\n",
 		New:   "	if n == 0 {\n		return clock.Instant{}\n	}\n	return oldest(vs[:min(n, majority)])\n",
 		Guard: "TestBoundIsTheMajoritythLargest", Want: "the bound is the majority-th largest"},
-	{Rule: "of the majority, the oldest evidence counts", File: "quorum.go",
+	{Rule: "the bound is the majority's oldest evidence", File: "quorum.go",
 		Old: "oldest(vs[:majority])", New: "oldest(vs[:1])",
 		Guard: "TestSimulation/plain", Want: `seed \d+: led by its bound alone`, Seeds: plainSeeds},
 
@@ -136,7 +136,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a role held on too few logs is given back", File: "policy.go",
 		Old: "return now.Mono >= u.tried.Add(4*patience) || !q.first(role, now)", New: "return patience < 0",
 		Guard: "TestSplitVotesAreDecided/.*", Want: `seed \d+: split vote`},
-	{Rule: "a term that waits for a larger ballot gets its Beat at once", File: "policy.go",
+	{Rule: "a term that waits for a larger ballot beats at once", File: "policy.go",
 		Old: "waiting.has(log) && v.back < q.bal && v.said < q.bal {", New: "v == nil {",
 		Guard: "TestLateFreshClaimLeadsWithALargerBallotThanTheTermBefore", Want: "does not lead"},
 	{Rule: "the silence of a holder is noticed", File: "policy.go",
@@ -147,10 +147,10 @@ var rules = []mutation.Mutant{
 	{Rule: "Tick ends sessions that have lapsed", File: "policy.go",
 		Old: "	out := q.Lapse(now)\n", New: "	var out []Out\n",
 		Guard: "TestTickDoesWhatIsDue/an_own_lease", Want: "what was due is still due"},
-	{Rule: "Tick looks at all roles once", File: "policy.go",
+	{Rule: "Tick considers all roles only once", File: "policy.go",
 		Old: "		p.lookAll = false\n", New: "",
 		Guard: "TestTickDoesWhatIsDue/.*", Want: "what was due is still due"},
-	{Rule: "Tick looks at a changed role once", File: "policy.go",
+	{Rule: "Tick considers a changed role only once", File: "policy.go",
 		Old: "	p.looks = nil\n", New: "",
 		Guard: "TestTickDoesWhatIsDue/.*", Want: "what was due is still due"},
 	{Rule: "expired waits are removed", File: "policy.go",
@@ -159,10 +159,10 @@ var rules = []mutation.Mutant{
 	{Rule: "a Claim that does not come back is given up", File: "policy.go",
 		Old: "			q.GiveUpClaims(log, now.Add(-q.rules.T), now)\n", New: "			_ = log\n",
 		Guard: "TestTickDoesWhatIsDue/a_lost_Claim", Want: "what was due is still due"},
-	{Rule: "the pause after a failed Claim ends once", File: "policy.go",
+	{Rule: "an elapsed pause after failed Claims is cleared", File: "policy.go",
 		Old: "			v.claimAt, p.lookAll = 0, true\n", New: "			p.lookAll = true\n",
 		Guard: "TestTickDoesWhatIsDue/a_failed_Claim", Want: "what was due is still due"},
-	{Rule: "the time of a fresh Claim is noticed once", File: "policy.go",
+	{Rule: "a fresh Claim's time is noticed only once", File: "policy.go",
 		Old: "			v.freshAt, p.lookAll = at, true\n", New: "			p.lookAll = true\n",
 		Guard: "TestTickDoesWhatIsDue/an_unknown_log", Want: "what was due is still due"},
 }
@@ -174,10 +174,10 @@ var ofTransport = []mutation.Mutant{
 	{Rule: "a record written for another incarnation is skipped", File: "sim_proc_test.go",
 		Old: "	if mine {\n", New: "	if mine || true {\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two|alarm)`, Seeds: plainSeeds},
-	{Rule: "hosts leave the old list before one serves the new list alone", File: "sim_lists_test.go",
+	{Rule: "new-list-only processes are served only after hosts leave the old list", File: "sim_lists_test.go",
 		Old: "			y.host.left = true\n", New: "",
 		Guard: "TestListsChange", Want: `seed \d+: two (leaders|holders)`},
-	{Rule: "a host serves the new list alone when leases of the old one are over", File: "sim_lists_test.go",
+	{Rule: "new-list-only processes are served only after old-list leases have ended", File: "sim_lists_test.go",
 		Old: "clock.Wait(simT, w.pr.rho)", New: "clock.Wait(0, w.pr.rho)",
 		Guard: "TestListsChange/a_straggler", Want: `seed \d+: two (leaders|holders)`},
 }

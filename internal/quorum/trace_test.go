@@ -221,9 +221,9 @@ func TestTracesAreAllowed(t *testing.T) {
 
 // bySpecification are rules whose lack the specification must notice in traces.
 var bySpecification = []string{
-	"reading back an own valid Claim lifts the ballot above all that were noted",
+	"reading back an own valid Claim lifts the ballot above all noted ones",
 	"a term begins only on logs from which its token was read back",
-	"of the majority, the oldest evidence counts",
+	"the bound is the majority's oldest evidence",
 }
 
 // TestTracesOfMutantsAreRefused removes rules from the code. The specification must not allow what the
