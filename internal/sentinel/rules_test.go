@@ -64,7 +64,7 @@ var rules = []mutation.Mutant{
 	{Rule: "14: a guard of a registration that was given up is refused", File: "registry.go",
 		Old: "case m == nil || m.fired || m.Number != g.Number:", New: "case m == nil || m.fired:",
 		Guard: "TestNoDeathIsReportedWhileACommandRuns", Want: "what a kill shows is not what the sentinel says"},
-	{Rule: "14: the word that all guards have registered counts only for the newest registration", File: "registry.go",
+	{Rule: "14: the report that all guards have registered counts only for the newest registration", File: "registry.go",
 		Old: "if m == nil || m.Number != number {", New: "if m == nil {",
 		Guard: "TestPacketsOfAFormerRegistrationHaveNoEffect", Want: "a command may run whose guard has not registered"},
 	{Rule: "14: a death counts only when the newest registration's connection was read", File: "registry.go",
