@@ -23,7 +23,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a shard that another process has led meanwhile is prepared anew", File: "machine.go",
 		Old: "(e == calledOff || e == offered) && !m.led", New: "e == calledOff && !m.led",
 		Guard: "TestAbandon/offered_again", Want: "Not equal"},
-	{Rule: "a prepared shard that this process has got is not given up", File: "stay.go",
+	{Rule: "a prepared shard that this process now leads is not given up", File: "stay.go",
 		Old: "!errors.Is(cause, neli.ErrLed)", New: "errors.Is(cause, cause)",
 		Guard: "TestAbandon/never_served", Want: "Not equal"},
 	{Rule: "a prepared shard that is not served in time is given up", File: "stay.go",
