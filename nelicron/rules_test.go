@@ -29,7 +29,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a task without a lock is not run", File: "runs.go",
 		Old: "	if r == nil || r.taken {\n		return nil, nil, ErrNoLock", New: "	if r == nil {\n		return &term{ctx: context.Background()}, func() {}, nil\n	}\n	if r.taken {\n		return nil, nil, ErrNoLock",
 		Guard: "TestTaskWithoutALockDoesNotRun/.*", Want: "panic: runs"},
-	{Rule: "a job has the role of its name", File: "jobs.go",
+	{Rule: "a job's name decides its role", File: "jobs.go",
 		Old: "neli.Slot(key, g.j.roles)", New: "neli.Slot(key+g.j.n.Config().Name, g.j.roles)",
 		Guard: "TestSimulation/Locker", Want: "runs of a job overlap", Seeds: 2},
 	{Rule: "the Locker and the Elector exclude each other", File: "jobs.go",
