@@ -59,7 +59,7 @@ var mutants = []mutation.Mutant{
 	{Rule: "the group is reported before the command is released", File: "guard_linux.go",
 		Old: "	_ = Report{Group: g.group}.write(reports)\n	release()\n", New: "	release()\n	_ = Report{Group: g.group}.write(reports)\n",
 		Guard: "TestCommandWaitsForTheReport", Want: "the command runs before its group was told of"},
-	{Rule: "newer orders count even if they are read late", File: "orders_linux.go",
+	{Rule: "after a stop, the guard reads newer orders first", File: "orders_linux.go",
 		Old: "	o.read(0)\n", New: "",
 		Guard: "TestAStoppedGuardHeedsNewerOrdersFirst", Want: "the lease was renewed"},
 	{Rule: "the guard reports to the sentinel only when nothing is left", File: "guard_linux.go",
