@@ -313,7 +313,7 @@ var mutants = []mutation.Mutant{
 	{Rule: "a holder beats in each interval", File: "channel/channel.go",
 		Old: "			c.BeatAt = now.Mono.Add(c.Set.HeartbeatInterval)\n", New: "			c.BeatAt = now.Mono.Add(2 * c.Set.HeartbeatInterval)\n",
 		Guard: "TestTranscripts/crash", Want: `\+\s+5 × a beat`},
-	{Rule: "a process announces itself every five seconds", File: "announce/announcer.go",
+	{Rule: "a process announces itself every HelloPeriod", File: "announce/announcer.go",
 		Old: "a.at, a.saidAt = now.Mono.Add(roster.HelloPeriod(", New: "a.at, a.saidAt = now.Mono.Add(2*roster.HelloPeriod(",
 		Guard: "TestAnnouncements", Want: `Max difference between 12`},
 	{Rule: "a successor's head start is a few round trips", File: "vacancy/claims.go",
@@ -352,7 +352,7 @@ var mutants = []mutation.Mutant{
 	{Rule: "roles left to a member that says goodbye are assigned at once", File: "read.go",
 		Old: "		n.orphan(r.Session.Process, now)\n", New: "",
 		Guard: "TestLostSuccessorCostsLittle/200ms_away,_crashes=false,_after_0_thirds", Package: "../scenario", Want: `not within 260ms: d leads`},
-	{Rule: "a start waits at most 100 ms for Hellos", File: "vacancy/startup.go",
+	{Rule: "starts wait at most 100 ms per newcomer", File: "vacancy/startup.go",
 		Old: "min(StartupWaitMax, clock.StartupWait(t))", New: "t + 0*StartupWaitMax",
 		Guard: "TestLastToCloseLeavesASnapshot", Want: `within round trips`},
 
