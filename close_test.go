@@ -77,7 +77,7 @@ func TestLastMemberClosesAtOnce(t *testing.T) {
 }
 
 // If no pulse loop is running, Close delivers the events itself.
-func TestCloseDelivers(t *testing.T) {
+func TestCloseDeliversEvents(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", nil)
 		ok, err := a.Pulse(2 * silence)
@@ -161,7 +161,7 @@ func hangs(c *cluster, m *scenario.Member) (hang chan struct{}, ended chan error
 
 // A function that hangs delays Close by no more than DrainTimeout, the wait for a successor and 16 s. T does not
 // matter. Operators set the time limits of their service managers by this.
-func TestCloseIsBoundedBesideAFunctionThatHangs(t *testing.T) {
+func TestCloseIsBoundedDespiteAHungFunction(t *testing.T) {
 	for nomination, wait := range map[neli.Nomination]time.Duration{neli.NominationOpen: 12 * time.Second, neli.NominationAssigned: 4 * time.Second} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
 			a := c.Join("a", func(cfg *neli.Config) { cfg.Nomination, cfg.HeartbeatTimeout = nomination, time.Minute })

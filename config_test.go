@@ -71,7 +71,7 @@ func TestConfigShowsTheSentinelOfTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestConfigDerived(t *testing.T) {
+func TestConfigDerivesTimes(t *testing.T) {
 	for _, c := range []struct {
 		name                             string
 		cfg                              Config
@@ -262,7 +262,7 @@ func TestConfigFaults(t *testing.T) {
 
 // A fault names a field that the user has set, never one that derives from it, and names it only
 // once.
-func TestConfigFaultsNameWhatWasSet(t *testing.T) {
+func TestConfigFaultsNameFieldsThatWereSet(t *testing.T) {
 	for _, c := range []struct {
 		cfg    Config
 		fields []string
@@ -494,7 +494,7 @@ func TestConfigNamesSurviveTheWire(t *testing.T) {
 
 // A binary with a common name must be given a group name. Otherwise two unrelated services would
 // elect one leader between them.
-func TestDefaultGroupOfACommonBinary(t *testing.T) {
+func TestCommonBinaryNeedsAGroupName(t *testing.T) {
 	name := os.Args[0]
 	defer func() { os.Args[0] = name }()
 	for _, c := range []struct {

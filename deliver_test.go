@@ -67,7 +67,7 @@ func TestRevokedDeadlineIsTheEarliest(t *testing.T) {
 }
 
 // The application counts as alive while the barrier is at work, and for MaxPulseInterval afterwards.
-func TestAliveInTheBarrier(t *testing.T) {
+func TestRunningBarrierCountsAsAlive(t *testing.T) {
 	for _, e := range []Event{LeaderAcquired{}, LeaderRevoked{}, LeaderFenced{}} {
 		t.Run(e.kind(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestSetRolesLimits(t *testing.T) {
 
 // A Pulse on another goroutine, while the barrier handles a revocation, does not shorten the
 // Deadline.
-func TestPulseBesideTheBarrierOfARevocation(t *testing.T) {
+func TestConcurrentPulseKeepsARevocationDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := onRoles(t, 1, 1)
 		n.set.DrainTimeout = 2 * time.Minute
@@ -140,7 +140,7 @@ func TestPulseBesideTheBarrierOfARevocation(t *testing.T) {
 	})
 }
 
-func TestChange(t *testing.T) {
+func TestRolesOfAChange(t *testing.T) {
 	c := Change{Reason: elected, Terms: []Term{
 		{Partition: 0, Roles: []int{0, 4, 8}, Token: 70},
 		{Partition: 1, Token: 71},
@@ -284,7 +284,7 @@ func TestPanickingBarrierEndsLead(t *testing.T) {
 
 // A program may recover from a panic of the barrier while functions of Lead still work on their roles. The next Lead
 // starts no second function for such a role until the first has returned.
-func TestLeadStartsNoFunctionBesideOneLeftByAPanic(t *testing.T) {
+func TestLeadWaitsForFunctionsLeftByAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a := onRoles(t, 2, 2, func(e Event) {
 			if _, ok := e.(LeaderFenced); ok {

@@ -353,7 +353,7 @@ func TestWatchEnds(t *testing.T) {
 }
 
 // A process that is cut off reports the holder with a growing age, and then no holder.
-func TestHolderOfAProcessThatIsCutOff(t *testing.T) {
+func TestCutOffProcessStopsReportingTheHolder(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		c.Work("a", open)
 		o := c.Join("o", observer)

@@ -36,7 +36,7 @@ func TestTaskThatEndsItsGoroutine(t *testing.T) {
 
 // A Background task that hangs costs the leadership even if another goroutine goes on pulsing: that
 // goroutine has no turn, so it says nothing about the task.
-func TestHungTaskBesideAPulse(t *testing.T) {
+func TestPulseDoesNotExcuseAHungTask(t *testing.T) {
 	for _, timeout := range []time.Duration{0, time.Second} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
 			a := c.Join("a", open)
@@ -70,7 +70,7 @@ func TestHungTaskBesideAPulse(t *testing.T) {
 }
 
 // A health check that hangs does not hide that this Neli has failed permanently.
-func TestFatalEndBesideAHungCheck(t *testing.T) {
+func TestHungCheckDoesNotHideAFatalError(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		hang := make(chan struct{})
 		release := sync.OnceFunc(func() { close(hang) })

@@ -18,8 +18,8 @@ import (
 
 const electorDir = "internal/elector"
 
-// TestTheHouseStaysSmall limits how much a stranger has to read. Whoever raises a bound says why in its reason.
-func TestTheHouseStaysSmall(t *testing.T) {
+// TestSizesStayWithinBounds limits how much a stranger has to read. Whoever raises a bound says why in its reason.
+func TestSizesStayWithinBounds(t *testing.T) {
 	source, documents := tree(t, ".go"), tree(t, ".md")
 	recipes := read(t, "Makefile")
 	methods, writes := electorWalls(t)

@@ -53,7 +53,7 @@ func none(c *cluster, runs <-chan *run) {
 	}
 }
 
-func TestLeadRunsPerTerm(t *testing.T) {
+func TestLeadRunsTheFunctionOncePerTerm(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)
 		runs, result := leading(c.Context(), a)
@@ -85,7 +85,7 @@ func TestLeadRunsPerTerm(t *testing.T) {
 }
 
 // Done closes at the very instant at which Valid turns false.
-func TestLeadContextIsDoneWithTheLease(t *testing.T) {
+func TestLeadContextEndsWithTheLease(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)
 		runs, result := leading(c.Context(), a)
@@ -153,7 +153,7 @@ func TestLeadReturnsWhatTheFunctionReturns(t *testing.T) {
 	})
 }
 
-func TestLeadFollowsRoles(t *testing.T) {
+func TestLeadFollowsSetRoles(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
 		a := c.Join("a", func(cfg *neli.Config) { cfg.Partitions = 2; open(cfg) })
 		runs, result := leading(c.Context(), a)

@@ -381,7 +381,7 @@ func TestNewFailsWithTheErrorOfItsClient(t *testing.T) {
 
 // A property that all clients refuse is reported once, together with the other faults. Nothing is
 // reported about properties that the library derived from a faulty field.
-func TestNewReportsOnceWhatAllClientsRefuse(t *testing.T) {
+func TestNewReportsACommonRefusalOnce(t *testing.T) {
 	secret := "hunter2-secret"
 	foo, bar := errors.New("no such property: foo"), errors.New("bar: not "+secret+"\n")
 	for _, roles := range []int{1, -1} {

@@ -11,7 +11,7 @@ import (
 )
 
 // The guide's table says which fields New refuses in which mode. New refuses these and no others.
-func TestNewRefusesWhatTheTableOfModesSays(t *testing.T) {
+func TestNewAgreesWithTheTableOfModes(t *testing.T) {
 	guide, err := os.ReadFile("docs/guide.md")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(guide), "### What works in which mode\n")

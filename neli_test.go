@@ -192,7 +192,7 @@ func TestManyRoles(t *testing.T) {
 }
 
 // The application learns of its leadership when it asks, and leads only from then on.
-func TestLeadershipBeginsWhenTold(t *testing.T) {
+func TestLeadershipBeginsOnceItIsReported(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Join("a", open)
 		ok, err := a.Pulse(0)
@@ -262,7 +262,7 @@ func TestHungApplicationIsReplaced(t *testing.T) {
 }
 
 // A pending Pulse counts as a sign of life, however long it lasts.
-func TestPendingPulseIsAlive(t *testing.T) {
+func TestPendingPulseCountsAsAlive(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a, b := c.Work("a", open), c.Join("b", open)
 		c.Leader(0, 2*silence)

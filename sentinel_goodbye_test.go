@@ -18,7 +18,7 @@ import (
 
 // After the goodbye a sentinel releases nothing for this process. So the goodbye must come last, and a
 // crash during Close is released like any other.
-func TestGoodbyeIsTheLastThingThatCloseDoes(t *testing.T) {
+func TestCloseSaysGoodbyeLast(t *testing.T) {
 	dir, err := os.MkdirTemp("", "neli-") // short, because the path of a socket is limited
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o750)) //nolint:gosec // a directory

@@ -258,7 +258,7 @@ func TestBadSentinelSettingsAreRefused(t *testing.T) {
 	require.ErrorContains(t, neli.RunSentinel(t.Context(), bad), "KafkaConfig")
 }
 
-func TestSentinelIsThePathOfASocket(t *testing.T) {
+func TestSentinelPathIsChecked(t *testing.T) {
 	b := nelitest.NewBroker(nelitest.Options{})
 	defer b.Close()
 	for path, want := range map[string]string{

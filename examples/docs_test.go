@@ -12,7 +12,7 @@ import (
 var listed = regexp.MustCompile(`(?m)^//\t([a-z-]+) `)
 
 // The package comment lists each program.
-func TestTheListOfPrograms(t *testing.T) {
+func TestPackageCommentListsEachProgram(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	var got []string

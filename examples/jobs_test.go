@@ -129,7 +129,7 @@ func ask(t *testing.T, url string) (status int, body string) {
 
 // A process that is suspended during a job, and wakes when another one runs jobs, does not continue the
 // job, and tells its client so.
-func TestASuspendedRunnerCutsItsJobOff(t *testing.T) {
+func TestASuspendedRunnerAbandonsItsJob(t *testing.T) {
 	t.Parallel()
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
 	require.NoError(t, err)

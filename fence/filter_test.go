@@ -48,7 +48,7 @@ func TestStateCoversOnePartition(t *testing.T) {
 	require.Equal(t, state, f.State("a", 0), "an error leaves it as it was")
 }
 
-func TestForeignHeadersAreErrors(t *testing.T) {
+func TestMalformedHeadersAreErrors(t *testing.T) {
 	var f fence.Filter
 	for _, header := range []string{"", "7", "7 0", "x 0 g", "7 x g", "+7 0 g", "07 0 g", " 7 0 g", "9223372036854775808 0 g", "7 0 \xff"} {
 		ok, err := f.Admit("a", 0, []byte(header))
@@ -85,7 +85,7 @@ func TestSizeOfTheStateIsBounded(t *testing.T) {
 	require.Equal(t, size+2*(44+len("invoicing"))-len(","), len(f.State("a", 0)))
 }
 
-func TestAnyStampIsRead(t *testing.T) {
+func TestFilterRestoresAnyStamp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var f, g fence.Filter
 		token, role, group := rapid.Int64().Draw(t, "token"), rapid.Int().Draw(t, "role"), rapid.String().Draw(t, "group")

@@ -29,7 +29,7 @@ var rules = []mutation.Mutant{
 	// What the steps do.
 	{Rule: "Valid is asked, not only the context", File: "transactions.go",
 		Old: "	valid := t.term.Valid()\n", New: "	valid := true\n",
-		Guard: "TestTermThatEndsDuringItsInitDoesNotWork", Want: "in chain but got nil"},
+		Guard: "TestTermThatEndsDuringItsInitBeginsNoWork", Want: "in chain but got nil"},
 	{Rule: "the context is asked, not only Valid", File: "transactions.go",
 		Old: "	ended := ctx.Err()\n", New: "	var ended error\n",
 		Guard: "TestCauseOfTheContextIsReturned/ask", Want: "Target error should be in err chain|Expected error"},
@@ -64,7 +64,7 @@ var rules = []mutation.Mutant{
 		Guard: "TestFilterComparesTokensOfOneRoleInOnePartition", Want: "another role|must be"},
 	{Rule: "a group name that is not UTF-8 is refused", File: "header.go",
 		Old: "utf8.Valid(fields[2])", New: "(true || utf8.Valid(nil))",
-		Guard: "TestForeignHeadersAreErrors", Want: "Should be false"},
+		Guard: "TestMalformedHeadersAreErrors", Want: "Should be false"},
 	{Rule: "a higher token raises the maximum", File: "filter.go",
 		Old: "	f.raise(at, who, token)\n	return true, nil", New: "	return true, nil",
 		Guard: "TestFilterModel", Want: "a reader takes a former leader's record that the new one has not seen"},

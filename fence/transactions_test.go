@@ -27,7 +27,7 @@ func transact(t *testing.T, d *desk, lasts int, work func(context.Context, *fenc
 
 func oneRecord(ctx context.Context, p *fence.Producer[string]) error { return p.Commit(ctx, "r") }
 
-func TestTermAsksBeforeAndAfterItsInit(t *testing.T) {
+func TestTermIsCheckedBeforeAndAfterItsInit(t *testing.T) {
 	d := &desk{}
 	require.NoError(t, transact(t, d, 9, oneRecord))
 	require.Equal(t, "[valid open init valid begin produce commit close]", d.said())
@@ -40,7 +40,7 @@ func TestTermThatIsOverDoesNotInitialise(t *testing.T) {
 	require.Equal(t, "[valid]", d.said())
 }
 
-func TestTermThatEndsDuringItsInitDoesNotWork(t *testing.T) {
+func TestTermThatEndsDuringItsInitBeginsNoWork(t *testing.T) {
 	d := &desk{}
 	require.ErrorIs(t, transact(t, d, 1, oneRecord), fence.ErrStale)
 	require.Equal(t, "[valid open init valid close]", d.said(), "a stale term works")
@@ -161,7 +161,7 @@ func TestCauseOfTheContextIsReturned(t *testing.T) {
 	}
 }
 
-func TestCommitIsForOneGoroutine(t *testing.T) {
+func TestConcurrentCommitsAreRefused(t *testing.T) {
 	inside, done := make(chan struct{}), make(chan struct{})
 	client := &slow{inside: inside, done: done}
 	err := fence.Transactions(t.Context(), &term{&desk{}, 9}, func() (fence.Client[string], error) { return client, nil },

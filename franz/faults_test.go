@@ -59,7 +59,7 @@ func TestTruncatedLogStopsReading(t *testing.T) {
 
 // Every connection begins with ApiVersions. Brokers up to Kafka 4.3 refuse version 5, and the
 // client would ask again: a round trip more.
-func TestConnectionsBeginWithOneQuestion(t *testing.T) {
+func TestConnectionsSendOneApiVersionsRequest(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	asked := make(chan int16, 100)
 	c.ControlKey(int16(kmsg.ApiVersions), func(r kmsg.Request) (kmsg.Response, error, bool) {
@@ -248,7 +248,7 @@ func TestBrokerThatServesNoConnection(t *testing.T) {
 }
 
 // A topic that some brokers do not know yet does not count as unknown.
-func TestUnknownTopicTakesTime(t *testing.T) {
+func TestTopicUnknownToSomeBrokersIsRead(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	b := newBed(t, c)
 	b.append(b.producer(), "log", "0")
@@ -303,7 +303,7 @@ func assigned(t *testing.T, g kafka.GroupConsumer) {
 
 // If its first metadata lack a topic, franz-go asks for the ends of the log and moves a position
 // outside it to the nearest end. A reader must not begin there silently.
-func TestPositionOutsideTheLogOfALateTopic(t *testing.T) {
+func TestPositionOutsideALateTopicIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		at   int64

@@ -328,7 +328,7 @@ func (s seen) GroupConsumer(props map[string]string, log *slog.Logger) (kafka.Gr
 }
 
 // All properties that the library itself sets are known.
-func TestLibrarysOwnProperties(t *testing.T) {
+func TestLibrarysOwnPropertiesAreKnown(t *testing.T) {
 	for _, cfg := range []neli.Config{{}, {Nomination: neli.NominationAssigned}, {Mode: neli.NonExclusive}, {Nomination: neli.NominationAssigned, KafkaConfig: neli.KafkaConfigMap{"group.protocol": "consumer"}}} {
 		cfg.LeaderGroupID, cfg.Provider, cfg.Logger = "g", seen{Provider(kgo.SeedBrokers("127.0.0.1:1")), t}, discard
 		n, err := neli.New(cfg)

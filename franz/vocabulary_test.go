@@ -33,7 +33,7 @@ func TestEachNameOfBothVocabulariesHasAnAnswer(t *testing.T) {
 }
 
 // Only the brackets at the end of an answer name what a program in Go can do. The command neli leaves them out.
-func TestAnswersNameGoOnlyInBrackets(t *testing.T) {
+func TestAnswersMentionGoOnlyInBrackets(t *testing.T) {
 	for _, r := range refused {
 		text, in, _ := strings.Cut(r.why, " (in Go: ")
 		assert.NotRegexp(t, `kgo\.|franz\.|Config\.`, text)

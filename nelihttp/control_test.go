@@ -129,7 +129,7 @@ func TestControlIsForKnownHostsOnly(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code, "a load balancer asks for whatever host it likes")
 }
 
-func TestHostsAreNames(t *testing.T) {
+func TestWithHostsTakesOnlyHostNames(t *testing.T) {
 	for _, name := range []string{"", ".", "ops:8080", "http://ops", "*.example.com", "ops/neli", "a b"} {
 		require.PanicsWithValue(t, fmt.Sprintf("nelihttp: WithHosts: name %q: must be a host name without port, path or wildcard", name),
 			func() { WithHosts("ok.example", name) })

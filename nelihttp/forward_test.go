@@ -21,7 +21,7 @@ import (
 
 // A process serves the roles that it leads, with its token. It ignores the header of hops then, and
 // allocates nothing.
-func TestForwardServesWhatThisProcessLeads(t *testing.T) {
+func TestForwardServesRolesOfThisProcess(t *testing.T) {
 	c := newCrew(t, "a", "b")
 	c.peers["a"].token = 17
 	c.knows("a", "b")
@@ -109,7 +109,7 @@ func TestForwardFindsTheLeader(t *testing.T) {
 }
 
 // A process that has become the leader meanwhile serves the request that the former one has refused.
-func TestForwardServesWhatComesBack(t *testing.T) {
+func TestForwardServesARequestSentBack(t *testing.T) {
 	c := newCrew(t, "a", "b")
 	c.knows("a", "b")
 	refuse := c.peers["b"].forwarder.role
@@ -223,7 +223,7 @@ type coded int
 func (c coded) Error() string   { return "no such <key>" }
 func (c coded) StatusCode() int { return int(c) }
 
-func TestForwardRefusesWhatHasNoRole(t *testing.T) {
+func TestForwardRefusesRequestsWithoutARole(t *testing.T) {
 	p, out := lone("10.0.0.2:80", func(*url.URL) bool { return true })
 	for _, s := range []struct {
 		role   int

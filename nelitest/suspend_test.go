@@ -108,7 +108,7 @@ func TestAKilledProviderMakesNoClients(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestClosingEndsWithTheSuspension(t *testing.T) {
+func TestCloseWaitsForTheEndOfASuspension(t *testing.T) {
 	for name, end := range map[string]func(*nelitest.Broker){
 		"resumed": func(b *nelitest.Broker) { b.Resume("a") },
 		"killed":  func(b *nelitest.Broker) { b.Kill("a") },

@@ -99,7 +99,7 @@ func TestSeparateHostNeedsMoreConfiguration(t *testing.T) {
 }
 
 // The end of the context is no error, whatever a host is waiting for.
-func TestHostThatIsToldToEndEarlyEnds(t *testing.T) {
+func TestHostEndsWithItsContext(t *testing.T) {
 	t.Run("waiting for the list", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := Config{Discover: "neli.default.svc.cluster.local", Size: 3, Insecure: true, Self: "neli-0", Group: "test"}

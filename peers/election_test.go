@@ -203,7 +203,7 @@ func led(t *testing.T, m *candidate, token int64, d time.Duration) {
 	}
 }
 
-func TestAnObserverHostsNothingAndSees(t *testing.T) {
+func TestObserverWithoutALogSeesTheLeader(t *testing.T) {
 	c := peers.Config{Hosts: peers.Hosts(t, 3)}
 	var members []*candidate
 	for _, h := range c.Hosts {

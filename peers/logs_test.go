@@ -87,7 +87,7 @@ func TestMembersThatHostTheLogs(t *testing.T) {
 
 // Accept may fail for good, say because the system has no memory for another connection. Members that are
 // connected notice nothing, and nobody else can connect any more.
-func TestMemberLogsThatItsHostStoppedListening(t *testing.T) {
+func TestMemberReportsThatItsHostStoppedListening(t *testing.T) {
 	c := Config{Hosts: Hosts(t, 1), Self: "a", HeartbeatTimeout: testTimeout}
 	j, logger := newJournal()
 	set, err := newLogSet(t.Context(), c, kafka.LogSettings{Group: "test", HeartbeatTimeout: testTimeout, MaxClockDrift: defaultDrift, Logger: logger})
@@ -170,7 +170,7 @@ func TestMembersTakeTheListFromDNS(t *testing.T) {
 	crowd(t, members)
 }
 
-func TestWrongListFromDNSEndsNext(t *testing.T) {
+func TestWrongListFromDNSIsAFinalError(t *testing.T) {
 	c := Config{Discover: "neli.test", Size: 3, Insecure: true, Self: "neli-7", HeartbeatTimeout: testTimeout,
 		dns: fakeDNS{answers: &[][]*net.SRV{pods("neli-0", "neli-1", "neli-2")}}}
 	m := join(t, c)
@@ -189,7 +189,7 @@ func TestCloseWhileWaitingForTheList(t *testing.T) {
 
 // The receiver of a record owns its value (kafka.LogEntry), so a change of it must not reach the
 // log, from which others read.
-func TestARecordIsNotSharedWithTheMemberInTheProcess(t *testing.T) {
+func TestRecordIsNotSharedWithTheHostsOwnMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost()
 		id := h.store.ID()

@@ -76,7 +76,7 @@ func (s *deafStream) Recv() (*wire.FromHost, error) {
 }
 
 // A host that is alive but takes no records must be left, since another connection may do better.
-func TestHostThatAnswersNothingIsLeft(t *testing.T) {
+func TestMemberLeavesASilentHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id, none := smalllog.ID{1}, 0
 		l, v := wokenLink(&id, &none)

@@ -78,7 +78,7 @@ func TestTheListMayBeInAnyOrder(t *testing.T) {
 	other.await(t, "it is in the same log", func(logs []view) bool { return len(logs[0].records) == 1 })
 }
 
-func TestARefusalByAMinorityIsNotTheEnd(t *testing.T) {
+func TestRefusalByAMinorityEndsNoMember(t *testing.T) {
 	c := Config{Hosts: Hosts(t, 3), HeartbeatTimeout: testTimeout}
 	for _, id := range []string{"a", "b"} {
 		own := c
@@ -219,8 +219,8 @@ func TestConnectionsAreLimited(t *testing.T) {
 	require.True(t, late.greeted, "no other one is served when one is closed")
 }
 
-// TestAMessageOfOneGigabyte announces such a message, as gRPC does, and sends some of it.
-func TestAMessageOfOneGigabyte(t *testing.T) {
+// TestHugeMessageIsRefused announces such a message, as gRPC does, and sends some of it.
+func TestHugeMessageIsRefused(t *testing.T) {
 	c := Config{Hosts: Hosts(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
 	m := join(t, c)

@@ -146,7 +146,7 @@ func (l *lyingHost) Recv() (*wire.FromHost, error) {
 	return m, nil
 }
 
-func TestHostThatLiesIsLeft(t *testing.T) {
+func TestMemberLeavesALyingHost(t *testing.T) {
 	id := smalllog.ID{1}
 	begin := func(b *wire.Begin) *wire.FromHost { return &wire.FromHost{Kind: &wire.FromHost_Begin{Begin: b}} }
 	record := func(o int64) *wire.FromHost {

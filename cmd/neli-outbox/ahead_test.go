@@ -43,7 +43,7 @@ func TestReadingAheadLosesNoRowAndRepeatsNone(t *testing.T) {
 }
 
 // The note of a single row may be too large because it names a batch of earlier rows. Then the row must be tried alone.
-func TestRowIsNotSetAsideForItsNote(t *testing.T) {
+func TestRowWithATooLargeNoteIsTriedAlone(t *testing.T) {
 	t.Parallel()
 	turn := &turn{relay: &relay{log: slog.New(slog.DiscardHandler), metrics: newMeters(prometheus.NewRegistry())}, rows: 8}
 	turn.log = turn.relay.log

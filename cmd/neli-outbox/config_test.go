@@ -60,7 +60,7 @@ func TestAnEmptyGroupAndHugeBatchesAreRefused(t *testing.T) {
 
 // If the Kafka client refuses an option, the relay ends with an error. It must not act as if Kafka
 // did not answer.
-func TestOptionsThatNoClientTakesAreRefused(t *testing.T) {
+func TestOptionsThatTheClientRefusesAreErrors(t *testing.T) {
 	for _, flag := range []string{"--bootstrap=kafka:port", "--max-record-bytes=200000000"} {
 		c, _ := given(t, flag)
 		_, err := c.kafka()

@@ -141,7 +141,7 @@ func TestRowsOfConcurrentSessionsAreAboveTheFloor(t *testing.T) {
 }
 
 // A row that was set aside comes again when somebody corrects it, before later rows of its key.
-func TestTheFloorIsBelowTheRowsThatAreLeft(t *testing.T) {
+func TestFloorIsBelowRowsThatWereSetAside(t *testing.T) {
 	t.Parallel()
 	table := server(dbtest.PostgreSQL(t)).store(t, 1)
 	above := eager()

@@ -80,7 +80,7 @@ func TestNothingEscapesItsCgroup(t *testing.T) {
 }
 
 // If only the second guard is killed, the command continues, and one warning is logged.
-func TestSecondGuardIsKilled(t *testing.T) {
+func TestCommandOutlivesTheSecondGuard(t *testing.T) {
 	cgroups(t)
 	const lost = "the second guard has ended unexpectedly"
 	p := neli(t, broker(t), "run", "--timeout", medium.String(), "--", "sh", "-c", `echo child $$; exec sleep 1000`)

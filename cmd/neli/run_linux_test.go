@@ -223,7 +223,7 @@ func TestGuardDies(t *testing.T) {
 }
 
 // A stopped guard is resumed: if the elector died as well, nothing would end the command.
-func TestGuardIsStopped(t *testing.T) {
+func TestStoppedGuardIsResumed(t *testing.T) {
 	p := neli(t, broker(t), "run", "--timeout", medium.String(), "--drain", "1s", "--", "sh", "-c", family)
 	grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
 	guard := parent(t, child)

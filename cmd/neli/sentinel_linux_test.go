@@ -170,7 +170,7 @@ func TestASentinelEndsWithASignalAndLeavesNoSocket(t *testing.T) {
 }
 
 // If the sentinel is missing, the command runs all the same.
-func TestRunWithoutItsSentinel(t *testing.T) {
+func TestRunNeedsNoSentinel(t *testing.T) {
 	p, end := untilTold(t, broker(t), "run", "--sentinel", "/nowhere/sentinel.sock")
 	p.logs("no sentinel watches this process")
 	end()

@@ -55,7 +55,7 @@ func TestAsProcessOne(t *testing.T) {
 
 // As process 1 of a container, neli also survives the death of its guard. No busy machine ends a term of
 // T = medium before the command has killed the guard.
-func TestGuardOfProcessOneDies(t *testing.T) {
+func TestProcessOneSurvivesItsGuard(t *testing.T) {
 	as := firstProcess(t)
 	p := neliBy(t, as, environment(broker(t)), "run", "--once", "--timeout", medium.String(), "--", "sh", "-c", `kill -KILL $PPID; exec sleep 1000`)
 	require.Equal(t, 122, p.code())

@@ -9,7 +9,7 @@ import (
 )
 
 // A record that is no report is an error, even if a report follows.
-func TestARecordThatIsNoReport(t *testing.T) {
+func TestARecordThatIsNoReportIsAnError(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
 	require.NoError(t, err)
 	defer broker.Close()

@@ -73,7 +73,7 @@ func TestTooLargeCommitNamesItsLimits(t *testing.T) {
 	require.ErrorContains(t, err, "a Commit of 3 records is too large: the client has room for 2 of them (queue.buffering.max.messages, queue.buffering.max.kbytes)")
 }
 
-func TestNewWaitsAsLongAsItsContext(t *testing.T) {
+func TestNewWaitsUntilItsContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("gone")
 	time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
@@ -134,7 +134,7 @@ func (c *slowCommit) Close() { close(c.closed) }
 
 // A commit is a single call, however long the coordinator takes. Commit ends when the context does,
 // but the client is closed only when the call has returned.
-func TestCommitCallsOnce(t *testing.T) {
+func TestCommitIsASingleCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := newSlowCommit()
 		c := &client{kafka: slow, limit: 15 * time.Second}
@@ -193,7 +193,7 @@ func TestCommitLimitIsTheTransactionsTimeout(t *testing.T) {
 	}
 }
 
-func TestClassifyNamesTheRight(t *testing.T) {
+func TestClassifyNamesTheMissingRight(t *testing.T) {
 	c := &client{id: "neli/invoicing/0"}
 	err := c.classify(kafka.NewError(kafka.ErrTransactionalIDAuthorizationFailed, "", true))
 	require.ErrorIs(t, err, fence.ErrPermanent)
@@ -233,7 +233,7 @@ func TestNewReachesADistantBroker(t *testing.T) {
 }
 
 // A broker that shuts down may close a connection while the client logs in. That is not a refusal.
-func TestBrokerThatLeavesDuringALoginIsNoRefusal(t *testing.T) {
+func TestBrokerShutdownDuringALoginIsNoRefusal(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()

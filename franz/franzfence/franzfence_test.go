@@ -117,7 +117,7 @@ func TestNewRefusesBrokersThatDoNotVerify(t *testing.T) {
 }
 
 // A broker that is busy or restarting may not be reached at once.
-func TestNewRepeatsItsQuestion(t *testing.T) {
+func TestNewRetriesUnreachedBrokers(t *testing.T) {
 	broker := cluster("t", verifies, 0)
 	defer broker.Close()
 	for _, failure := range []error{os.ErrDeadlineExceeded, syscall.ECONNREFUSED} {
@@ -133,7 +133,7 @@ func TestNewRepeatsItsQuestion(t *testing.T) {
 	}
 }
 
-func TestNewSaysWhyNobodyHasAnswered(t *testing.T) {
+func TestNewSaysWhyNoBrokerAnswered(t *testing.T) {
 	broker := cluster("t", verifies, 0)
 	addrs := broker.ListenAddrs() // a closed cluster does not answer that
 	broker.Close()
@@ -145,7 +145,7 @@ func TestNewSaysWhyNobodyHasAnswered(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
-func TestNewDoesNotRepeatForAWrongName(t *testing.T) {
+func TestNewDoesNotRetryAWrongHostName(t *testing.T) {
 	_, err := franzfence.New(t.Context(), kgo.SeedBrokers("no.such.name.invalid:9092"), kgo.Dialer(func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Name: "no.such.name.invalid", IsNotFound: true}}
 	}))
@@ -157,7 +157,7 @@ func TestNewRefusesOptions(t *testing.T) {
 	require.ErrorContains(t, err, "refuses its options")
 }
 
-func TestAppendOnlyNamesTheRight(t *testing.T) {
+func TestAppendOnlyNamesTheMissingRight(t *testing.T) {
 	broker := cluster("t", verifies, kerr.TopicAuthorizationFailed.Code)
 	defer broker.Close()
 	kafkas, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...))

@@ -13,7 +13,7 @@ var rules = []mutation.Mutant{
 		Guard: "TestCommitEndsWithItsContextIfTheOutcomeIsUnknown", Want: "it waits for the client"},
 	{Rule: "records that the client wrote to two transactions are not committed", File: "client.go",
 		Old: "			return errParted\n", New: "			_ = errParted\n",
-		Guard: "TestPartedTransactionIsNotCommitted", Want: "in chain"},
+		Guard: "TestSplitTransactionIsNotCommitted", Want: "in chain"},
 	{Rule: "an Init ends before its request is repeated too often", File: "client.go",
 		Old: "		c.enough()\n", New: "		go c.enough()\n",
 		Guard: "TestInitSendsNoMoreThanFifteenRequests", Want: "actual +: int32"},

@@ -59,7 +59,7 @@ func appendedToTooFew(int32) *kerr.Error { return kerr.NotEnoughReplicasAfterApp
 // retention has also removed what the producer wrote before, franz-go renews its producer id and
 // writes the other records to a new transaction, without an error. That transaction must not be
 // committed, since it has only a part of the records.
-func TestPartedTransactionIsNotCommitted(t *testing.T) {
+func TestSplitTransactionIsNotCommitted(t *testing.T) {
 	broker := cluster("t", verifies, 0)
 	defer broker.Close()
 	kafkas, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MetadataMinAge(50*time.Millisecond))

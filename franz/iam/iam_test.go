@@ -159,7 +159,7 @@ func TestNoCredentials(t *testing.T) {
 }
 
 // Without the option, New refuses the property, and says what is missing.
-func TestPropertyAlone(t *testing.T) {
+func TestPropertyWithoutTheOptionIsRefused(t *testing.T) {
 	_, err := franz.Provider().Producer(map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"}, slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "github.com/goneli/neli/franz/iam")
 }

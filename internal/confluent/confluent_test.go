@@ -209,7 +209,7 @@ func longestStall(fn func()) (longest time.Duration) {
 	return longest
 }
 
-func TestConfluentAssignLeavesNothingStale(t *testing.T) {
+func TestConfluentAssignDropsFetchedRecords(t *testing.T) {
 	b := newConfluentBed(t, 2)
 	p, r := b.producer(), b.reader()
 	for i := range 200 {
@@ -289,7 +289,7 @@ func confluentElapsed(f func()) time.Duration {
 	return time.Since(start)
 }
 
-func TestConfluentAdminOfAnotherProvider(t *testing.T) {
+func TestConfluentAdminNeedsAProducer(t *testing.T) {
 	if _, err := client.Admin(nil); err == nil {
 		t.Error("got an admin without a producer")
 	}
@@ -604,7 +604,7 @@ func TestConfluentQuestionsToADeadBrokerAreRare(t *testing.T) {
 }
 
 // A member's Reach works before and after it joins, beside other calls, and fails after Close.
-func TestConfluentGroupReaches(t *testing.T) {
+func TestConfluentReachWorksInAGroup(t *testing.T) {
 	b := newConfluentBed(t, 1)
 	g, err := client.GroupConsumer(confluentProps(b.props, "group.id", "g"), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
@@ -636,7 +636,7 @@ type taken chan ck.OAuthBearerToken
 func (c taken) SetOAuthBearerToken(t ck.OAuthBearerToken) error { c <- t; return nil }
 func (taken) SetOAuthBearerTokenFailure(string) error           { return nil }
 
-func TestConfluentTakesATokenForAges(t *testing.T) {
+func TestConfluentAcceptsAFarExpiry(t *testing.T) {
 	token := kafka.Token{Value: "t", Expires: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
 	l := confluentLogin{Login: kafka.Login{Token: func(context.Context) (kafka.Token, error) { return token, nil }}}
 	c := make(taken, 1)

@@ -89,7 +89,7 @@ func TestAChannelIsGreetedBeforeARoleBecomesFree(t *testing.T) {
 }
 
 // Beats that were read since have extended the lease: no Hello is said for a lease that goes on.
-func TestALeaseThatWasExtendedIsNoReasonToGreet(t *testing.T) {
+func TestExtendedLeaseNeedsNoHello(t *testing.T) {
 	k := newRooms(1, 1, nil)
 	k.begin()
 	ch := k.channels[0]
@@ -106,7 +106,7 @@ func TestALeaseThatWasExtendedIsNoReasonToGreet(t *testing.T) {
 }
 
 // A process that would claim roles handed to it answers a Ping. The Pong tells what it wants.
-func TestPingAnswerers(t *testing.T) {
+func TestProcessesThatWouldClaimAnswerPings(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*rooms)
 		answers bool

@@ -67,7 +67,7 @@ func TestBehindProcessLeavesVacanciesAlone(t *testing.T) {
 }
 
 // While an own Claim is in flight, others' Claims are, too. Those behind it take about as long again.
-func TestOthersHaveTheTimeThatAnOwnClaimTakes(t *testing.T) {
+func TestOwnClaimDelaysClaimsOfOthersShares(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, nil)
 	w.pass(8 * time.Second)
@@ -119,7 +119,7 @@ func TestLongRoundTripsLeaveNothingVacant(t *testing.T) {
 	}
 }
 
-func TestLongRoundTripsLeaveNobodyUnknowing(t *testing.T) {
+func TestNewcomersLearnTheFoldDespiteLongRoundTrips(t *testing.T) {
 	for _, lag := range []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, time.Second} {
 		w := newWorld(1)
 		a := w.start("a", 2, nil)
@@ -134,7 +134,7 @@ func TestLongRoundTripsLeaveNobodyUnknowing(t *testing.T) {
 	}
 }
 
-func TestOneLateLogPutsNothingOff(t *testing.T) {
+func TestOneLateLogDelaysNothing(t *testing.T) {
 	w := newWorld(2)
 	a := w.start("a", 4, nil)
 	w.pass(8 * time.Second)
@@ -148,7 +148,7 @@ func TestOneLateLogPutsNothingOff(t *testing.T) {
 
 // A session that still holds a role beats on. So nobody can claim what it has released before the
 // Release is read.
-func TestReleaseOfOneOfSeveralIsRepeatedOften(t *testing.T) {
+func TestReleaseIsRepeatedOftenWhileARoleIsHeld(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 2, func(s *Settings) { s.Rebalance = false })
 	w.pass(20 * time.Second)
@@ -173,7 +173,7 @@ func TestReleaseOfOneOfSeveralIsRepeatedOften(t *testing.T) {
 
 // All members read each repeated Release, which does not help a process that has lapsed because it
 // was late.
-func TestReleasesAreRepeatedMoreAndMoreSeldom(t *testing.T) {
+func TestReleasesAreRepeatedLessAndLessOften(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)
 	w.pass(8 * time.Second)
@@ -196,7 +196,7 @@ func TestReleasesAreRepeatedMoreAndMoreSeldom(t *testing.T) {
 }
 
 // A partition's roles are claimed once its own history is read, whatever other partitions' logs do.
-func TestVacanciesWaitForTheOwnLogOnly(t *testing.T) {
+func TestVacanciesWaitForNoOtherLog(t *testing.T) {
 	for _, nominated := range []bool{false, true} {
 		k := newRooms(2, 4, func(s *Settings) { s.Nominated = nominated })
 		s, _ := k.reading(2) // the other partition has no leader: its log never reports where it begins
@@ -217,7 +217,7 @@ func TestVacanciesWaitForTheOwnLogOnly(t *testing.T) {
 }
 
 // A partition whose history is not read yet waits, although the histories of others are read.
-func TestVacanciesWaitForTheOwnLog(t *testing.T) {
+func TestVacanciesWaitForTheirOwnLog(t *testing.T) {
 	k := newRooms(3, 6, nil)
 	k.begin()
 	s, _ := k.reading(9)

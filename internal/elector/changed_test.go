@@ -116,7 +116,7 @@ func TestNoChangeGoesUnannounced(t *testing.T) {
 
 // Beats and Hellos of known members announce no change: otherwise all who wait would be woken for
 // each of them.
-func TestACalmGroupAnnouncesNothing(t *testing.T) {
+func TestBeatsAndHellosAnnounceNoChange(t *testing.T) {
 	for _, logs := range []int{1, 3} {
 		w := newWorld(logs)
 		for _, name := range []string{"a", "b", "c"} {

@@ -12,7 +12,7 @@ import (
 
 // After a stall all processes may claim again, so this one waits a moment. It waits for Hellos, too,
 // since it no longer knows who is there.
-func TestAChannelThatWorksAgain(t *testing.T) {
+func TestTimelyHelloEndsAStall(t *testing.T) {
 	k := newRooms(1, 2, func(s *Settings) { s.Random = func(d time.Duration) time.Duration { return d - 1 } })
 	k.begin()
 	k.now = k.now.Add(time.Minute)
@@ -48,7 +48,7 @@ func TestAChannelThatWorksAgain(t *testing.T) {
 }
 
 // A contradiction is counted, and answered by a Snapshot with this process's fold.
-func TestAChannelInDoubt(t *testing.T) {
+func TestContradictionIsAnsweredByASnapshot(t *testing.T) {
 	k := newRooms(1, 1, nil)
 	k.begin()
 	c := k.channels[0]
@@ -73,7 +73,7 @@ func TestAChannelInDoubt(t *testing.T) {
 
 // A process whose roles another one has claimed is suspected of having died, unless there is
 // another explanation.
-func TestOutlivedHolderIsSuspected(t *testing.T) {
+func TestReplacedHolderIsSuspected(t *testing.T) {
 	for name, c := range map[string]struct {
 		logs  int
 		by    string

@@ -66,7 +66,7 @@ func closeTogether(t *testing.T, apart time.Duration) {
 }
 
 // A closing process names successors even if the goodbyes of others never end.
-func TestGoodbyesAreNotWaitedForForLong(t *testing.T) {
+func TestWaitForGoodbyesIsLimited(t *testing.T) {
 	w := newWorld(1)
 	closers(t, w, 12)
 	a := w.actors[0]

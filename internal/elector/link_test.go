@@ -34,7 +34,7 @@ func TestReleaseIsNoRoundTrip(t *testing.T) {
 
 // A process that was suspended announces nothing before the group could tell it that its session is
 // over. A process that was merely late goes on.
-func TestWoken(t *testing.T) {
+func TestSuspensionPutsOffTheNextHello(t *testing.T) {
 	now := at(13 * time.Second)
 	for _, c := range []struct{ late, hello, want time.Duration }{
 		{0, 10 * time.Second, 10 * time.Second},
@@ -93,7 +93,7 @@ func TestReadingTheHistoryIsNoRoundTrip(t *testing.T) {
 // If reading the history took longer than the wait for others that start too, the first claims wait
 // until an own Hello behind it comes back, at most for T/2. Reading from farther back is no reason:
 // the records behind the history are known by then.
-func TestTheWaitForOthersBeginsAnewAfterALongHistory(t *testing.T) {
+func TestWaitForOthersRestartsAfterALongHistory(t *testing.T) {
 	for _, c := range []struct {
 		took  time.Duration
 		again bool
@@ -120,7 +120,7 @@ func TestTheWaitForOthersBeginsAnewAfterALongHistory(t *testing.T) {
 
 // After a long history the wait ends StartupWaitMax after the own Hello is back: others that start
 // said theirs by then.
-func TestTheWaitForOthersBeginsAnewWithTheOwnHello(t *testing.T) {
+func TestWaitForOthersRestartsWhenTheHelloIsBack(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{vacancy.StartupWaitMax - time.Millisecond: vacancy.StartupWaitMax, time.Second: time.Second + 50*time.Millisecond + vacancy.StartupWaitMax} {
 		k := newRooms(1, 2, func(set *Settings) { set.T = 5 * time.Second })
 		_, c := k.reading(1)

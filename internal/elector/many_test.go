@@ -44,7 +44,7 @@ type discard struct{ Log }
 func (discard) Append(Address, []byte, func(error)) error { return nil }
 
 // Work on many roles that ends together keeps nobody waiting for the lock.
-func TestDrainedInSlices(t *testing.T) {
+func TestManyRolesAreDrainedInSlices(t *testing.T) {
 	const roles = 2*observe.SurveyRoles + 1
 	w := newWorld(1)
 	w.mute = true

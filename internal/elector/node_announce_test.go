@@ -144,7 +144,7 @@ func TestNewPriorityIsAnnounced(t *testing.T) {
 
 // A process that was unwilling between two Hellos says so in the next one, and a second later that
 // it is willing again. Otherwise the others would take it for steady.
-func TestAMomentOfUnwillingnessIsSaid(t *testing.T) {
+func TestBriefUnwillingnessIsAnnounced(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)
 	w.pass(8 * time.Second)
@@ -168,7 +168,7 @@ func TestAMomentOfUnwillingnessIsSaid(t *testing.T) {
 }
 
 // A process whose home cannot be reached announces itself in another log, and goes back.
-func TestAnnouncementsElsewhere(t *testing.T) {
+func TestAnnouncementsLeaveAnUnreachableHome(t *testing.T) {
 	w := newWorld(3)
 	a := w.start("a", 3, nil)
 	w.pass(20 * time.Second)

@@ -83,7 +83,7 @@ func TestCallsBringNoStorm(t *testing.T) {
 }
 
 // A call that is lost is sent again. If it never comes back, giving up returns the log's error.
-func TestACallThatIsLost(t *testing.T) {
+func TestALostCallIsSentAgain(t *testing.T) {
 	w, o := crowd(2)
 	o.cut = true
 	id := o.call(t)

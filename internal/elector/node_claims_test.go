@@ -69,7 +69,7 @@ func (a *actor) release(kept []lease.Record) {
 }
 
 // A role that was released in favour of a member that has gone may be claimed by any process.
-func TestSuccessorThatHasGone(t *testing.T) {
+func TestRoleOfADepartedSuccessorIsFree(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, func(s *Settings) { s.Rebalance = false })
 	w.pass(6 * time.Second)
@@ -87,7 +87,7 @@ func TestSuccessorThatHasGone(t *testing.T) {
 
 // A process that was suspended finds the leases of others over before it has read their records. Once it has read
 // them, it takes the others for alive before they say Hello: it leaves a role to its successor for a while.
-func TestSuspendedProcessTakesNobodyForDead(t *testing.T) {
+func TestSuspicionEndsOnceRecordsAreRead(t *testing.T) {
 	w := newWorld(1)
 	quick := func(s *Settings) { stays(s); s.T, s.HeartbeatInterval = 2*time.Second, 400*time.Millisecond }
 	a, b := w.start("a", 3, quick), w.start("b", 3, quick)
@@ -132,7 +132,7 @@ func TestAnExcessiveWaitIsLimited(t *testing.T) {
 
 // A role can be transferred to a process that has just come: it does not wait for others
 // that start with it.
-func TestTransferToOneThatHasJustCome(t *testing.T) {
+func TestTransferToANewcomer(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 10, nil)
 	w.pass(6 * time.Second)
@@ -147,7 +147,7 @@ func TestTransferToOneThatHasJustCome(t *testing.T) {
 
 // A process that started after the successor leaves the role to it, even if it has heard little of the
 // successor, or nothing.
-func TestSuccessorThatIsHardlyKnown(t *testing.T) {
+func TestRoleIsLeftToAHardlyKnownSuccessor(t *testing.T) {
 	for name, unread := range map[string]bool{"of history": false, "of nothing": true} {
 		t.Run(name, func(t *testing.T) {
 			for role := range 10 {

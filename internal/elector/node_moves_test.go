@@ -58,7 +58,7 @@ func TestHandoverBeyondRIsIgnored(t *testing.T) {
 
 // While a member of an older version is there, no caps count: it would hand roles over to a capped member, which
 // would pass them on. Once it has gone, the caps count.
-func TestCapsBesideAnOlderVersion(t *testing.T) {
+func TestCapsDoNotCountBesideAnOlderVersion(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 12, func(s *Settings) { s.MaxRoles = 2 })
 	w.start("b", 12, nil)
@@ -147,7 +147,7 @@ func TestAMemberThatDoesNotClaimCostsFewTerms(t *testing.T) {
 
 // A process whose reader is replaced during a handover reads records of an earlier term of the addressee
 // again. It does not take that term for the outcome.
-func TestAnEarlierTermIsNoOutcome(t *testing.T) {
+func TestRereadTermIsNoHandoverOutcome(t *testing.T) {
 	for name, logs := range map[string]int{"one log": 1, "one log read slowly": 1, "small logs": 3} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(logs)

@@ -83,7 +83,7 @@ func held(change func(*Settings)) (w *world, a, b, o *actor) {
 }
 
 // Requests that cannot be carried out are refused without asking the application.
-func TestRequestsThatAreRefusedUnasked(t *testing.T) {
+func TestInvalidRequestsSkipTheApplication(t *testing.T) {
 	step := lease.Request{ID: 1, Verb: lease.StepDown}
 	for name, c := range map[string]struct {
 		change func(*Settings)
@@ -162,7 +162,7 @@ func TestRequestsAreBounded(t *testing.T) {
 
 // A request that comes twice, or is sent again, is put to the application once, and answered
 // each time.
-func TestARequestThatComesTwiceIsPutOnce(t *testing.T) {
+func TestRequestSentTwiceIsDecidedOnce(t *testing.T) {
 	w, a, _, _ := held(listens)
 	for range 2 {
 		w.put(w.request("x", "a", lease.Request{ID: 7, Verb: lease.StepDown}))
@@ -179,7 +179,7 @@ func TestARequestThatComesTwiceIsPutOnce(t *testing.T) {
 }
 
 // A process that starts also reads old requests, and ignores them.
-func TestRequestsOfThePastAskNothing(t *testing.T) {
+func TestOldRequestsAreIgnored(t *testing.T) {
 	w, _, _, _ := held(listens)
 	w.put(w.request("x", "c", lease.Request{ID: 1, Verb: lease.StepDown}))
 	c := w.start("c", 1, listens)
@@ -256,7 +256,7 @@ func TestImpossibleRequestsAreRefused(t *testing.T) {
 }
 
 // However long the application thinks, it accepts a request only for the term in which it was asked.
-func TestAcceptedInALaterTerm(t *testing.T) {
+func TestRequestIsAcceptedOnlyInItsTerm(t *testing.T) {
 	w, a, _, o := held(listens)
 	o.ask(t, request.Request{Role: 0, Verb: lease.StepDown})
 	w.pass(10 * time.Millisecond)
@@ -270,7 +270,7 @@ func TestAcceptedInALaterTerm(t *testing.T) {
 
 // A Transfer to the present leader fails with ErrLeadsAlready, at the asker and at the leader itself.
 // A name that another member has, too, may mean that member.
-func TestTheLeaderLeadsAlready(t *testing.T) {
+func TestTransferToThePresentLeaderFails(t *testing.T) {
 	for _, to := range []string{"a", "A"} {
 		_, a, _, o := held(func(s *Settings) {
 			if s.Process == "a" {

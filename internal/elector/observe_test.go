@@ -48,7 +48,7 @@ func stays(s *Settings) { s.Rebalance = false }
 
 // A watcher is told of roles with the same holder and token together, of roles that are vacant or
 // not known any more, and of nothing twice.
-func TestChanges(t *testing.T) {
+func TestWatcherIsToldOfEachChangeOnce(t *testing.T) {
 	w := newWorld(1)
 	o := w.start("o", 6, func(s *Settings) { s.Observer = true })
 	wt := observe.NewWatcher()
@@ -92,7 +92,7 @@ func TestChanges(t *testing.T) {
 
 // A watcher may look just when a lease is over, before the Node has noticed. If it was told that the
 // role is vacant, it is also told if the holder is heard again.
-func TestAHolderIsHeardAgainOnceItsSilenceWasTold(t *testing.T) {
+func TestWatcherIsToldThatAHolderIsHeardAgain(t *testing.T) {
 	w := newWorld(1)
 	o := w.start("o", 1, func(s *Settings) { s.Observer = true })
 	w.start("a", 1, nil)
@@ -166,7 +166,7 @@ func TestNothingIsVacantBeforeTheLogWasRead(t *testing.T) {
 
 // A term that began between the newest Snapshot and the start of this process is known with its
 // holder's next Beat. A watcher is told then.
-func TestATermAfterTheSnapshotIsToldWithTheNextBeat(t *testing.T) {
+func TestATermAfterTheSnapshotShowsWithTheNextBeat(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, stays)
 	w.pass(6 * time.Second)

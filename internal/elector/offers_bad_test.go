@@ -15,7 +15,7 @@ func (w *world) forged(by string, o lease.Offer) {
 	w.put(lease.Record{Kind: lease.Ping, Session: lease.Session{Process: by, N: 1}, Read: int64(len(w.logs[0])) - 1, Seq: 1, Longest: lease.Unsaid, To: "b", Offer: &o})
 }
 
-func TestOffersThatMeanNothing(t *testing.T) {
+func TestMeaninglessOffersAreIgnored(t *testing.T) {
 	for name, c := range map[string]struct {
 		by    string
 		offer lease.Offer
@@ -39,7 +39,7 @@ func TestOffersThatMeanNothing(t *testing.T) {
 
 // An offer with a number that goes back is ignored. A number that is far too great makes a member ignore later
 // offers of the same sender, but not those of others.
-func TestNumbersOfOffers(t *testing.T) {
+func TestOffersWithOldNumbersAreIgnored(t *testing.T) {
 	w, a, shops := warmWorld(t, 3, nil, "b")
 	shops["b"].takes = 400 * time.Millisecond
 	a.transfers(t, 1, "b")
@@ -60,7 +60,7 @@ func TestNumbersOfOffers(t *testing.T) {
 	require.Empty(t, shops["b"].ready, "no offer confirms it")
 }
 
-func TestRolesThatAreNotWantedAnyMoreArePreparedNoLonger(t *testing.T) {
+func TestUnwantedRolesAreNoLongerPrepared(t *testing.T) {
 	for name, who := range map[string][]string{"by all": {"a", "b"}, "by the member": {"b"}} {
 		t.Run(name, func(t *testing.T) {
 			w, a, shops := warmWorld(t, 3, nil, "b")

@@ -242,7 +242,7 @@ func TestBalancePrefersStandbys(t *testing.T) {
 }
 
 // The holder dies while it is still finishing roles that a member has prepared. The member claims them.
-func TestMemberClaimsWhatItHasPrepared(t *testing.T) {
+func TestMemberClaimsPreparedRoles(t *testing.T) {
 	w, a, shops := warmWorld(t, 8, nil, "b", "c", "d", "e")
 	a.work = time.Hour
 	for role := range 8 {
@@ -258,7 +258,7 @@ func TestMemberClaimsWhatItHasPrepared(t *testing.T) {
 	require.Empty(t, shops["b"].ready)
 }
 
-func TestStandbysClaimWhatTheyHavePrepared(t *testing.T) {
+func TestStandbysClaimPreparedRoles(t *testing.T) {
 	w, a, shops := warmWorld(t, 40, func(s *Settings) { s.Prepares.Standby = true }, "b", "c", "d")
 	w.pass(20 * time.Second)
 	ready := 0
@@ -308,7 +308,7 @@ func TestStandbyReturnsToItsRoles(t *testing.T) {
 }
 
 // Other decisions look at the standbys, too, perhaps before b does.
-func TestStandbyNoticesNewStandbysThatOthersHaveSeen(t *testing.T) {
+func TestStandbyNoticesStandbysSeenByOtherDecisions(t *testing.T) {
 	w, a, shops := warmWorld(t, 40, func(s *Settings) { s.Prepares.Standby = true }, "b")
 	w.pass(10 * time.Second)
 	require.Len(t, shops["b"].ready, 40)
@@ -357,7 +357,7 @@ func TestPreparationAndDrainShareTheTime(t *testing.T) {
 	require.Len(t, w.actor("b").leads(4), 4, "DrainTimeout is for both")
 }
 
-func TestPreparationBeforeCloseDoesNotCount(t *testing.T) {
+func TestPreparationBeforeCloseTakesNoDrainTime(t *testing.T) {
 	for _, before := range []time.Duration{100 * time.Millisecond, 6 * time.Second} {
 		w, a, shops := warmWorld(t, 4, func(s *Settings) { s.Prepares.For = time.Minute }, "b")
 		shops["b"].takes, a.work = time.Hour, time.Hour
@@ -371,7 +371,7 @@ func TestPreparationBeforeCloseDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestRolesThatWaitForPlacesArriveInTime(t *testing.T) {
+func TestQueuedPreparationsFinishInTime(t *testing.T) {
 	w, a, shops := warmWorld(t, 3, func(s *Settings) { s.Prepares = &lease.Prepares{Most: 1, For: time.Minute} }, "b")
 	shops["b"].takes = 55 * time.Second
 	first, second := a.transfers(t, 1, "b"), a.transfers(t, 2, "b")
@@ -389,7 +389,7 @@ func TestUnpreparedRolesGoToAnotherMember(t *testing.T) {
 	require.Empty(t, w.actor("b").leads(8))
 }
 
-func TestStepDownThatIsOverCallsOff(t *testing.T) {
+func TestEndOfStepDownCallsOffPreparation(t *testing.T) {
 	w, a, shops := warmWorld(t, 4, nil, "b")
 	a.want(Desired{Roles: 4, Contend: true, Away: w.instant().Mono.Add(100 * time.Millisecond)})
 	w.pass(5 * time.Second)
@@ -427,7 +427,7 @@ func TestPreparationEndsWithThePreparer(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2}, a.leads(3))
 }
 
-func TestBalanceMovesWhatIsPreparedAtOnce(t *testing.T) {
+func TestBalanceMovesPreparedRolesAtOnce(t *testing.T) {
 	w, a, shops := warmWorld(t, 12, func(s *Settings) { s.Rebalance = true }, "b")
 	a.set.Rebalance = true
 	for range 300 {
@@ -441,7 +441,7 @@ func TestBalanceMovesWhatIsPreparedAtOnce(t *testing.T) {
 }
 
 // A role that a member fails to prepare does not stop others.
-func TestBalanceGoesOnBesideARoleThatFails(t *testing.T) {
+func TestFailingRoleDoesNotStopBalance(t *testing.T) {
 	w, a, shops := warmWorld(t, 12, func(s *Settings) { s.Rebalance = true }, "b")
 	a.set.Rebalance = true
 	failing := map[int]bool{} // the first that it is offered

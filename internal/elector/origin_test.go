@@ -104,7 +104,7 @@ func TestFirstLeaderWaitsUnlessNobodyLedBefore(t *testing.T) {
 
 // Two processes that start together claim half of the roles each. A third one that starts a moment later gets its share
 // soon from both.
-func TestAllThatAreFirstShareOutSoon(t *testing.T) {
+func TestMembersThatStartTogetherShareOutSoon(t *testing.T) {
 	w := newOriginWorld(1)
 	a, b := w.start("a", 6, nil), w.start("b", 6, nil)
 	w.pass(110 * time.Millisecond)

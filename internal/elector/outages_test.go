@@ -196,7 +196,7 @@ func TestOutagesExcludeTimeWithoutReads(t *testing.T) {
 }
 
 // A holder that seems silent only because this process was asleep is no outage.
-func TestASleeperCountsNoOutage(t *testing.T) {
+func TestSuspendedFollowerCountsNoOutage(t *testing.T) {
 	u := newOutages(t, 1)
 	was := u.leader()
 	follower := u.members[0]

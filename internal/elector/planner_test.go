@@ -15,7 +15,7 @@ import (
 
 // In a plan, silent and suspected holders hold nothing. A role that is being handed over counts as
 // its successor's.
-func TestHoldersAsPlansSeeThem(t *testing.T) {
+func TestPlansIgnoreSilentAndSuspectedHolders(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	k.joined("b", 2)
 	k.joined("c", 2)
@@ -63,7 +63,7 @@ func TestASilentHolderIsNoCandidate(t *testing.T) {
 }
 
 // This process is a candidate while it is willing to lead, and a steady one after SteadyAfter.
-func TestThisProcessAsACandidate(t *testing.T) {
+func TestWillingProcessIsACandidate(t *testing.T) {
 	for name, change := range map[string]func(*rooms){
 		"an observer":       func(k *rooms) { k.set.Observer = true },
 		"one that is away":  func(k *rooms) { k.desired.Away = k.now.Mono + 1 },
@@ -112,7 +112,7 @@ func TestPartitionsAreSharedOutTogether(t *testing.T) {
 }
 
 // On one partition only the given roles are assigned.
-func TestOnePartitionSharesOutWhatIsVacant(t *testing.T) {
+func TestOnePartitionAssignsOnlyGivenRoles(t *testing.T) {
 	k, s := vacantRooms(4)
 	plan, _ := k.Plan(true, k.now)
 	first := s.assignments(plan, []int32{1}, false, k.told(k.now), k.now)
@@ -125,7 +125,7 @@ func TestOnePartitionSharesOutWhatIsVacant(t *testing.T) {
 
 // A holder that has nothing to hand over looks again when that may have changed: a record has
 // changed a holder, a handover was called off, the plan is another one.
-func TestLevelRolesAreLookedAtAgainWhenSomethingHasChanged(t *testing.T) {
+func TestLevelHolderLooksAgainAfterAChange(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	m := &k.mover
 	look := func(replanned bool) bool { return !m.Needless(replanned, k.shards.placed(k.terms.Counts().Told)) }
@@ -156,7 +156,7 @@ func TestLevelRolesAreLookedAtAgainWhenSomethingHasChanged(t *testing.T) {
 
 // A record on one of many partitions may name a role that no member can have. It costs no memory for
 // the lower roles of the other partitions.
-func TestARoleBeyondAllOthersIsNoHoldersRole(t *testing.T) {
+func TestHugeRoleNumberCostsBoundedMemory(t *testing.T) {
 	k := newRooms(16, 2, nil)
 	k.begin()
 	k.joined("b", 2)

@@ -13,7 +13,7 @@ import (
 
 // A role that is won begins a term, with the reason for which the role was vacant. It is kept alive
 // from then on.
-func TestATermBegins(t *testing.T) {
+func TestWonRoleBeginsATerm(t *testing.T) {
 	for name, c := range map[string]struct {
 		r    lease.Record
 		want vacancy.Cause

@@ -24,7 +24,7 @@ func only(k lease.Kind, records []lease.Record) (out []lease.Record) {
 
 // A handover that this process has begun because it was unhealthy is called off when it is healthy
 // again, unless the application was asked to finish.
-func TestAShardKeepsWhatItWantsAgain(t *testing.T) {
+func TestRecoveredShardCallsItsHandoverOff(t *testing.T) {
 	for name, asked := range map[string]bool{"not asked": false, "asked": true} {
 		t.Run(name, func(t *testing.T) {
 			k, s := leading(t, 2, nil)
@@ -51,7 +51,7 @@ func TestAShardKeepsWhatItWantsAgain(t *testing.T) {
 }
 
 // An application that was never told of a term has nothing to finish.
-func TestAShardReleasesAtOnceWhatNobodyWasToldOf(t *testing.T) {
+func TestUntoldTermIsReleasedAtOnce(t *testing.T) {
 	k := newRooms(1, 2, nil)
 	k.begin()
 	k.pass(2 * time.Second)
@@ -110,7 +110,7 @@ func TestReleaseContents(t *testing.T) {
 }
 
 // A closing process in a crowd waits before it names successors; all others name them at once.
-func TestWhenSuccessorsAreNamed(t *testing.T) {
+func TestOnlyACrowdDelaysNamingSuccessors(t *testing.T) {
 	for name, c := range map[string]struct {
 		members, left int
 		change        func(*rooms)
@@ -181,7 +181,7 @@ func TestASuccessorIsAskedWhereItCanAnswer(t *testing.T) {
 
 // A role of which the application was never told is released without telling it. A role that the
 // application has finished is released before the other roles of the same handover.
-func TestHandoverReleasesWhatIsFinished(t *testing.T) {
+func TestHandoverReleasesFinishedRoles(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, nil)
 	w.start("b", 4, nil)

@@ -87,7 +87,7 @@ func TestOwnShareFirstAfterAnOutage(t *testing.T) {
 }
 
 // All roles that are due are claimed by one Claim.
-func TestOneClaimForAllThatIsDue(t *testing.T) {
+func TestOneClaimCarriesAllDueRoles(t *testing.T) {
 	w, a, b := pair(t, 300, nil)
 	from := w.now
 	b.dead = true
@@ -122,7 +122,7 @@ func TestFailedClaimsAreFurtherAndFurtherApart(t *testing.T) {
 
 // If Claims do not come back on many partitions, one line is logged in ten seconds, not one for each
 // partition.
-func TestAStallIsOneLineForAllPartitions(t *testing.T) {
+func TestStallLogsOneLineForAllPartitions(t *testing.T) {
 	w := newWorld(50)
 	a := w.start("a", 50, nil)
 	w.pass(5 * time.Second)
@@ -140,7 +140,7 @@ func TestAStallIsOneLineForAllPartitions(t *testing.T) {
 
 // If a Claim was in flight when the process stepped down, its roles are given back at once, and
 // never led.
-func TestClaimThatComesBackUnwanted(t *testing.T) {
+func TestUnwantedClaimIsReleasedAtOnce(t *testing.T) {
 	w, a, late := stepsDownWhileItClaims(t)
 	a.release(late)
 	require.Empty(t, a.leads(1), "what is not wanted any more is not led")
@@ -271,7 +271,7 @@ func TestClosingWithASuccessorLeavesNoSnapshot(t *testing.T) {
 }
 
 // Assigning many roles takes long, so there is a pause after it.
-func TestManyRolesAreSharedOutSeldom(t *testing.T) {
+func TestManyRolesAreRarelySharedOut(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 100_000, nil)
 	w.pass(8 * time.Second)
@@ -302,7 +302,7 @@ func TestOwnShareAtOnceAfterAStall(t *testing.T) {
 
 // The only survivor soon leads all roles, even if its round trips vary around T/4, so that its log
 // seems to stand still now and then.
-func TestTheLastOneLeadsAllThoughRoundTripsVary(t *testing.T) {
+func TestSurvivorLeadsAllDespiteVaryingRoundTrips(t *testing.T) {
 	w := newWorld(1)
 	a, b, c := w.start("a", 9, nil), w.start("b", 9, nil), w.start("c", 9, nil)
 	w.pass(90 * time.Second)
@@ -322,7 +322,7 @@ func TestTheLastOneLeadsAllThoughRoundTripsVary(t *testing.T) {
 
 // An application that rarely calls Pulse learns of its terms late. Until then its roles are not handed
 // over; afterwards they are.
-func TestRolesThatWereNotToldYetAreSharedOutLater(t *testing.T) {
+func TestUntoldTermsAreHandedOverLater(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, nil)
 	a.unasked = true

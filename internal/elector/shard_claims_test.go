@@ -127,7 +127,7 @@ func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 
 // A process that knows nothing claims its share when no lease can be left, or later if others rank
 // before it. It claims at least one role, since a Claim shows others that nobody holds any.
-func TestAShardThatKnowsNothing(t *testing.T) {
+func TestAShardClaimsWithoutKnowingTheFold(t *testing.T) {
 	k := newRooms(1, 6, nil)
 	k.begin()
 	s := k.shards[0]
@@ -171,7 +171,7 @@ func TestAShardThatKnowsNothing(t *testing.T) {
 
 // A process plans to claim vacant roles only if it would lead them. A process that passes them over
 // reconsiders all vacant roles when it is willing again.
-func TestAShardPassesOverWhatItMayNotClaim(t *testing.T) {
+func TestAShardPassesOverUnclaimableRoles(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*rooms)
 		eager  bool // it has passed over nothing

@@ -21,7 +21,7 @@ func TestAShardDecidesNothingBeforeReadingBegins(t *testing.T) {
 	require.Equal(t, clock.Mono(clock.Never), s.dueAt)
 }
 
-func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
+func TestAShardClaimsOnceNothingHindersIt(t *testing.T) {
 	k := newRooms(1, 3, nil)
 	k.begin()
 	s := k.shards[0]
@@ -141,7 +141,7 @@ func TestAShardHandsOverToAMemberThatAnswers(t *testing.T) {
 }
 
 // A role is not handed to a member that does not want it.
-func TestAShardKnowsWhoIsReady(t *testing.T) {
+func TestConditionsOfAHandover(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	h := handover.NewHandover(term.Transferred, k.now, "b", true)
 	s.begin(h, 0)
@@ -207,7 +207,7 @@ func TestAShardReviewsVacanciesNowAndThen(t *testing.T) {
 	require.True(t, s.claims.IsEmpty(), "nothing is read yet")
 }
 
-func TestAShardForgetsWithItsLog(t *testing.T) {
+func TestAShardForgetsItsPlansWithItsLog(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	s.begin(handover.NewHandover(term.Closing, k.now, "b", true), 0)
 	s.claims.Add(k.now.Mono, []int32{1})

@@ -61,7 +61,7 @@ func TestNothingIsVacantBeforeSmallLogsWereRead(t *testing.T) {
 }
 
 // A holder that was taken for dead and is heard again still holds its roles.
-func TestAHolderOnSmallLogsThatIsHeardAgain(t *testing.T) {
+func TestHolderHeardAgainOnSmallLogsKeepsItsRoles(t *testing.T) {
 	s := newSmallNode()
 	ids := s.begun()
 	for log, id := range ids {

@@ -65,7 +65,7 @@ func (s *smallNode) claimed(log int, id, process string, roles []int32) {
 }
 
 // The report on a Claim may arrive after its log has begun anew. It must not delay Claims there.
-func TestAFailedClaimOfAnEarlierIncarnationDelaysNone(t *testing.T) {
+func TestFailedClaimOfAnEarlierIncarnationDelaysNoClaim(t *testing.T) {
 	s := newSmallNode()
 	ids := s.begun()
 	var late Append
@@ -163,7 +163,7 @@ func TestARecordGoesToTheIncarnationThatWasRead(t *testing.T) {
 	}
 }
 
-func TestALateAnswerOfAFormerIncarnationIsNotLookedAt(t *testing.T) {
+func TestALateAnswerOfAFormerIncarnationIsIgnored(t *testing.T) {
 	s := newSmallNode()
 	s.begun()
 	out := claimsOf(s.pass(1200*time.Millisecond, "x0", "y0", "z0"))
@@ -369,7 +369,7 @@ func BenchmarkRecordOnASmallLog(b *testing.B) {
 
 // Roles that the application finishes one by one are released a round trip after the first:
 // the Node wakes for that, whether anything else happens or not.
-func TestSmallLogsWakeForWhatWasFinished(t *testing.T) {
+func TestSmallLogsWakeForFinishedRoles(t *testing.T) {
 	s := newSmallNode()
 	s.set.HeartbeatInterval = time.Hour // no Beat wakes it
 	s.Set(Desired{Roles: 2, Contend: true}, s.now)
@@ -406,7 +406,7 @@ func TestSmallLogsWakeForWhatWasFinished(t *testing.T) {
 
 // All members read each repeated Release. So on small logs, too, a process that holds nothing any
 // more repeats a lost Release more and more seldom, on each log by itself.
-func TestReleasesOnSmallLogsAreRepeatedMoreAndMoreSeldom(t *testing.T) {
+func TestReleasesOnSmallLogsAreRepeatedLessAndLessOften(t *testing.T) {
 	s := newSmallNode()
 	ids := s.begun()
 	for _, a := range claimsOf(s.pass(1200*time.Millisecond, ids...)) {

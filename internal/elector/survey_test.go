@@ -68,7 +68,7 @@ const someRoles = 10*observe.SurveyRoles + 17
 
 func inSlices() []int { return append(slices.Repeat([]int{observe.SurveyRoles}, 10), 17) }
 
-func TestNoHoldOfTheLockLooksAtAllRoles(t *testing.T) {
+func TestAllRolesAreSurveyedInSlices(t *testing.T) {
 	a := askable(someRoles)
 	a.take()
 	s := a.Stats()
@@ -85,7 +85,7 @@ func TestNoHoldOfTheLockLooksAtAllRoles(t *testing.T) {
 	require.Equal(t, known, first)
 }
 
-func TestFewRolesOfManyPartitionsAreLookedAtInOneHold(t *testing.T) {
+func TestFewRolesOfManyPartitionsAreOneSlice(t *testing.T) {
 	w := newWorld(40)
 	n := w.start("o", observe.SurveyRoles, func(s *Settings) { s.Observer = true }).Node
 	var v observe.Survey
@@ -162,7 +162,7 @@ func TestLateWatchKnowsWhenHoldersWereHeard(t *testing.T) {
 
 // However many readers there are, they wait for each other before they wait for the lock of the Node,
 // so that a step waits for at most one of them.
-func TestReadersQueueByThemselves(t *testing.T) {
+func TestReadersWaitForEachOtherFirst(t *testing.T) {
 	n, w, _ := crowded(10)
 	e := &Elector{bell: watch.NewBell(), node: n, now: w.instant}
 	for _, read := range []func(){

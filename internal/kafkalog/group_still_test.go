@@ -148,7 +148,7 @@ func TestGroupClientIsReplacedAgainWithinFiveMinutes(t *testing.T) {
 }
 
 // A client that works is asked only once in each long interval.
-func TestWorkingGroupClientIsAskedSeldom(t *testing.T) {
+func TestWorkingGroupClientIsRarelyAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()

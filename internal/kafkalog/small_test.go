@@ -94,7 +94,7 @@ func TestLogsTopicIsMade(t *testing.T) {
 }
 
 // A cluster with too few brokers is reported as that, not as unreachable.
-func TestTooFewBrokersAreReportedAsThat(t *testing.T) {
+func TestTooFewBrokersAreNotReportedAsUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader, admin, out := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{}, kafka.ErrUnknownTopic })
 		leader.logs, leader.create = 3, &kafka.TopicSpec{Name: "t", Partitions: 3}
@@ -385,7 +385,7 @@ func (a *epochAdmin) KeepsEpochs(context.Context) (bool, error) {
 
 // Small logs in Kafka need brokers that are known to keep leader epochs. If a process cannot know
 // that, the error says why.
-func TestLogsNeedEpochsThatAreKept(t *testing.T) {
+func TestLogsNeedBrokersThatKeepEpochs(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		admin kafka.Admin

@@ -52,7 +52,7 @@ func TestStillness(t *testing.T) {
 }
 
 // The ends of logs are asked for only if nothing at all is read.
-func TestStillnessIsSilent(t *testing.T) {
+func TestStillnessIsSilentIfNothingIsRead(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
 	s := newStillness(2, time.Second)
 	s.begin(0, 0, at(0))

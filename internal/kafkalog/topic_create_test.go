@@ -82,7 +82,7 @@ func TestTopicLacksOnlyTheSettingThatIsRefused(t *testing.T) {
 
 // A topic gets all settings that the cluster does not refuse, above all LogAppendTime. These are
 // clusters that are known to refuse something.
-func TestSettingsOfClustersThatRefuseSome(t *testing.T) {
+func TestTopicGetsSettingsThatAreNotRefused(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		brokers int
@@ -270,7 +270,7 @@ func TestNewTopicCausesNoWarning(t *testing.T) {
 
 // Settings of an existing topic that differ are logged, unless they are as good or another warning
 // names them.
-func TestDifferences(t *testing.T) {
+func TestDifferingSettingsAreLogged(t *testing.T) {
 	require.Empty(t, differences(allOf(3), 3))
 	require.Empty(t, differences(nil, 3), "nothing is told")
 	good := allOf(5)

@@ -66,7 +66,7 @@ func TestBallotsOfEveryVersionAreRead(t *testing.T) {
 	}
 }
 
-func TestEveryKindOfRecordComesBack(t *testing.T) {
+func TestEveryKindOfRecordSurvivesEncoding(t *testing.T) {
 	for _, r := range examples() {
 		value := testCodec.Encode(&r)
 		got, err := testCodec.Decode(value)
@@ -228,7 +228,7 @@ func TestNamesFitARecord(t *testing.T) {
 }
 
 // A Snapshot stays below MaxRecord even if all its holders have names of the greatest length.
-func TestLongNamesMakeMoreParts(t *testing.T) {
+func TestSnapshotWithLongNamesHasMoreParts(t *testing.T) {
 	l, now := New(Rules{Process: "me", T: time.Second}), clock.Instant{Mono: 1, Wall: 1, Raw: 1}
 	l.Begin(0, true, now)
 	for o := range int64(300) {

@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-func TestNoProcessReleasesItsOwnSession(t *testing.T) {
+func TestReleaseOfRefusesItsOwnSession(t *testing.T) {
 	now := clock.Instant{Mono: 1 << 40, Wall: 1 << 40, Raw: 1 << 40}
 	l := New(Rules{Process: "a", T: time.Second, History: 64})
 	require.Empty(t, l.ReleaseOf(Session{"b", 1}, []int32{0}, now), "nothing is known")

@@ -87,7 +87,7 @@ func TestTheFirstClaimIsFresh(t *testing.T) {
 	require.Equal(t, a.fold.hash, b.fold.hash)
 }
 
-func TestASnapshotMakesANewcomerKnow(t *testing.T) {
+func TestASnapshotGivesANewcomerTheFold(t *testing.T) {
 	r := newRig(t, 2)
 	r.wait(2 * time.Second)
 	random := rand.New(rand.NewPCG(1, 2)) // with gaps, so that ranges save nothing

@@ -16,7 +16,7 @@ func (s *script) hello(l *Lease) {
 	s.put(&r)
 }
 
-func TestFirstOfAllKnowsTheFoldAtOnce(t *testing.T) {
+func TestFirstMemberKnowsTheFoldAtOnce(t *testing.T) {
 	s := &script{t: t, now: clock.Alike(time.Hour)}
 	a, b := s.newOrigin("a"), s.newOrigin("b")
 	s.hello(a)
@@ -36,7 +36,7 @@ func TestFirstOfAllKnowsTheFoldAtOnce(t *testing.T) {
 }
 
 // A process knows nothing if it has not read all records from offset 0, or none of its present session.
-func TestOriginNeedsAllRecordsAndAnOwnOne(t *testing.T) {
+func TestOriginNeedsAllRecordsAndOneOfTheSession(t *testing.T) {
 	s := &script{t: t, now: clock.Alike(time.Hour)}
 	s.hello(s.newOrigin("x"))
 	for name, begin := range map[string]func(*Lease){

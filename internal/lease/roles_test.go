@@ -27,7 +27,7 @@ func drawRoles(t *rapid.T, below int32) []int32 {
 	return roles
 }
 
-func TestPackedRolesComeBack(t *testing.T) {
+func TestRolesSurvivePacking(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := drawRoles(t, rapid.SampledFrom([]int32{3, 300, MaxRoles}).Draw(t, "below"))
 		packed := packRoles(roles)

@@ -318,7 +318,7 @@ func TestKeepRetriesARenewalSoon(t *testing.T) {
 }
 
 // A token that never expires may be given an expiry in the far future. It is not renewed before that.
-func TestTokenIsNotRenewedForAges(t *testing.T) {
+func TestTokenWithAFarExpiryIsNotRenewed(t *testing.T) {
 	for _, years := range []int{80, 5000} {
 		require.Greater(t, Soon(kafka.Token{Expires: time.Now().AddDate(years, 0, 0)}, time.Now()), time.Hour, "%d years", years)
 	}

@@ -226,7 +226,7 @@ func TestSharedStallOfAll(t *testing.T) {
 
 // New accepts a T that is too short for hand-overs without a gap, and logs once which T would be
 // long enough.
-func TestSharedWarnsOfATThatLeavesGaps(t *testing.T) {
+func TestSharedWarnsIfTLeavesGaps(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		session, heartbeat, T, every time.Duration
@@ -481,7 +481,7 @@ func TestSharedStarvedWithoutRolesMakesRoom(t *testing.T) {
 }
 
 // A log handler is user code. It may call any method of the Neli.
-func TestSharedLogsWithNoLockHeld(t *testing.T) {
+func TestSharedLogHandlerMayCallTheNeli(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		var a *member
 		var said atomic.Int64

@@ -164,7 +164,7 @@ func TestMovesSkipFixedRoles(t *testing.T) {
 
 // Several newcomers one after the other: the first does not get the room of those that are not
 // steady yet, so nothing has to move on.
-func TestMovesLeaveRoomForMembersSoonSteady(t *testing.T) {
+func TestMovesReserveRoomForUnsteadyMembers(t *testing.T) {
 	who := crowd(random(3), 10, 600)
 	for i := range who[5:] {
 		who[5+i].Steady, who[5+i].Soon = false, true

@@ -47,7 +47,7 @@ func (s *script) beat(a *actor) {
 // With very many roles, the part of a contest that a process has read says little about its
 // outcome. A process that holds the roles on one log waits until it has had time to read the
 // others.
-func TestAContestIsGivenTimeToBeRead(t *testing.T) {
+func TestContestWaitsForLogsToBeRead(t *testing.T) {
 	s := newScript(t, 3)
 	a := s.start("a")
 	require.Zero(t, a.Reading(), "waits for the Claim of a single role")

@@ -179,7 +179,7 @@ func TestATermBeginsWhenItsBallotHasComeBack(t *testing.T) {
 
 // A leader has left no trace but a Snapshot, written by a process whose own ballot was never large.
 // A newcomer must still learn the leader's ballot.
-func TestASnapshotTellsTheBallotOfALeaderThatLeft(t *testing.T) {
+func TestASnapshotShowsTheBallotOfALeaderThatLeft(t *testing.T) {
 	s := newScript(t, 1)
 	a, witness := s.start("a"), s.start("witness")
 	s.silence()
@@ -195,7 +195,7 @@ func TestASnapshotTellsTheBallotOfALeaderThatLeft(t *testing.T) {
 
 // If a log reports the largest ballot in it, tokens rise without any clock, even if the process
 // begins behind all records, and the former leader's wall clock was far ahead.
-func TestALogTellsItsLargestBallot(t *testing.T) {
+func TestALogReportsItsLargestBallot(t *testing.T) {
 	s := newScript(t, 1)
 	a := s.start("a")
 	s.silence()
@@ -209,7 +209,7 @@ func TestALogTellsItsLargestBallot(t *testing.T) {
 }
 
 // A record of a newer version has a ballot too, and a token may have begun with it.
-func TestARecordOfANewerVersionTellsOfItsBallot(t *testing.T) {
+func TestARecordOfANewerVersionShowsItsBallot(t *testing.T) {
 	s := newScript(t, 1)
 	a := s.start("a")
 	s.silence()
@@ -225,7 +225,7 @@ func TestARecordOfANewerVersionTellsOfItsBallot(t *testing.T) {
 }
 
 // A leader crashes, and only its evidence shows its ballots.
-func TestEvidenceTellsOfItsBallot(t *testing.T) {
+func TestEvidenceShowsItsBallot(t *testing.T) {
 	for _, by := range []lease.Kind{lease.Claim, lease.Beat} {
 		t.Run(string(by), func(t *testing.T) {
 			s := newScript(t, 1)

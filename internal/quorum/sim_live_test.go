@@ -84,9 +84,9 @@ func TestSplitVotesAreDecided(t *testing.T) {
 	}
 }
 
-// TestALogMayFailWithoutAGap lets single logs stop, or all logs forget everything in turn. The
+// TestLeaderLeadsOnWhileLogsFail lets single logs stop, or all logs forget everything in turn. The
 // leader must go on with the same token.
-func TestALogMayFailWithoutAGap(t *testing.T) {
+func TestLeaderLeadsOnWhileLogsFail(t *testing.T) {
 	for name, fault := range map[string]func(w *simWorld, turn int){
 		"one log is down":      func(w *simWorld, turn int) { w.stop(w.logs[len(w.logs)-1]) },
 		"one log forgets":      func(w *simWorld, turn int) { w.forget(w.logs[0]) },

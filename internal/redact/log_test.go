@@ -34,7 +34,7 @@ func TestLogShowsNoSecret(t *testing.T) {
 	}
 }
 
-func TestLogOfNoSecretsIsTheSame(t *testing.T) {
+func TestLoggerWithoutSecretsIsUnchanged(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	require.Same(t, log, Of(map[string]string{"sasl.username": "alice"}).Logger(log))
 }

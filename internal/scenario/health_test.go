@@ -174,7 +174,7 @@ func TestSharedHealthy(t *testing.T) {
 
 // A member that is unhealthy for a moment does not come back before the group has given its
 // partition to another member.
-func TestSharedSickForAMoment(t *testing.T) {
+func TestSharedBriefSicknessLeavesNoGap(t *testing.T) {
 	Simulate(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, Overlapping, func(c *Cluster) {
 		var health sick
 		a := c.Work("a", func(cfg *neli.Config) { shared(cfg); health.config(cfg) })
@@ -254,7 +254,7 @@ func TestCheckIsMadeOnceASecond(t *testing.T) {
 
 // A process whose records take T/4 to come back claims nothing. It logs that once, with the round trip, and Stats
 // report for how long. It leads when its records are fast again.
-func TestTooSlowToClaimIsLogged(t *testing.T) {
+func TestMemberTooSlowToClaimIsLogged(t *testing.T) {
 	for _, lag := range []time.Duration{time.Second, 1500 * time.Millisecond, 3 * time.Second} {
 		Simulate(t, nelitest.Options{}, nil, func(c *Cluster) {
 			var lines said.Text

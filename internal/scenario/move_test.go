@@ -53,7 +53,7 @@ func TestBusyMemberHasItsShareSoon(t *testing.T) {
 }
 
 // A slow barrier delays roles that move for balance. These roles move together, and beats go on.
-func TestRebalanceDrains(t *testing.T) {
+func TestRebalancedRolesDrainTogether(t *testing.T) {
 	const n = 6
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
 		a := c.Work("a", many(n))

@@ -104,7 +104,7 @@ func TestClosingWaitsForPreparation(t *testing.T) {
 }
 
 // Whatever Prepare does instead of preparing, its process goes on, the leader keeps the role, and Close ends.
-func TestPrepareThatDoesNotPrepare(t *testing.T) {
+func TestMisbehavingPrepareDoesNoHarm(t *testing.T) {
 	for name, fails := range map[string]func(context.Context, int) error{
 		"returns an error":      func(context.Context, int) error { return errors.New("no") },
 		"panics":                func(context.Context, int) error { panic("no") },

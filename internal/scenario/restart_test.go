@@ -56,7 +56,7 @@ func TestSnapshotOlderThanTheReadingIsNotUsed(t *testing.T) {
 }
 
 // Of many newcomers, the first one that finds a Snapshot writes one for the others.
-func TestOneOfManyNewcomersLooksBack(t *testing.T) {
+func TestManyNewcomersSoonLearnTheHolder(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
 		a := c.Work("a", many(4))
 		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))

@@ -263,7 +263,7 @@ func TestFewClaimsOnASlowLog(t *testing.T) {
 // If all begin to want the same new roles at the same instant, each member claims them, since it
 // does not know yet that the others want them, too. The first one gets them, and shares them
 // afterwards.
-func TestRolesThatAllWantAtOnce(t *testing.T) {
+func TestNewRolesWantedByAllAreShared(t *testing.T) {
 	const n, size = 192, 12
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
 		for i := range size {

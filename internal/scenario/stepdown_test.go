@@ -43,7 +43,7 @@ func TestStepDown(t *testing.T) {
 }
 
 // A member that is alone leads again after the pause. Another call restarts the pause.
-func TestStepDownAlone(t *testing.T) {
+func TestLoneMemberLeadsAgainAfterStepDown(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		for _, timeout := range []time.Duration{time.Second, 5 * time.Second} {
 			simulate(t, nelitest.Options{}, func(c *Cluster) {

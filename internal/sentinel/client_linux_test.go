@@ -42,7 +42,7 @@ func refusedClient(t *testing.T, socket string) *said.Text {
 	return log
 }
 
-func TestWithoutASocketACrashCostsT(t *testing.T) {
+func TestMissingSocketIsLoggedOnce(t *testing.T) {
 	log := refusedClient(t, socketIn(directory(t)))
 	require.Equal(t, 1, log.Count("no such file"))
 }
@@ -213,7 +213,7 @@ func TestRefusedMemberTriesAgain(t *testing.T) {
 	require.True(t, retry.Stop(), "it will try again when a sentinel has gone")
 }
 
-func TestRestartedSentinelIsSoonNoticed(t *testing.T) {
+func TestReconnectPausesAreBounded(t *testing.T) {
 	c := NewClient("/nowhere", slog.New(slog.DiscardHandler))
 	for range 50 { // the sentinel was away for long
 		require.LessOrEqual(t, c.pause.NextBackOff(), 15*time.Second)

@@ -80,7 +80,7 @@ func TestARegistrationIsUntrusted(t *testing.T) {
 	}
 }
 
-func TestOneRegistrationCoversAllSessions(t *testing.T) {
+func TestDeathIsReportedOnce(t *testing.T) {
 	r := NewRegistry(10)
 	fresh, err := r.Register(registration("s"), sound)
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestOneRegistrationCoversAllSessions(t *testing.T) {
 	require.Zero(t, r.Members())
 }
 
-func TestAMemberThatReconnectsIsTheSame(t *testing.T) {
+func TestReconnectingMemberIsCountedOnce(t *testing.T) {
 	r := NewRegistry(2)
 	for i := range 1000 {
 		fresh, err := r.Register(numbered(i), sound)

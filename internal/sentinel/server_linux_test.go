@@ -62,7 +62,7 @@ func TestOnlyPOLLINIsADeath(t *testing.T) {
 }
 
 // The member need not connect again to be released when it dies.
-func TestAMemberWhoseConnectionHasEndedStillDies(t *testing.T) {
+func TestDeathIsNoticedWithoutAConnection(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	reg := registration(NewSecret())
 	c := registers(t, p, reg)
@@ -131,7 +131,7 @@ func TestMembersRegisterAtARestartedSentinel(t *testing.T) {
 }
 
 // The elector of neli run is dead, and its command still runs.
-func TestADeathWaitsForTheGuard(t *testing.T) {
+func TestReportOfADeathWaitsForTheGuard(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	u := &unixConnection{socket: p.socket}
 	// The test acts as the guard of a member in its own process, whose secret it knows.

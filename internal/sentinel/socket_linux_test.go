@@ -28,7 +28,7 @@ func TestAnotherProgramsSocketIsLeftAlone(t *testing.T) {
 }
 
 // A killed sentinel has left its socket. Of those that start in its place at the same time, one listens.
-func TestOfSentinelsThatStartTogetherOneListens(t *testing.T) {
+func TestOneOfSeveralStartingSentinelsListens(t *testing.T) {
 	for range 100 {
 		socket := socketIn(t.TempDir())
 		l, err := net.ListenUnix(network, &net.UnixAddr{Name: socket, Net: network})

@@ -126,7 +126,7 @@ func TestSeveralSentinelsDoNoHarm(t *testing.T) {
 	require.True(t, mine, "the successor keeps its term")
 }
 
-func TestTheSameTokenIsReleasedEachQuarterOfT(t *testing.T) {
+func TestLostReleaseIsRepeatedEachQuarterOfT(t *testing.T) {
 	d := newDesk(t, 1, false)
 	a := d.member("a", 0)
 	d.claim(a, 0)
@@ -216,7 +216,7 @@ func TestTheOldestDeadAreForgotten(t *testing.T) {
 	require.NotContains(t, d.w.dead, ProcessID(string(rune(0))), "the oldest goes")
 }
 
-func TestNoTermIsReleasedBeforeItIsTOld(t *testing.T) {
+func TestTermYoungerThanTIsNotReleased(t *testing.T) {
 	d := newDesk(t, 1, false)
 	a := d.member("a", 0)
 	d.claim(a, 0)
@@ -230,7 +230,7 @@ func TestNoTermIsReleasedBeforeItIsTOld(t *testing.T) {
 	require.Len(t, d.heard(lease.Release), 1, "the term is T old")
 }
 
-func TestNothingIsDoneWhileTheFoldIsUnknown(t *testing.T) {
+func TestGoodbyesWaitUntilTheFoldIsKnown(t *testing.T) {
 	d := newDesk(t, 1, false)
 	d.die("a")
 	d.pass(testT)

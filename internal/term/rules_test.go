@@ -35,7 +35,7 @@ var mutants = []mutation.Mutant{
 		Package: "../../nelitest", Guard: "TestSmallLogsReportHowLongATermLasts", Want: "is not positive"},
 	{Rule: "an ended unit is withdrawn", File: "table.go",
 		Old: "	t.withdraw(e)\n	if e.delivered == e.held {\n", New: "	if e.delivered == e.held {\n",
-		Guard: "TestLeadsBesideTheArbiter", Want: `led term \d+, token \d+, and \d+ was over`},
+		Guard: "TestLeadsNeverShowsAnEndedTerm", Want: `led term \d+, token \d+, and \d+ was over`},
 	{Rule: "losses come before acquisitions", File: "collect.go",
 		Old: "of[i] != 0 && (first == 0 || of[i] < first)", New: "of[i] != 0 && (first == 0 || of[i] > first)",
 		Guard: "TestTableAgreesWithTheModel", Want: "Not equal"},

@@ -34,7 +34,7 @@ func (b *bench) all(t *testing.T) (out []Change) {
 	return nil
 }
 
-func TestNewsRings(t *testing.T) {
+func TestOnlyNewsRingsTheBell(t *testing.T) {
 	b := newBench(1, 2)
 	require.False(t, rang(b.Table))
 	b.renew(0)
@@ -187,7 +187,7 @@ func TestUnitsThatChangeAlikeShareAChange(t *testing.T) {
 
 // Readers beside a writer: a term that ended before the question is never led, whatever V is by
 // then. The race detector checks the memory accesses.
-func TestLeadsBesideTheArbiter(t *testing.T) {
+func TestLeadsNeverShowsAnEndedTerm(t *testing.T) {
 	const units, partitions, rounds = 600, 3, 3000
 	table := New(func(now, v clock.Instant) bool { return now.Age(v) < time.Hour }, clock.Glance)
 	table.Open(partitions, partitions)

@@ -23,7 +23,7 @@ func TestAfter(t *testing.T) {
 }
 
 // after ends with its context even if it waits for the lock.
-func TestAfterEndsWhileItWaits(t *testing.T) {
+func TestAfterEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker := nelitest.NewBroker(nelitest.Options{})
 		defer broker.Close()

@@ -81,7 +81,7 @@ func newAnnouncements() *Announcements {
 	return a
 }
 
-func TestSnapshotsAreOffered(t *testing.T) {
+func TestOfferedSnapshotIsWrittenOnce(t *testing.T) {
 	const lease = 20 * time.Second
 	a := newAnnouncements()
 	require.False(t, a.Answer(no, no, lease, at(time.Hour)), "nobody has asked for one")
@@ -101,7 +101,7 @@ func TestSnapshotsAreOffered(t *testing.T) {
 
 // If newcomers ask soon after a Snapshot, one process answers them, not all that the pause holds
 // back.
-func TestOneAnswersAfterThePause(t *testing.T) {
+func TestOneProcessAnswersAfterThePause(t *testing.T) {
 	const lease, pause = 20 * time.Second, 10 * time.Second
 	first, second := newAnnouncements(), newAnnouncements()
 	for i, a := range []*Announcements{first, second} {

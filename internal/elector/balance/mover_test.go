@@ -73,7 +73,7 @@ func TestHandoversThatFailTogetherCountOnce(t *testing.T) {
 	}
 }
 
-func TestLooksForMovesOnceInAWhile(t *testing.T) {
+func TestMoverLooksOnceInAWhile(t *testing.T) {
 	m := &Mover{}
 	require.True(t, m.Looks(true, at(0)))
 	require.False(t, m.Looks(true, at(levelEvery-1)))
@@ -101,7 +101,7 @@ func TestMovesAreWeighed(t *testing.T) {
 	require.True(t, m.level)
 }
 
-func TestPatienceWithBeingBehind(t *testing.T) {
+func TestBeingBehindPutsMovesOffForAWhile(t *testing.T) {
 	m := &Mover{}
 	require.False(t, m.PutOff(false, at(0)))
 	require.True(t, m.PutOff(true, at(0)))
@@ -145,7 +145,7 @@ func TestEveryMoveEnds(t *testing.T) {
 
 // A member that did not claim a role that it was given gets no role for five seconds, then for twice as
 // long each time, up to a minute. A minute after that its failures are forgotten.
-func TestCooling(t *testing.T) {
+func TestCooldownDoublesUpToAMinute(t *testing.T) {
 	c := cooldowns{}
 	now := clock.Mono(time.Hour)
 	for _, long := range []time.Duration{5, 10, 20, 40, 60, 60} {
@@ -165,7 +165,7 @@ func TestCooling(t *testing.T) {
 
 // Each failure that has ended a term doubles the cooldown, up to an hour. A failure that has ended none
 // neither lengthens the cooldown beyond a minute nor shortens it.
-func TestCoolingAfterTermsThatEndedInVain(t *testing.T) {
+func TestCooldownAfterLostTermsDoublesUpToAnHour(t *testing.T) {
 	c := cooldowns{}
 	now := clock.Mono(time.Hour)
 	for _, long := range []time.Duration{5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600} {

@@ -15,7 +15,7 @@ var at = clock.HourAnd // an instant after the beginning of a test
 
 func (h *Handover) list() []int32 { return h.Sorted(true) }
 
-func TestHandoversAreNamedOnce(t *testing.T) {
+func TestSuccessorsAreNamedOnce(t *testing.T) {
 	var hs Handovers
 	hs.Begin(NewHandover(term.Closing, at(0), "", false), 3, 1)
 	hs.Begin(NewHandover(term.Transferred, at(0), "b", true), 2)
@@ -47,7 +47,7 @@ func TestHandoversAreSplitBySuccessor(t *testing.T) {
 	require.NotNil(t, hs.Split(5, "b"), "what began later does, too")
 }
 
-func TestHandoversGoOnInParts(t *testing.T) {
+func TestReadyPartOfAHandoverGoesAhead(t *testing.T) {
 	var hs Handovers
 	h := NewHandover(term.Transferred, at(0), "b", true)
 	h.Pin()
@@ -70,7 +70,7 @@ func TestHandoversGoOnInParts(t *testing.T) {
 	require.Equal(t, at(4*time.Second).Mono, h.Gather(1, time.Second, at(4*time.Second)), "all are ready")
 }
 
-func TestHandoversAreRenamed(t *testing.T) {
+func TestHandoversChangeTheirSuccessor(t *testing.T) {
 	var hs Handovers
 	h := NewHandover(term.Closing, at(0), "b", true)
 	hs.Begin(h, 1, 2, 3)
@@ -96,7 +96,7 @@ func TestHandoversAreRenamed(t *testing.T) {
 	require.Equal(t, at(17*time.Second), moved.Deadline(10*time.Second, at(7*time.Second)), "nobody waits")
 }
 
-func TestHandoversUniteWhatIsForNobody(t *testing.T) {
+func TestHandoversWithoutSuccessorsUnite(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(first, second *Handover)
 		united bool
@@ -236,7 +236,7 @@ func TestHandoversAreConsistent(t *testing.T) {
 }
 
 // A handover's decision does not change before the handover is due, and no Stay outlasts that time.
-func TestAHandoverDecidesOtherwiseWhenItIsDue(t *testing.T) {
+func TestDecisionHoldsUntilAHandoverIsDue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const wait = 4 * time.Second
 		s := Conditions{Wanted: rapid.Bool().Draw(t, "wanted"), Ready: rapid.Bool().Draw(t, "ready"), Refused: rapid.Bool().Draw(t, "refused")}

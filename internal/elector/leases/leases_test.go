@@ -89,7 +89,7 @@ func TestLeasesReportATermThatBegins(t *testing.T) {
 
 func lines(k *kept) map[int]clock.Instant { return maps.Collect(k.Lines()) }
 
-func TestLeasesKeepAliveWhatIsHeld(t *testing.T) {
+func TestLeasesBeatOnlyWhileHeld(t *testing.T) {
 	everyLeases(t, func(t *testing.T, k *kept) {
 		k.begin()
 		for log := range k.ends {
@@ -141,7 +141,7 @@ func TestLeasesOweAReleaseUntilItIsRead(t *testing.T) {
 // many reports whether these are leases of several logs.
 func (k *kept) many() bool { return len(k.ends) > 1 }
 
-func TestLeasesAfterALogThatBeginsAnew(t *testing.T) {
+func TestOnlyLeasesOnSeveralLogsOutlastALog(t *testing.T) {
 	everyLeases(t, func(t *testing.T, k *kept) {
 		k.win(t, 0)
 		k.Changed()
@@ -152,7 +152,7 @@ func TestLeasesAfterALogThatBeginsAnew(t *testing.T) {
 	})
 }
 
-func TestLeasesSayWhatIsKnownAnew(t *testing.T) {
+func TestLeasesReportAFoldLearntAnew(t *testing.T) {
 	everyLeases(t, func(t *testing.T, k *kept) {
 		k.begin()
 		k.pass(1100 * time.Millisecond)
@@ -189,7 +189,7 @@ func TestLeasesForgetAClaimThatFailed(t *testing.T) {
 	})
 }
 
-func TestLeasesTellTheOwnTermFromOthers(t *testing.T) {
+func TestLeasesDistinguishOwnTerms(t *testing.T) {
 	everyLeases(t, func(t *testing.T, k *kept) {
 		k.win(t, 0)
 		g, held := k.Holder(0)
@@ -220,7 +220,7 @@ func (k *kept) from(log int, r lease.Record) lease.Record {
 
 // Turns grows if a record changes what leases say of any role. It does not grow by a Beat of a holder
 // that is not silent.
-func TestLeasesCountWhatMayHaveChanged(t *testing.T) {
+func TestTurnsGrowsWithChanges(t *testing.T) {
 	everyLeases(t, func(t *testing.T, k *kept) {
 		turns := k.Turns()
 		counted := func(yes bool, what string) {
@@ -256,7 +256,7 @@ func TestLeasesCountWhatMayHaveChanged(t *testing.T) {
 
 // On small logs one log alone may delay a role, because of a process that holds nothing on most of
 // them. Turns counts that, too.
-func TestSmallLogsCountWhatDelaysARole(t *testing.T) {
+func TestTurnsGrowsWithDelaysOnSmallLogs(t *testing.T) {
 	everyLeases(t, func(t *testing.T, k *kept) {
 		if !k.many() {
 			return // on one log the bound for all roles shows it

@@ -10,7 +10,7 @@ import (
 
 // A nominee that has read nothing on a partition for 15 s after its Claim, or for 3T if that is longer,
 // cannot reach the partition. Anything that it reads there shows that it can.
-func TestWhenAPartitionIsUnheard(t *testing.T) {
+func TestPartitionSilentAfterAClaimIsUnheard(t *testing.T) {
 	g := Nomination{nominated: true}
 	require.False(t, g.Unheard(time.Second, at(time.Hour)), "it has claimed nothing")
 	g.Claimed(at(0))

@@ -9,7 +9,7 @@ import (
 )
 
 // A session may appear in the history only after the holders have become known.
-func TestUnheardHolders(t *testing.T) {
+func TestHolderHeardForTheFirstTimeIsCounted(t *testing.T) {
 	var u unheard
 	u.heard(session("b"), false)
 	u.heard(session("b"), true)

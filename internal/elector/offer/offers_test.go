@@ -86,7 +86,7 @@ func TestRolesAreOfferedUntilTheirReleaseIsReadBack(t *testing.T) {
 	require.Equal(t, []int32{4}, sent(t, os, at(testT/2)).Roles)
 }
 
-func TestOffersHaveAWindow(t *testing.T) {
+func TestOffersNameAWindowOfRoles(t *testing.T) {
 	os := newOffers()
 	os.name(1, 9, 8, 7, 6, 5, 4, 3)
 	require.Equal(t, []int32{3, 4, 5, 6}, sent(t, os, at(0)).Roles, "the lowest 4P")
@@ -104,7 +104,7 @@ func TestOffersHaveAWindow(t *testing.T) {
 	require.Equal(t, []int32{4, 5, 6, 7}, sent(t, os, at(time.Second+gather)).Roles)
 }
 
-func TestRoleAskedForBeforeItIsNamedIsNotOffered(t *testing.T) {
+func TestDecidedRoleIsNoLongerOffered(t *testing.T) {
 	os := newOffers()
 	os.name(1, 1, 2, 3, 4, 5)
 	sent(t, os, at(0))
@@ -142,7 +142,7 @@ func TestOfferWindowIsPerMember(t *testing.T) {
 		{To: From{"c", 0}, Offer: lease.Offer{N: 3, Roles: []int32{9, 10, 11}}}}, os.Sends(false, at(0)))
 }
 
-func TestStatesSayHowFarAMemberIs(t *testing.T) {
+func TestStatesReportAMembersProgress(t *testing.T) {
 	os := newOffers()
 	os.name(9, 1, 2, 3, 4)
 	sent(t, os, at(0))
@@ -192,7 +192,7 @@ func TestStandingsChangeWithTime(t *testing.T) {
 	require.Equal(t, Standing{Answered: true, Ready: true}, os.standing(1, at(9*longest)))
 }
 
-func TestMembersRestFromRolesThatTheyFailed(t *testing.T) {
+func TestFailedRoleRestsForThatMember(t *testing.T) {
 	os := newOffers()
 	os.Failed("b", Place{Local: 3}, at(0))
 	os.Failed("c", Place{Local: 3}, at(time.Second))
@@ -239,7 +239,7 @@ func TestConditionsOfAWarmHandover(t *testing.T) {
 	require.False(t, Patient(at(0), 10*time.Second, at(5*time.Second)))
 }
 
-func TestFailedHandoverRestsItsMemberOrRole(t *testing.T) {
+func TestFailedHandoverCoolsAMemberOrRole(t *testing.T) {
 	for _, c := range []struct {
 		h            Handing
 		member, role bool

@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-func TestOfferedRolesArePreparedAndSaid(t *testing.T) {
+func TestOfferedRolesArePreparedAndReported(t *testing.T) {
 	p := newPreparing(2)
 	require.Empty(t, p.offered(1, at(0), 3, 5, 7))
 	do := p.step(at(0))
@@ -32,7 +32,7 @@ func TestOfferedRolesArePreparedAndSaid(t *testing.T) {
 	require.Equal(t, Counts{Begun: 3, Ready: 1, Failed: 1, Running: 1, Longest: time.Second - sayEvery}, p.Counts(at(time.Second)))
 }
 
-func TestStatesAreNotSaidTooOften(t *testing.T) {
+func TestStatesAreNotReportedTooOften(t *testing.T) {
 	p := newPreparing(1)
 	p.offered(1, at(0), 3, 5)
 	do := p.step(at(0))
@@ -52,7 +52,7 @@ func TestOnlyRolesOfTheSenderArePrepared(t *testing.T) {
 	require.Equal(t, []lease.Prepared{{Of: 1, Running: []int32{5}}}, states(do.Say))
 }
 
-func TestTooLargeAnOfferIsCutOff(t *testing.T) {
+func TestTooLargeOfferIsTruncated(t *testing.T) {
 	p := newPreparing(1)
 	p.offered(1, at(0), 1, 2, 3, 4, 5, 6, 7)
 	require.Len(t, p.by, 4)
@@ -89,7 +89,7 @@ func TestReleasedRoleIsNotCalledOff(t *testing.T) {
 	require.Equal(t, []Why{Led}, reasons(p.Held(offer.Place{Local: 3}, "me", true)))
 }
 
-func TestLateOfferCountsForNothing(t *testing.T) {
+func TestLateOfferIsIgnored(t *testing.T) {
 	p := newPreparing(2)
 	p.offered(5, at(0), 3)
 	begun := p.step(at(0)).Begin
@@ -115,7 +115,7 @@ func TestOffersOfSeveralHoldersAreSeparate(t *testing.T) {
 	require.Equal(t, []Why{CalledOff}, reasons(p.offered(8, at(0))), "the others' are not called off")
 }
 
-func TestProcessesThatCannotKeepTheirRolesComeFirst(t *testing.T) {
+func TestUrgentOffersArePreparedFirst(t *testing.T) {
 	p := newPreparing(2)
 	p.offered(1, at(0), 1, 2, 3)
 	p.Offered(offer.From{Process: "b"}, 0, 0, &lease.Offer{N: 1, Roles: []int32{8, 9}, Urgent: true}, true, all, at(0))
@@ -210,7 +210,7 @@ func TestUnwillingProcessNeitherPreparesNorAnswers(t *testing.T) {
 	require.Equal(t, clock.Mono(clock.Never), p.Due(false))
 }
 
-func TestNumbersOfHoldersThatAreGoneAreForgotten(t *testing.T) {
+func TestOffersOfSilentHoldersAreForgotten(t *testing.T) {
 	p := newPreparing(2)
 	p.offered(1, at(0))
 	p.step(at(4*testT - 1))

@@ -17,7 +17,7 @@ var at = clock.HourAnd // an instant after the beginning of a test
 
 // If trouble repeats with each record or each rejoining, one line in ten seconds is logged for each
 // kind, and the first one at once.
-func TestTroubleThatRepeatsIsToldOnceInAWhile(t *testing.T) {
+func TestRepeatedTroubleIsLoggedOnceInAWhile(t *testing.T) {
 	rec := &lease.Record{Kind: lease.Beat, Session: lease.Session{Process: "p"}}
 	for _, c := range []struct {
 		level slog.Level
@@ -63,7 +63,7 @@ func TestTroubleThatRepeatsIsToldOnceInAWhile(t *testing.T) {
 }
 
 // One kind of trouble does not hide another.
-func TestTroubleHidesNoOther(t *testing.T) {
+func TestTroubleDoesNotHideOtherKinds(t *testing.T) {
 	r := &Reports{}
 	require.Len(t, r.Rewound(lease.Event{Rewound: true}, 0, 0, 1, at(0)), 1)
 	require.Len(t, r.Rewound(lease.Event{Outvoted: true}, 0, 0, 1, at(0)), 1)

@@ -81,7 +81,7 @@ func TestAnswersToARequest(t *testing.T) {
 }
 
 // A holder that waits for a successor's Pong does not take the answer to a request for it.
-func TestAnAnswerToARequestIsNoneToAHandover(t *testing.T) {
+func TestAnswerToARequestAnswersNoHandover(t *testing.T) {
 	rs := &Requests{}
 	require.True(t, rs.Replied(0, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4, Answer: &lease.Answer{}}, at(0)))
 	require.False(t, rs.Replied(0, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4}, at(0)))

@@ -103,7 +103,7 @@ func TestRequestEnds(t *testing.T) {
 }
 
 // A role that has another holder for a moment only does not end a request.
-func TestAHolderThatIsBackIsAskedOn(t *testing.T) {
+func TestBriefChangeOfHolderEndsNoRequest(t *testing.T) {
 	rs := &Requests{}
 	_, err := rs.Ask(Request{Verb: lease.StepDown}, "b", inTurn, at(0))
 	require.NoError(t, err)
@@ -114,7 +114,7 @@ func TestAHolderThatIsBackIsAskedOn(t *testing.T) {
 	require.Empty(t, rs.ended)
 }
 
-func TestHowFarARequestHasCome(t *testing.T) {
+func TestGiveUpReportsProgress(t *testing.T) {
 	answer := func(s lease.Stage) *lease.Record {
 		return from("b", lease.Record{Answer: &lease.Answer{ID: 1, Stage: s}})
 	}
@@ -208,7 +208,7 @@ func TestRefusingLogsEndNoRequest(t *testing.T) {
 
 // The application is asked once about each request, and may take its time. Its answer goes to the
 // log in which the request was last read.
-func TestARequestIsPutAndAnswered(t *testing.T) {
+func TestApplicationIsAskedOncePerRequest(t *testing.T) {
 	rs := &Requests{}
 	is := func() Tenure { return Tenure{Takes: true, Known: true, Leads: true, Token: 3} }
 	ping := from("o", lease.Record{Kind: lease.Ping, Request: &lease.Request{ID: 9, Verb: lease.StepDown}})
@@ -316,7 +316,7 @@ func TestRequestContinuesWhileHolderIsUnknown(t *testing.T) {
 }
 
 // Nothing is sent and nothing ends before the time at which this process wakes for it.
-func TestRequestsAreDue(t *testing.T) {
+func TestRequestsDoNothingBeforeTheyAreDue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rs := &Requests{}
 		for range rapid.IntRange(1, 3).Draw(t, "requests") {

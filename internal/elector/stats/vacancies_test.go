@@ -84,7 +84,7 @@ func TestVacancyStatsAreExact(t *testing.T) {
 }
 
 // A role is not counted as vacant while a member of a newer version may hold it.
-func TestANewerVersionMayHoldWhatIsVacant(t *testing.T) {
+func TestRoleThatANewerVersionMayHoldIsNotVacant(t *testing.T) {
 	v, c := &spans{}, &Counters{}
 	v.account(0, false, c, at(0))
 	number := v.open(at(0).Raw, at(0).Raw)

@@ -18,7 +18,7 @@ func newClaims() *Claims {
 	return &c
 }
 
-func TestClaimsRememberWhomARoleWasReleasedFor(t *testing.T) {
+func TestClaimsRememberSuccessors(t *testing.T) {
 	release := func(to string, moved, pinned bool) *lease.Record {
 		return &lease.Record{Kind: lease.Release, Session: session("b"), To: to, Moved: moved, Pinned: pinned}
 	}
@@ -45,7 +45,7 @@ func TestClaimsRememberWhomARoleWasReleasedFor(t *testing.T) {
 	}
 }
 
-func TestClaimsKnowHowLongARoleIsLeftToItsSuccessor(t *testing.T) {
+func TestClaimsKnowHowLongToWaitForASuccessor(t *testing.T) {
 	c := newClaims()
 	c.successors = released(map[int32]successor{1: {"a", Claimed, 7}, 2: {"a", Rebalanced, 90}, 3: {"b", Claimed, 7}, 4: {"b", Claimed, 0}})
 	require.Equal(t, map[time.Duration][]int32{0: {4}, 7: {1, 3}, 50: {2}}, c.Waits([]int32{1, 2, 3, 4}, 50), "50 at most")
@@ -108,7 +108,7 @@ func TestClaimsFindASilentHolderOnce(t *testing.T) {
 	require.Equal(t, []string{"b"}, find(4*time.Second), "it is silent again")
 }
 
-func TestClaimsForgetTheSilentThatHoldNothing(t *testing.T) {
+func TestClaimsForgetSilentSessionsWithoutRoles(t *testing.T) {
 	c := newClaims()
 	none := func(lease.Session) bool { return false }
 	all := []lease.HolderState{holder("b", 0, 0), holder("c", 0, time.Minute)}
@@ -171,7 +171,7 @@ func TestClaimsListARoleOnce(t *testing.T) {
 	require.Equal(t, clock.Mono(clock.Never), c.Next(0))
 }
 
-func TestClaimsThinkLaterOfWhatIsNotClaimedYet(t *testing.T) {
+func TestClaimsPutOffRankingOnly(t *testing.T) {
 	c := newClaims()
 	c.AddFor(ToRank, at(0).Mono, []int32{1})
 	require.Equal(t, at(time.Second).Mono, c.Next(at(time.Second).Mono))
@@ -204,7 +204,7 @@ func TestBackoff(t *testing.T) {
 
 // A vacancy that is over leaves its number to the next one. An older vacancy may still list roles that
 // it lost to the one that is over. It does not get them back.
-func TestANumberIsUsedAgain(t *testing.T) {
+func TestReusedNumberRevivesNoVacancy(t *testing.T) {
 	var c Claims
 	c.Init()
 	c.Add(at(3*time.Second).Mono, []int32{1, 2})

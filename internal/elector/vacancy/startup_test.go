@@ -50,7 +50,7 @@ func holder(process string, heard, free time.Duration) lease.HolderState {
 	return lease.HolderState{Session: session(process), Heard: at(heard), FreeAt: at(free).Raw}
 }
 
-func TestSharingOutAPart(t *testing.T) {
+func TestAssignTimeFollowsTheNumberOfRoles(t *testing.T) {
 	const lease = 10 * time.Second
 	require.Equal(t, 300*time.Millisecond, AssignTime(100_000, 100_000, 20, lease))
 	require.Equal(t, lease/2, AssignTime(100_000, 100_000, 1000, lease))
@@ -59,7 +59,7 @@ func TestSharingOutAPart(t *testing.T) {
 
 // Where assigning takes long, the pauses are long, but short at first: processes that die together
 // are found silent within less than the whole pause.
-func TestSharingOutIsMoreAndMoreSeldom(t *testing.T) {
+func TestSharingOutIsLessAndLessFrequent(t *testing.T) {
 	const whole = 800 * time.Millisecond
 	var s assignPauses
 	now := clock.Mono(time.Hour)

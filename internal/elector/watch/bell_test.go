@@ -20,7 +20,7 @@ func woken(waiters []<-chan struct{}) (n int) {
 	return n
 }
 
-func TestVeryManyAreWokenLessOften(t *testing.T) {
+func TestManyWaitersAreWokenLessOften(t *testing.T) {
 	for n, second := range map[int]int{manyWaiters - 1: manyWaiters - 1, manyWaiters: 0} {
 		synctest.Test(t, func(t *testing.T) {
 			b, done, waiters := NewBell(), make(chan struct{}), make([]<-chan struct{}, n)

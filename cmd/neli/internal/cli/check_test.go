@@ -17,7 +17,7 @@ import (
 
 // The end of check says what the user can do. It mentions things to fix above only if there are
 // any.
-func TestCheckConcludes(t *testing.T) {
+func TestCheckEndsWithAdvice(t *testing.T) {
 	slow := neli.Timing{Count: 1, Sum: 2.5, Buckets: []neli.TimingBucket{{UpTo: 5 * time.Millisecond}, {UpTo: 2500 * time.Millisecond, Count: 1}}}
 	once := neli.Timing{Count: 10, Sum: 3, Buckets: []neli.TimingBucket{{UpTo: 5 * time.Millisecond, Count: 9}, {UpTo: 2500 * time.Millisecond, Count: 10}}}
 	for _, tc := range []struct {

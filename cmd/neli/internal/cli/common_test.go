@@ -154,7 +154,7 @@ func TestBadConfiguration(t *testing.T) {
 
 // Inside a command of neli run or neli watch --exec, the variables that the outer neli set do not count as
 // flags.
-func TestEnvironmentWithinRun(t *testing.T) {
+func TestVariablesOfAnOuterRunAreNoFlags(t *testing.T) {
 	t.Run("status in a program of watch", func(t *testing.T) {
 		for _, v := range changed(neli.Standing{Status: neli.StatusHeld, Holder: neli.Holder{Token: 1}}, "jobs") {
 			name, value, _ := strings.Cut(v, "=")

@@ -55,7 +55,7 @@ func (f *full) Write(p []byte) (int, error) {
 }
 
 // Lines that cannot be written are counted, and so is a note about them that cannot be written.
-func TestLogCountsWhatCannotBeWritten(t *testing.T) {
+func TestLogCountsUnwrittenLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &full{left: 4}
 		w := newLogWriter(out)

@@ -102,7 +102,7 @@ func refusal(t *testing.T, text string, args ...string) string {
 }
 
 // The files that a cloud's console, Strimzi and AWS hand out for Java are refused line by line, with what to write instead.
-func TestFilesForJavaAreAnsweredLineByLine(t *testing.T) {
+func TestFilesForJavaAreRefusedLineByLine(t *testing.T) {
 	require.Equal(t, `neli: FILE:4: sasl.jaas.config: is Java's: write sasl.username=… and sasl.password=… instead; with sasl.mechanism=AWS_MSK_IAM leave it out, and with OAUTHBEARER set sasl.oauthbearer.method=oidc and its properties
 sasl.mechanism=PLAIN: needs sasl.username and sasl.password
 `, strings.ReplaceAll(refusal(t, `# for Java

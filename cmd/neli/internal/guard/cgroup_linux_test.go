@@ -263,7 +263,7 @@ func startSecond(t *testing.T, c *Cgroup) (orders *os.File, guard *exec.Cmd) {
 
 // The second guard kills the cgroup when the lease is over or the elector has gone, without the
 // first guard.
-func TestSecondGuard(t *testing.T) {
+func TestSecondGuardKillsTheCgroup(t *testing.T) {
 	for name, end := range map[string]func(orders *os.File) error{
 		"lease over": func(orders *os.File) error {
 			_, err := orders.Write(Until(Now() + 100*time.Millisecond))

@@ -17,7 +17,7 @@ import (
 )
 
 // The latest deadline counts, not the one that was sent last.
-func TestDeadline(t *testing.T) {
+func TestLatestDeadlineCounts(t *testing.T) {
 	command, _ := family(t)
 	e := guarded(t, command...)
 	e.lease(time.Minute)
@@ -50,7 +50,7 @@ func TestRenewedDeadline(t *testing.T) {
 }
 
 // If the elector is gone, the command is killed.
-func TestElectorGone(t *testing.T) {
+func TestCommandDiesWithoutItsElector(t *testing.T) {
 	command, grandchild := family(t)
 	for name, end := range map[string]func(e *elector) error{
 		"closed":  func(e *elector) error { return e.orders.Close() },
@@ -160,7 +160,7 @@ func TestCommandsGroupIsDeadWhenTheEndIsReported(t *testing.T) {
 }
 
 // The kernel kills the command when the guard dies.
-func TestGuardKilled(t *testing.T) {
+func TestCommandDiesWithItsGuard(t *testing.T) {
 	command, _ := family(t)
 	e := guarded(t, command...)
 	e.lease(time.Hour)
@@ -261,7 +261,7 @@ func hasChild(pid int) bool {
 var filesOf = []string{"sh", "-c", `for f in /proc/$$/fd/*; do case $f in */0|*/1|*/2|*/10) ;; *) [ -e $f ] && exit 3;; esac; done; exit 0`}
 
 // The command gets no files but the standard ones.
-func TestFilesOfTheCommand(t *testing.T) {
+func TestCommandGetsOnlyStandardFiles(t *testing.T) {
 	extra, err := os.Open("/dev/null")
 	require.NoError(t, err)
 	_, err = unix.FcntlInt(extra.Fd(), unix.F_SETFD, 0) // not close-on-exec, as a C library may leave it
@@ -282,7 +282,7 @@ func refused(t *testing.T, calls string, command ...string) *elector {
 }
 
 // Before Linux 5.11, or where a filter refuses close_range, the files are marked one by one.
-func TestFilesOfTheCommandWithoutCloseRange(t *testing.T) {
+func TestFilesAreMarkedOneByOneWithoutCloseRange(t *testing.T) {
 	e := refused(t, refuseCloseRange, filesOf...)
 	e.lease(time.Minute)
 	e.started()
