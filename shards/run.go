@@ -63,6 +63,14 @@ func (r *run) why(cause error) error {
 
 // lead is one term of one role.
 func (r *run) lead(ctx context.Context, l neli.Leadership) error {
+	err := r.serve(ctx, l)
+	if err != nil && ctx.Err() == nil {
+		r.failed.Store(true) // so Lead ends all functions
+	}
+	return err
+}
+
+func (r *run) serve(ctx context.Context, l neli.Leadership) error {
 	if l.Role >= r.s.count {
 		if r.s.f.Rest == nil {
 			return fmt.Errorf("shards: SetRoles: %w", r.s.check(l.Role))

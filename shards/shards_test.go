@@ -343,6 +343,27 @@ func TestWrongUses(t *testing.T) {
 	})
 }
 
+// An error of Rest ends Lead: functions of Serve see that as closing, as with an error of Serve.
+func TestErrorOfRestCloses(t *testing.T) {
+	onStage(t, func(s *stage) {
+		why := make(chan error, 1)
+		set, err := shards.New(1, shards.Functions{
+			Serve: func(ctx context.Context, _ neli.Leadership) error {
+				<-ctx.Done()
+				why <- context.Cause(ctx)
+				return nil
+			},
+			Rest: func(context.Context, neli.Leadership) error { time.Sleep(time.Minute); return errors.New("reason") },
+		})
+		require.NoError(s, err)
+		n, err := neli.New(neli.Config{LeaderGroupID: "carts", Roles: 2, Provider: s.broker.Provider("a"), Prepare: set.Prepare})
+		require.NoError(s, err)
+		require.ErrorContains(s, set.Run(s.Context(), n), "reason")
+		require.ErrorIs(s, <-why, shards.ErrClosing)
+		require.NoError(s, n.Close())
+	})
+}
+
 // Roles beyond the shards run another function, and are not prepared.
 func TestRest(t *testing.T) {
 	onStage(t, func(s *stage) {

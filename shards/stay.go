@@ -161,11 +161,7 @@ func (st *stay) serve(lead context.Context, l neli.Leadership) error {
 		ctx.end(nil)
 		st.tell(left, nil)
 	}()
-	err := st.r.s.f.Serve(ctx, l)
-	if err != nil && ctx.Err() == nil {
-		st.r.failed.Store(true) // so Lead ends all functions
-	}
-	return err
+	return st.r.s.f.Serve(ctx, l)
 }
 
 // serveContext follows Lead's context. Like that, it asks the clock in Err, Done and Value.
