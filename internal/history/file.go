@@ -134,9 +134,11 @@ func Fetch(ctx context.Context, admin kafka.Admin, reader kafka.LogReader, topic
 		return err
 	}
 	log := Log{Group: group, Topic: topic, TopicID: info.ID}
+	var whole []bool
 	left := 0
 	for _, e := range ends {
 		log.Starts, log.Ends = append(log.Starts, e.Start), append(log.Ends, e.End)
+		whole = append(whole, e.End <= e.Start)
 		if e.End > e.Start {
 			left++
 		}
@@ -147,7 +149,6 @@ func Fetch(ctx context.Context, admin kafka.Admin, reader kafka.LogReader, topic
 	if err := reader.Assign(topic, log.Starts); err != nil {
 		return err
 	}
-	whole := make([]bool, len(ends))
 	var trouble error
 	for last, polls := time.Now(), 0; left > 0; polls++ {
 		r, ok, err := reader.Poll(100 * time.Millisecond)
