@@ -186,3 +186,16 @@ func TestATermAfterTheSnapshotShowsWithTheNextBeat(t *testing.T) {
 	}
 	require.Fail(t, "no beat was read")
 }
+
+// A member that joins a group on a single small log, which is for development, knows the holder once it hears it.
+func TestHolderOnASingleSmallLogIsKnown(t *testing.T) {
+	w := newWorld(1)
+	w.small = true
+	for _, name := range []string{"a", "b"} {
+		w.start(name, 1, func(s *Settings) { s.Majority = true })
+		w.pass(8 * time.Second)
+	}
+	g, held := w.actor("b").Holder(0, w.instant())
+	require.True(t, held)
+	require.Equal(t, "a", g.Name)
+}

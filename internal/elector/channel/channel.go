@@ -28,6 +28,7 @@ type Channel struct {
 	told.Process
 	wire    leases.Wire
 	id      string // of the incarnation of a small log
+	small   bool   // one of several small logs
 	begun   bool   // reading has begun; nothing is appended before
 	shallow bool   // no records lie farther back than the first ones read
 	end     int64  // where the log ended when reading began; records before it are of unknown age
@@ -48,7 +49,7 @@ func New(p told.Process, index int, l *lease.Lease, w leases.Wire, now clock.Ins
 // NewSmall returns the channel of a small log, which says by itself that it can be reached.
 func NewSmall(p told.Process, index int, l *lease.Lease, w leases.Wire, now clock.Instant) *Channel {
 	c := New(p, index, l, w, now)
-	c.shallow, c.Link = true, link.TrustedLink()
+	c.small, c.shallow, c.Link = true, true, link.TrustedLink()
 	return c
 }
 

@@ -48,9 +48,9 @@ func (cs Channels) Claiming() bool {
 }
 
 // Old reports whether evidence at an offset was in the log when reading began, so that its age is
-// unknown. Offsets of several logs say nothing.
+// unknown. The offset is −1 then if the log is small; offsets of several logs say nothing.
 func (cs *Channels) Old(offset int64) bool {
-	return len(*cs) == 1 && !(*cs)[0].IsNew(offset)
+	return len(*cs) == 1 && (offset < 0 || !(*cs)[0].small && !(*cs)[0].IsNew(offset))
 }
 
 // Read is when the logs that count were last read: the only one, or the majority that was read last.
