@@ -281,6 +281,31 @@ func TestStandbysClaimPreparedRoles(t *testing.T) {
 	}
 }
 
+// A Release by a sentinel names no successor. A standby that looks for its roles before its Claim is back keeps them.
+func TestStandbysClaimPreparedRolesAfterARelease(t *testing.T) {
+	for moment := range 5 {
+		w, a, shops := warmWorld(t, 4, func(s *Settings) { s.Prepares.Standby = true }, "b", "c")
+		w.pass(10*time.Second + time.Duration(moment)*100*time.Millisecond)
+		w.lag = 100 * time.Millisecond
+		a.dead = true
+		b := w.actor("b")
+		b.do(func(now clock.Instant) {
+			g, held := b.channels[0].Log.Holder(0)
+			require.True(t, held)
+			for _, r := range b.channels[0].Log.ReleaseOf(g.Session, []int32{0, 1, 2, 3}, now) {
+				w.append(b, Append{ID: w.id(0), Record: r})
+			}
+		})
+		w.pass(3 * time.Second)
+		warm := 0
+		for name, k := range shops {
+			require.Empty(t, k.cold, "%s, moment %d", name, moment)
+			warm += len(k.warm)
+		}
+		require.Equal(t, 4, warm)
+	}
+}
+
 // No role changes hands, so b must look again by itself for which roles it stands by.
 func TestStandbyReturnsToItsRoles(t *testing.T) {
 	for name, gone := range map[string]struct {

@@ -168,7 +168,7 @@ func (n *Node) reset(s *shard, c *channel.Channel, lost bool, end int64, now clo
 		s.end(s.own.Roles(), term.LogReset)
 		s.forget()
 	}
-	n.warm.Anew(c.Index, s.Index)
+	n.warm.Anew(c.Index, s.Index, lost)
 	c.Restart(end, now)
 	s.begun = true
 	s.vacancyStats.Recount(s.Count(n.desired.Roles), now)

@@ -154,6 +154,9 @@ func (p *Preparer) Review(of func(offer.Place) Holding) (ended []End) {
 // IsIdle reports whether nothing is prepared, running or owed, and no offer was read lately.
 func (p *Preparer) IsIdle() bool { return len(p.by)+len(p.holders)+len(p.calls) == 0 }
 
+// Stands reports whether this process stands by for a role.
+func (p *Preparer) Stands(at offer.Place) bool { return p.by[at] != nil && p.by[at].standby }
+
 // Stand sets the roles for which this process stands by, and returns what ends by that.
 func (p *Preparer) Stand(roles map[offer.Place]bool) (ended []End) {
 	for at := range roles {
@@ -190,14 +193,14 @@ func (p *Preparer) Exclude(unwanted func(offer.Place) bool) (ended []End) {
 	return p.end(Unwanted, sorted(p.by, func(w *preparation) bool { return unwanted(w.Place) }))
 }
 
-// Anew ends a shard's preparations since a log has begun anew: nothing may be known of who holds what.
-func (p *Preparer) Anew(log, shard int) (ended []End) {
+// Anew notes that a log has begun anew. If nothing is known any more of who holds what, that ends a shard's preparations.
+func (p *Preparer) Anew(log, shard int, lost bool) (ended []End) {
 	for _, h := range p.holders {
 		if h.log == log {
 			h.log = -1 // there is no Ping at that offset any more
 		}
 	}
-	return p.Exclude(func(at offer.Place) bool { return at.Shard == shard })
+	return p.Exclude(func(at offer.Place) bool { return lost && at.Shard == shard })
 }
 
 // Returned notes that a call of Prepare has returned. If its context had ended, that only frees its slot.

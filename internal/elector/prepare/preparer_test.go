@@ -164,8 +164,9 @@ func TestPreparationsEnd(t *testing.T) {
 		"a role that is not prepared":      {func(p preparing) []End { return p.Held(offer.Place{Local: 4}, "b", false) }, nil},
 		"this process closes":              {func(p preparing) []End { return p.Quit() }, []Why{Unwilling, Unwilling}},
 		"R is smaller":                     {func(p preparing) []End { return p.Exclude(func(at offer.Place) bool { return at.Local >= 5 }) }, []Why{Unwanted}},
-		"the log begins anew":              {func(p preparing) []End { return p.Anew(0, 0) }, []Why{Unwanted, Unwanted}},
-		"another log begins anew":          {func(p preparing) []End { return p.Anew(1, 1) }, nil},
+		"the log begins anew":              {func(p preparing) []End { return p.Anew(0, 0, true) }, []Why{Unwanted, Unwanted}},
+		"another log begins anew":          {func(p preparing) []End { return p.Anew(1, 1, true) }, nil},
+		"one of several logs begins anew":  {func(p preparing) []End { return p.Anew(0, 0, false) }, nil},
 		"an offer comes while it may not":  {func(p preparing) []End { return p.Offered(fromA, 0, 0, &lease.Offer{N: 2}, false, all, at(0)) }, nil},
 		"what is offered has changed":      {func(p preparing) []End { return p.offered(2, at(0), 5) }, []Why{CalledOff}},
 		"the holder says the same of both": {func(p preparing) []End { return p.offered(2, at(0), 3, 5) }, nil},
@@ -223,7 +224,7 @@ func TestOffersOfSilentHoldersAreForgotten(t *testing.T) {
 func TestNoAnswerToAnOfferOfAFormerLog(t *testing.T) {
 	p := newPreparing(2)
 	p.offered(1, at(0), 3)
-	p.Anew(0, 0)
+	p.Anew(0, 0, true)
 	require.Empty(t, p.step(at(time.Second)))
 	p.offered(2, at(time.Second), 3)
 	require.Len(t, p.step(at(time.Second)).Say, 1)

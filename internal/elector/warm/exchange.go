@@ -104,9 +104,9 @@ func (x *Exchange) Returned(b prepare.Begin, ok bool, now clock.Instant) {
 }
 
 // Anew notes that a log has begun anew.
-func (x *Exchange) Anew(log, shard int) {
+func (x *Exchange) Anew(log, shard int, lost bool) {
 	if x.preparer != nil {
-		x.do.End = append(x.do.End, x.preparer.Anew(log, shard)...)
+		x.do.End = append(x.do.End, x.preparer.Anew(log, shard, lost)...)
 	}
 }
 
@@ -175,7 +175,8 @@ func (x *Exchange) stand(is Will, roles int, of func(int) Shard, now clock.Insta
 		s := of(i)
 		for local := range s.Count(min(roles, maxStandby)) {
 			g, held := s.Fold.Holder(local)
-			if held && g.Session.Process != x.self && x.standbys.Of(s.Role(local), g.Session.Process) == x.self {
+			if held && g.Session.Process != x.self && x.standbys.Of(s.Role(local), g.Session.Process) == x.self ||
+				!held && x.preparer.Stands(s.place(local)) { // it is to claim what it has prepared
 				mine[s.place(local)] = true
 			}
 		}
