@@ -261,7 +261,7 @@ type Refusals struct {
 }
 
 func (r *Refusals) note(all []lacking) {
-	if r == nil || len(all) == 0 {
+	if len(all) == 0 {
 		return
 	}
 	meaning := map[string]string{}
