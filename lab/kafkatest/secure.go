@@ -75,6 +75,9 @@ func (c *Cluster) AddUser(ctx context.Context, name, password string) error {
 			if err := refused(result.ErrorCode, result.ErrorMessage); err != nil {
 				return err
 			}
+			if len(result.CredentialInfos) < 2 {
+				return errors.New("it knows one of two mechanisms")
+			}
 		}
 		return nil
 	})
