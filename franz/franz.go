@@ -100,8 +100,8 @@ type client struct {
 	*connections
 	settings *settings
 	opts     []kgo.Opt // given by the user
-	// tokens returns the tokens for OAUTHBEARER; nil if the client does not log in that way, or only
-	// an option has tokens.
+	// tokens returns the tokens for OAUTHBEARER; nil if the client does not log in that way, or does
+	// by an option.
 	tokens func(context.Context) (kafka.Token, error)
 	source *login.Source // of tokens from an endpoint; nil if the client uses none
 }

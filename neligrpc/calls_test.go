@@ -250,7 +250,7 @@ func TestCallsGoToAllowedAddressesOnly(t *testing.T) {
 	}
 }
 
-// With TLS the certificate must be valid for the host that targets returns.
+// With TLS, targets must return a host for which the certificate is valid.
 func TestCallsWithTLS(t *testing.T) {
 	web := httptest.NewTLSServer(http.NotFoundHandler()) // has a certificate for 127.0.0.1
 	defer web.Close()

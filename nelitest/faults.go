@@ -117,9 +117,9 @@ func (b *Broker) Freeze(member string) {
 	m.frozen.Freeze()
 }
 
-// Resume ends a suspension. Blocked calls continue: Poll first returns what its client had received
-// before the suspension, all at once, and later events after the usual latency, or nothing if its timeout
-// has passed. Overdue reports are made, and a heartbeat is sent.
+// Resume ends a suspension. Blocked calls continue. Polls first return, without delay, what their client
+// had received before, then later events after the usual latency. A Poll whose timeout has passed does
+// not await them. Overdue reports are made, and a heartbeat is sent.
 func (b *Broker) Resume(member string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -51,7 +51,7 @@ func TestMachine(t *testing.T) {
 
 // Whatever happens, in any order: one call at a time, Serve after Prepare, and one Serve or Abandon for each Prepare
 // that was ready.
-func TestMachineInAnyOrder(t *testing.T) {
+func TestEventsInAnyOrder(t *testing.T) {
 	type node struct {
 		machine
 		calls int8 // what is at work: 0 none, 1 Prepare, 2 Serve or Abandon

@@ -10,7 +10,7 @@ import (
 var rules = []mutation.Mutant{
 	{Rule: "a call waits until Serve or Abandon has returned", File: "machine.go",
 		Old: "	case Serving, Draining:\n		switch e {\n", New: "	case Serving, Draining:\n		switch e {\n		case offered:\n			m.state, m.led, m.ended = Preparing, false, false\n			return prepare\n",
-		Guard: "TestMachineInAnyOrder", Want: "two calls"},
+		Guard: "TestEventsInAnyOrder", Want: "two calls"},
 	{Rule: "a call waits until Prepare has returned", File: "machine.go",
 		Old: "	case e == led && !m.ended:\n		m.led = true\n		return adopt\n", New: "	case e == led && !m.ended:\n		m.state, m.led = Serving, true\n		return serve\n",
 		Guard: "TestLedWhilePreparing", Want: "serve while prepare is at work"},

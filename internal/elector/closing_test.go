@@ -163,7 +163,7 @@ func TestALateReaderLeavesASnapshot(t *testing.T) {
 	require.GreaterOrEqual(t, i, 0, "a Snapshot of nobody")
 }
 
-// A process that reads nothing does not wait any longer for its Release.
+// A closing process that reads nothing waits only CloseTail for its Release.
 func TestProcessThatReadsNothingClosesSoon(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)

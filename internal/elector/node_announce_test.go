@@ -167,7 +167,7 @@ func TestBriefUnwillingnessIsAnnounced(t *testing.T) {
 	require.Nil(t, said[1].Hello.Wants)
 }
 
-// A process whose home cannot be reached announces itself in another log, and goes back.
+// A process announces itself in the next reachable log if its home cannot be reached.
 func TestAnnouncementsLeaveAnUnreachableHome(t *testing.T) {
 	w := newWorld(3)
 	a := w.start("a", 3, nil)

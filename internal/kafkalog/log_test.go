@@ -187,7 +187,7 @@ func TestUntouchedLogBesideUsedOnesIsDelayed(t *testing.T) {
 		require.Len(t, entries(t, k, time.Minute), 1)
 		require.True(t, k.sealed.Load())
 	})
-	// If all logs are new, it is a first start, and nothing is delayed.
+	// If no log is in use, it is a first start: nothing is delayed.
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 20}, {Start: 0, End: 0}}, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 2)
 	})

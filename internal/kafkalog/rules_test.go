@@ -117,7 +117,7 @@ var mutants = []mutation.Mutant{
 	{Rule: "a newcomer reads few records at first", File: "back.go",
 		Old: "{200, history,", New: "{history, history,",
 		Guard: "TestReadingBeginsBeforeTheEnd", Want: "4800"},
-	{Rule: "records produced while the topic is found replaced are purged", File: "log.go",
+	{Rule: "late records for a replaced topic are purged", File: "log.go",
 		Old: "			k.producer.Purge() // sealed meanwhile\n", New: "",
 		Guard: "TestLateRecordForAReplacedTopicIsPurged", Want: "Not equal"},
 	{Rule: "records that are read again are of unknown age", File: "back.go",

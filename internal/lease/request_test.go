@@ -61,7 +61,7 @@ func TestOlderMembersTakeARequestForAPing(t *testing.T) {
 
 // A field that only newer members know must not decide whether a record is folded, or folds would
 // differ. A record that has it by mistake, whatever its contents, means the same as without it.
-func TestARequestInOtherRecordsIsIgnored(t *testing.T) {
+func TestRequestsOutsidePingsAreIgnored(t *testing.T) {
 	for _, r := range examples() {
 		value := testCodec.Encode(&r)
 		want := without(t, value)

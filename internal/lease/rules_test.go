@@ -133,7 +133,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a process in doubt claims nothing", File: "lease.go",
 		Old: "	if l.join != nil || l.Doubtful() {\n", New: "	if l.join != nil {\n",
 		Guard: "TestProcessWithAnotherFoldIsOutvoted", Want: "claims, though nobody knows who is wrong"},
-	{Rule: "a Snapshot made before a contradiction is no vote on it", File: "doubt.go",
+	{Rule: "an agreeing Snapshot from before a contradiction does not count", File: "doubt.go",
 		Old: "	case agrees && r.Read < d.from:\n", New: "	case agrees && r.Read < 0:\n",
 		Guard: "TestProcessWithAnotherFoldIsOutvoted", Want: "counts a Snapshot made before the contradiction"},
 	{Rule: "a Beat of a session that holds nothing is a contradiction", File: "doubt.go",
@@ -147,7 +147,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a disbelieved process's stated longest lease does not count", File: "consume.go",
 		Old: "	if believed { //", New: "	if true { //",
 		Guard: "TestDisbelievedProcessDoesNotShortenTheWait", Want: "claims what another process leads"},
-	{Rule: "a Snapshot must cover records not kept", File: "consume.go",
+	{Rule: "a Snapshot must reach the kept records", File: "consume.go",
 		Old: "!believed || r.Read < j.since-1", New: "!believed",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two leaders)`, Seeds: plainSeeds},
 	{Rule: "records that a Snapshot lacks are folded", File: "consume.go",
@@ -243,7 +243,7 @@ var rules = []mutation.Mutant{
 	{Rule: "the wait for newer versions covers the longest T allowed", File: "lease.go",
 		Old: "clock.FreeAt(l.newerAt.Raw, l.rules.longest(),", New: "clock.FreeAt(l.newerAt.Raw, l.rules.T,",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "a process without the fold waits for newer versions, too", File: "consume.go",
+	{Rule: "a process without the fold waits out newer-version records, too", File: "consume.go",
 		Old: "		j.hear(o, now, l.rules.longest(), l.rules.Rho)\n", New: "",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: (two leaders|folds differ)`, Seeds: huntSeeds},
 	{Rule: "a process without the fold adopts only fresh Claims that had read the newest newer-version record", File: "consume.go",
@@ -267,7 +267,7 @@ var rules = []mutation.Mutant{
 
 	{Rule: "a request in a record other than a Ping is ignored", File: "request.go",
 		Old: "if w.Kind == Ping && said(w.Request) {", New: "if said(w.Request) {",
-		Guard: "TestARequestInOtherRecordsIsIgnored", Want: `request = 7`},
+		Guard: "TestRequestsOutsidePingsAreIgnored", Want: `request = 7`},
 
 	// Without these rules a role may stay without a leader.
 	{Rule: "Releases are repeated until they are read back", File: "make.go",
@@ -311,7 +311,7 @@ var ofTransport = []mutation.Mutant{
 	{Rule: "a log whose leader epoch has grown may have lost its first records", File: "sim_proc_test.go",
 		Old: "p.origin && e.epoch == 0", New: "p.origin",
 		Guard: "TestLostLogs", Want: `seed \d+: two leaders`, Seeds: freshSeeds},
-	{Rule: "a claim's Read is from when it was decided", File: "sim_proc_test.go",
+	{Rule: "a claim's Read dates from its decision", File: "sim_proc_test.go",
 		Old: "e.r.Kind == Claim, func() { w.append(e) }", New: "e.r.Kind == Claim, func() {\n		if late := *e.r; late.Kind == Claim && !e.newer {\n			late.Read = int64(len(w.log)) - 1\n			e = w.encode(&late, false)\n		}\n		w.append(e)\n	}",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 }

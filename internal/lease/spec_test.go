@@ -66,7 +66,7 @@ var bySpecification = []string{
 	"silence is counted from when the record was received, not from the poll",
 	"a stamp is taken before the send, not at receipt",
 	"no evidence moves V after a lapse",
-	"a Snapshot must cover records not kept",
+	"a Snapshot must reach the kept records",
 	"evidence restarts the wait before a fresh Claim",
 	"a record of a newer version is not skipped",
 	"a process without the fold waits for the longest T allowed",

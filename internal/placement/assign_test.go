@@ -185,7 +185,7 @@ func TestAssignByPriority(t *testing.T) {
 
 // Members announced different numbers of roles. Each range is shared out separately among those
 // that want it, so that no role moves twice until all have announced the same number.
-func TestAssignWithDifferentRoles(t *testing.T) {
+func TestAssignDifferentRoleCounts(t *testing.T) {
 	w := newWorld([]Candidate{{ID: "a", Roles: 100, Steady: true}, {ID: "b", Roles: 200, Steady: true}, {ID: "c", Roles: 200, Steady: true}}, 200)
 	w.assign()
 	require.LessOrEqual(t, spread(w.loads(0, 100)), 1)

@@ -159,7 +159,7 @@ func TestLeaderElectionArticleLeaderCutOffInOneDirectionIsReplaced(t *testing.T)
 
 // The minimum of master-eligible nodes is N/2+1, and no setting can lower it: a member that
 // reaches fewer logs never leads.
-func TestLeaderElectionArticleMinimumIsMoreThanHalf(t *testing.T) {
+func TestLeaderElectionArticleLeaderNeedsAMajority(t *testing.T) {
 	for _, n := range []int{1, 3, 5, 7} {
 		for reached := range n + 1 {
 			t.Run(fmt.Sprintf("%d of %d", reached, n), func(t *testing.T) {

@@ -70,9 +70,8 @@ type Fate struct {
 	Spared bool          // the member prepares roles, and is there: a handover that was called off is not its failure
 }
 
-// Placed is what a look for roles to hand over depends on, beside the plan and the time. It is
-// different whenever a role may have another holder, is kept after all, or may be handed over since
-// the application was told of its term.
+// Placed counts the events that may leave roles to hand over: changes of holders, handovers that were
+// called off, and terms of which the application was told.
 type Placed struct {
 	Holders   uint64
 	CalledOff uint64

@@ -63,7 +63,7 @@ func (c *Channel) Enter(id string) { c.id = id }
 // Begun reports whether reading has begun. Nothing is appended before.
 func (c *Channel) Begun() bool { return c.begun }
 
-// Restart forgets the state of the log, which is read again and ends at end now.
+// Restart forgets the log's state before it is read again. end is its present end.
 func (c *Channel) Restart(end int64, now clock.Instant) {
 	c.begun, c.end, c.CaughtUpAt, c.History = true, end, clock.Instant{}, 0
 	c.Link.Reset()

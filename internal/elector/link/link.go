@@ -12,7 +12,7 @@ import (
 // and no more records may be queued for it.
 type Link struct {
 	reading bool // the records that were in the log when reading began are not read yet
-	trusted bool // no own record has to show that the log works
+	trusted bool // the log itself reports that it can be reached
 
 	beat  flight
 	hello flight

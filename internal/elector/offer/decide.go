@@ -9,7 +9,7 @@ import (
 
 // Standing is how far a member is with a role that is offered to it.
 type Standing struct {
-	Answered bool // it has answered an offer that names the role (if it waits: any)
+	Answered bool // the member has answered an offer (with the role, once that is named)
 	Ready    bool
 	Failed   bool // it says that it has failed
 	Late     bool // it has been at work for longer than it may

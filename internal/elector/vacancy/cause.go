@@ -6,5 +6,5 @@ type Cause int
 const (
 	Claimed     Cause = iota // it was vacant, or its holder left
 	Rebalanced               // its holder handed it over for balance
-	Transferred              // its holder handed it over by a Transfer: it stays
+	Transferred              // its holder transferred it: balance does not move it
 )

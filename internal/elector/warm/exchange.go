@@ -220,8 +220,8 @@ func (x *Exchange) Sort(n byrole.Numbering, roles []int32, holder func(local int
 	return ready, theirs, others
 }
 
-// Take returns, once, which calls are to begin, and of which calls the contexts are to end. The roles are
-// spread over a number of shards.
+// Take returns, once, the calls to begin and the calls whose contexts are to end. shards is the number of
+// shards.
 func (x *Exchange) Take(shards int) prepare.Do {
 	do := x.do
 	x.do = prepare.Do{}

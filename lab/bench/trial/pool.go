@@ -51,9 +51,9 @@ func fine(system peers.System) time.Duration {
 	return 500 * time.Microsecond
 }
 
-// sampling is the other interval: a two-hundredth of the lease, 1 to 25 ms. Sixty processes that
-// sample a hundred times a second would cause most of the load of two cores, since after each
-// sample a thread of Go's runtime looks for work fifty times.
+// sampling is the interval of all other trials: a two-hundredth of the lease, 1 to 25 ms. Sixty processes
+// that sample every 10 ms would take most of two cores, since a thread of Go's runtime looks for work
+// fifty times after each sample.
 func sampling(lease time.Duration) time.Duration {
 	return min(max(lease/200, time.Millisecond), 25*time.Millisecond)
 }

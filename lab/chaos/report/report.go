@@ -198,8 +198,8 @@ func longGaps(w io.Writer, s Subject) {
 	}
 }
 
-// runRow is this run's row for the table of docs/correctness.md. Its longest time without a leader is that of a role whose
-// leader was struck, by a fault that has a bound.
+// runRow is this run's row for the table of docs/correctness.md. Its longest time without a leader counts only
+// faults that have a bound and struck the role's leader.
 func runRow(w io.Writer, s Subject) {
 	sorts := map[string]int{}
 	for _, f := range s.Record.Faults {

@@ -18,8 +18,8 @@ import (
 // tryWithin limits how long each part of a trial waits for the brokers.
 const tryWithin = 10 * time.Second
 
-// try tries what the first run needs beyond an answer about the topic: each broker, at the address that
-// it advertises; then, if all serve and the topic is missing, whether it can be created. It returns a
+// try tests what the first run needs besides the topic's description: that each broker serves at the
+// address it advertises and, if all do and the topic is missing, that it can be created. It returns a
 // line for each fault.
 func (s scout) try(ctx context.Context, cfg neli.Config, missing bool) (faults []string) {
 	var admin kafka.Admin

@@ -231,7 +231,7 @@ func TestHarmlessSignalAfterTheCommandDoesNotPreventAnotherRun(t *testing.T) {
 
 // A command may take seconds to start, and signals wait for it meanwhile. A signal is dropped only if one of
 // its kind waits already. Of such signals the newest counts: CONT after TSTP.
-func TestNoSignalIsLostWhileTheCommandStarts(t *testing.T) {
+func TestEachKindOfSignalWaitsWhileTheCommandStarts(t *testing.T) {
 	c := newContest(nil, Options{}, nil)
 	ctx, stop := context.WithCancel(t.Context())
 	command := make(chan struct{}, 1)
