@@ -134,8 +134,7 @@ var applicationRows = []row{
 			began := time.Now()
 			go func() { _ = c.a.Transfer(c.Context(), 0, "b") }()
 			c.Eventually(20*time.Second, "b leads role 0", func() bool { return b.IsLeaderOf(0) })
-			// In Lead the barrier is not part of the work, but the role is kept for the barrier
-			// until the deadline.
+			// In Lead the barrier is not part of the work, but the role is kept for the barrier until the deadline.
 			require.InDelta(c, 10, time.Since(began).Seconds(), 1, "the deadline is exact")
 			c.Pass(5 * time.Minute)
 			c.leads(1)
@@ -642,8 +641,7 @@ func (c *cell) kindsOf(role int) (out []string) {
 	return out
 }
 
-// said requires that a text was logged a given number of times, and returns the first of these
-// lines.
+// said requires that a text was logged a given number of times, and returns the first of these lines.
 func (c *cell) said(text string, level slog.Level, times int) logLine {
 	c.Helper()
 	lines := c.lines.said(text)

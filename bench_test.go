@@ -63,8 +63,7 @@ func BenchmarkLeader(b *testing.B) {
 	}
 }
 
-// A follower's Pulse waits for its timeout. The timeout is 0 here, so that only the work is
-// measured.
+// A follower's Pulse waits for its timeout. The timeout is 0 here, so that only the work is measured.
 func BenchmarkFollower(b *testing.B) {
 	for _, roles := range []int{1, 100_000} {
 		n, _ := onLed(b, roles, false)

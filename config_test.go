@@ -260,8 +260,7 @@ func TestConfigFaults(t *testing.T) {
 	}
 }
 
-// A fault names a field that the user has set, never one that derives from it, and names it only
-// once.
+// A fault names a field that the user has set, never one that derives from it, and names it only once.
 func TestConfigFaultsNameFieldsThatWereSet(t *testing.T) {
 	for _, c := range []struct {
 		cfg    Config
@@ -398,8 +397,7 @@ func TestModeStrings(t *testing.T) {
 	require.Equal(t, "failed", StateFailed.String())
 }
 
-// For any input, resolve does not panic, and returns either an error or settings that all other
-// code may rely on.
+// For any input, resolve does not panic, and returns either an error or settings that all other code may rely on.
 func FuzzConfig(f *testing.F) {
 	f.Add("", "", "", 0, 0, 0, 0, 0, int64(0), int64(0), int64(0), int64(0), 0.0, "", "")
 	f.Add("g", "t", "n", 0, 1, 9, 12, 0, int64(5e9), int64(1e9), int64(3e10), int64(1e10), 0.0005, "session.timeout.ms", "6000")

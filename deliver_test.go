@@ -115,8 +115,7 @@ func TestSetRolesLimits(t *testing.T) {
 	require.NotNil(t, a.desired.Weights)
 }
 
-// A Pulse on another goroutine, while the barrier handles a revocation, does not shorten the
-// Deadline.
+// A Pulse on another goroutine, while the barrier handles a revocation, does not shorten the Deadline.
 func TestConcurrentPulseKeepsARevocationDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, _ := onRoles(t, 1, 1)

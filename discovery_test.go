@@ -72,8 +72,7 @@ func names(ms []neli.Member) (out []string) {
 	return out
 }
 
-// All processes report the same leader, including the leader itself and an observer, and report a
-// hand-over at once.
+// All processes report the same leader, including the leader itself and an observer, and report a hand-over at once.
 func TestEverybodyKnowsTheHolder(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.NominationAssigned, neli.NominationOpen} {
 		t.Run(nomination.String(), func(t *testing.T) {
@@ -115,8 +114,7 @@ func TestEverybodyKnowsTheHolder(t *testing.T) {
 	}
 }
 
-// A holder that falls silent is reported as such once W(T) has passed since its last record, and not
-// before.
+// A holder that falls silent is reported as such once W(T) has passed since its last record, and not before.
 func TestHolderThatFallsSilent(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a, o := c.Work("a", open), c.Join("o", observer)
@@ -490,8 +488,7 @@ func TestStandings(t *testing.T) {
 	})
 }
 
-// In JSON a status is a word, a duration is in seconds and roles are ranges. The result can be read
-// back.
+// In JSON a status is a word, a duration is in seconds and roles are ranges. The result can be read back.
 func TestStandingsAsJSON(t *testing.T) {
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	holder := neli.Holder{Name: "<a>", Member: "id", Token: 17, Since: at, Age: 1500 * time.Millisecond}

@@ -26,8 +26,7 @@ func TestReadmeIsShort(t *testing.T) {
 	require.LessOrEqual(t, len(strings.Fields(string(text))), readmeWords)
 }
 
-// TestReadmeExampleCompiles type-checks the first program of the README as users
-// would paste it.
+// TestReadmeExampleCompiles type-checks the first program of the README as users would paste it.
 func TestReadmeExampleCompiles(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -106,8 +105,7 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 	require.Greater(t, followed, 200, "of those that there are")
 }
 
-// TestSourcesNameDocumentsThatExist does the same for documents that comments, alerts and
-// recipes name.
+// TestSourcesNameDocumentsThatExist does the same for documents that comments, alerts and recipes name.
 func TestSourcesNameDocumentsThatExist(t *testing.T) {
 	documents, sources := markdown(t), tree(t, ".go", ".yaml", ".tmpl")
 	recipes, err := os.ReadFile("Makefile")

@@ -39,8 +39,7 @@ func ExampleNeli_IsLeaderOf() {
 	// leads: false
 }
 
-// Before work that must end within the term, ask how long the term still lasts if no further
-// evidence arrives.
+// Before work that must end within the term, ask how long the term still lasts if no further evidence arrives.
 func ExampleLeadership_Remaining() {
 	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
 	defer n.Close()
@@ -74,8 +73,7 @@ func ExampleNeli_Standings() {
 	// terms: 1
 }
 
-// Before its machine is shut down, a process gives up all that it leads, and claims nothing for a
-// while.
+// Before its machine is shut down, a process gives up all that it leads, and claims nothing for a while.
 func ExampleNeli_StepDown() {
 	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
 	defer n.Close()

@@ -100,8 +100,7 @@ func ExampleNeli_Lead() {
 		if errors.Is(context.Cause(ctx), neli.ErrFenced) {
 			return nil // over already: stop at once
 		}
-		// The lease is kept until this function returns, but no longer than
-		// DrainTimeout.
+		// The lease is kept until this function returns, but no longer than DrainTimeout.
 		fmt.Println("finishes in good order")
 		return nil
 	})
@@ -232,8 +231,7 @@ func ExampleNeli_Holder() {
 	_ = route
 }
 
-// Shards are roles, and keys are hashed to shards. The owner of a key is the process that leads its
-// slot.
+// Shards are roles, and keys are hashed to shards. The owner of a key is the process that leads its slot.
 func ExampleSlot() {
 	const shards = 64 // Config.Roles; the same everywhere, and for ever
 	for _, customer := range []string{"ada", "grace", "edsger"} {

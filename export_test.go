@@ -64,8 +64,7 @@ func SentinelHubOn(ctx context.Context, m Machine, cfg Config) *sentinel.Hub {
 	return sentinel.NewHub(ctx, opt)
 }
 
-// RegistrationOf returns what a Neli sends to a sentinel. topic is the topic id that the Neli has
-// found.
+// RegistrationOf returns what a Neli sends to a sentinel. topic is the topic id that the Neli has found.
 func RegistrationOf(n *Neli, topic string) sentinel.Registration { return n.set.registration(topic) }
 
 // Partitions returns the partitions of the change, each once, ascending.

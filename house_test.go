@@ -35,8 +35,8 @@ func TestSizesStayWithinBounds(t *testing.T) {
 		count, most int
 		reason      string
 	}{
-		{"lines of Go that are no tests", lines(source, false), 88000, "a small team carries them on; preparation, shards, gRPC, history, weights and fail-over took 6,500, chaos of disks, clocks and far members 300"},
-		{"lines of tests", lines(source, true), 90400, "a new test machine replaces an old one; traces replaced the models, weights took 500"},
+		{"lines of Go that are no tests", lines(source, false), 87800, "a small team carries them on; preparation, shards, gRPC, history, weights and fail-over took 6,500, chaos of disks, clocks and far members 300"},
+		{"lines of tests", lines(source, true), 90200, "a new test machine replaces an old one; traces replaced the models, weights took 500"},
 		{"words of Markdown", words(documents, ""), 57000, "a fact stands in one place"},
 		{"words of the changelog", words(documents, "CHANGELOG.md"), 800, "it says what a user must know, git the rest"},
 		{"go.mod files", len(tree(t, ".mod")), 12, "each has versions to keep in step"},

@@ -170,8 +170,7 @@ func TestTimeoutsFollowT(t *testing.T) {
 	}
 }
 
-// If brokers turn out to be far away, later clients get longer timeouts. The user's own values
-// stay.
+// If brokers turn out to be far away, later clients get longer timeouts. The user's own values stay.
 func TestTimeoutsFollowMeasuredRoundTrips(t *testing.T) {
 	s := resolved(t, Config{HeartbeatTimeout: 5 * time.Second})
 	s.health.clients.Pace.Note(time.Second, time.Now())
@@ -208,8 +207,7 @@ func TestUsersValuesWinOverTuning(t *testing.T) {
 	require.Equal(t, "6000", s.groupProperties()["session.timeout.ms"])
 }
 
-// The properties on which the protocol depends cannot be overridden, neither through New nor below
-// it.
+// The properties on which the protocol depends cannot be overridden, neither through New nor below it.
 func TestReservedPropertiesCannotBeOverridden(t *testing.T) {
 	for name := range reserved {
 		_, err := Config{KafkaConfig: KafkaConfigMap{name: "mine"}}.resolve()
@@ -244,8 +242,7 @@ func TestReservedPropertiesMayHaveTheLibrarysValue(t *testing.T) {
 	}
 }
 
-// With the new group protocol the broker sets the group's timeouts, and the client refuses them as
-// properties.
+// With the new group protocol the broker sets the group's timeouts, and the client refuses them as properties.
 func TestPropertiesOfTheNewGroupProtocol(t *testing.T) {
 	for _, protocol := range []string{"consumer", "CONSUMER"} {
 		g := resolved(t, Config{KafkaConfig: KafkaConfigMap{"group.protocol": protocol, "group.remote.assignor": "range"}}).groupProperties()

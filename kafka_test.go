@@ -292,8 +292,7 @@ func TestReaderThatStandsStillIsReplaced(t *testing.T) {
 	require.Equal(t, 1, strings.Count(out.String(), "the log reader stands still"))
 }
 
-// The reader of an observer, which appends nothing, is replaced too, but not while there is nothing
-// to read.
+// The reader of an observer, which appends nothing, is replaced too, but not while there is nothing to read.
 func TestObserversReaderThatStandsStillIsReplaced(t *testing.T) {
 	mocked(t, Config{Observer: true}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		time.Sleep(time.Minute)
@@ -389,8 +388,7 @@ func TestThrottling(t *testing.T) {
 			time.Sleep(time.Minute)
 			require.Zero(t, warnings())
 			require.Zero(t, n.Stats().Throttled)
-			// At this very instant only one client's wait would be visible, and another line would
-			// follow.
+			// At this very instant only one client's wait would be visible, and another line would follow.
 			synctest.Wait()
 			k.throttled.Store(int64(1500 * time.Millisecond)) // of each client: there are two
 			require.Equal(t, 3*time.Second, n.Stats().Throttled)

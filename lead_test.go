@@ -19,8 +19,7 @@ type run struct {
 	done chan error // what the function is to return
 }
 
-// leading calls Lead on a goroutine; runs arrive on the first channel, the result
-// on the second.
+// leading calls Lead on a goroutine; runs arrive on the first channel, the result on the second.
 func leading(ctx context.Context, m *member) (<-chan *run, <-chan error) {
 	runs, result := make(chan *run, 100), make(chan error, 1)
 	go func() {

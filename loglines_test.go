@@ -268,8 +268,7 @@ func TestLogLinesNameTheirRoles(t *testing.T) {
 	})
 }
 
-// The first line has the settings in which members may differ, and those that differ from the
-// defaults.
+// The first line has the settings in which members may differ, and those that differ from the defaults.
 func TestFirstLineNamesTheSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*neli.Config)

@@ -525,8 +525,7 @@ func TestRefusedWrites(t *testing.T) {
 	})
 }
 
-// When the topic turns out to be another one, the queued records are purged before anything else is
-// done.
+// When the topic turns out to be another one, the queued records are purged before anything else is done.
 func TestRecordsForAReplacedTopicArePurged(t *testing.T) {
 	mocked(t, Config{Nomination: NominationOpen}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		ok, err := n.Pulse(time.Minute)

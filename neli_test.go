@@ -93,8 +93,7 @@ func TestAssignedCrashTakesTheSessionTimeout(t *testing.T) {
 	})
 }
 
-// A suspended leader wakes and finds its own beats to read. Their stamps are old, so they prove
-// nothing.
+// A suspended leader wakes and finds its own beats to read. Their stamps are old, so they prove nothing.
 func TestOldBeatsDoNotRenewAWokenLeader(t *testing.T) {
 	for _, asleep := range []time.Duration{3 * time.Second, 6 * time.Second, time.Minute} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
@@ -142,8 +141,7 @@ func TestJoinAndLeaveDisturbNobody(t *testing.T) {
 	}
 }
 
-// A lost group session does not end a lease. A completed assignment without the partition does, in
-// an orderly way.
+// A lost group session does not end a lease. A completed assignment without the partition does, in an orderly way.
 func TestLostSessionDoesNotEndALease(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a := c.Work("a", nil)
@@ -278,8 +276,7 @@ func TestPendingPulseCountsAsAlive(t *testing.T) {
 	})
 }
 
-// Work ends before the Release: the successor waits for the barrier, but no longer than its
-// deadline.
+// Work ends before the Release: the successor waits for the barrier, but no longer than its deadline.
 func TestDrainBeforeRelease(t *testing.T) {
 	for _, work := range []time.Duration{0, 3 * time.Second, 20 * time.Second} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {

@@ -256,8 +256,7 @@ var smallRules = []mutation.Mutant{
 		Old: "		hs.table.Shift(units, line)\n", New: "		_, _ = units, line\n", Want: `not all roles are led`},
 }
 
-// sentinelRules are the rules of whole processes beside sentinels. smallSentinelRules are those on
-// small logs.
+// sentinelRules are the rules of whole processes beside sentinels. smallSentinelRules are those on small logs.
 var (
 	sentinelRules = []mutation.Mutant{
 		{Rule: "sentinels: only the kernel's report proves a death, and a suspended process is alive", File: "internal/sim/sentinels.go",

@@ -146,8 +146,7 @@ func TestUnprovenDeathCostsT(t *testing.T) {
 	})
 }
 
-// A task may kill every process that runs it. It must not kill one member after the other within
-// round trips.
+// A task may kill every process that runs it. It must not kill one member after the other within round trips.
 func TestRoleThatKillsItsLeadersCostsTEachTime(t *testing.T) {
 	kafkaGroup(t, neli.Config{}, func(g *buried) {
 		for _, m := range []string{"a", "b", "c", "d"} {
@@ -179,8 +178,7 @@ func TestALoneMemberThatIsRestartedLeadsWithinRoundTrips(t *testing.T) {
 	})
 }
 
-// A sentinel of another cluster may find a topic with the same name. Members are told that it is
-// not theirs.
+// A sentinel of another cluster may find a topic with the same name. Members are told that it is not theirs.
 func TestASentinelOfAnotherClusterRefuses(t *testing.T) {
 	for name, cfg := range map[string]neli.Config{"one log": {}, "a majority of logs": {Logs: 3}} {
 		for topic, want := range map[string]sentinel.State{"": sentinel.Watching, "of-another-cluster": sentinel.Refused} {
@@ -222,8 +220,7 @@ func TestADeadMemberOnSmallLogsIsSucceededWithinRoundTrips(t *testing.T) {
 	})
 }
 
-// The sentinel opens the logs of each group that a member may have, whatever characters its names
-// contain.
+// The sentinel opens the logs of each group that a member may have, whatever characters its names contain.
 func TestASentinelTakesAllNamesThatMembersMayHave(t *testing.T) {
 	watched := func(g *buried) {
 		g.join("a")

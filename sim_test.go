@@ -31,8 +31,7 @@ func withSentinels() sim.Options {
 
 // The race detector makes everything several times slower.
 var (
-	// simSeeds is the default number of seeds of TestSimulation, and smallSeeds that of
-	// TestSmallSimulation.
+	// simSeeds is the default number of seeds of TestSimulation, and smallSeeds that of TestSmallSimulation.
 	simSeeds, smallSeeds uint64 = 2000, 250
 	// watchedSeeds is the default number of seeds of both simulations with sentinels.
 	watchedSeeds uint64 = 100
@@ -103,12 +102,10 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestScale checks that roles of dead members are led again soon. The full size is
-// NELI_SCALE=1000,1,100000.
+// TestScale checks that roles of dead members are led again soon. The full size is NELI_SCALE=1000,1,100000.
 func TestScale(t *testing.T) { sim.Scale(t, sizeOf(t, crowdSize)) }
 
-// TestGather checks that a late member has its share soon. The full size is
-// NELI_SCALE=100,1,100000.
+// TestGather checks that a late member has its share soon. The full size is NELI_SCALE=100,1,100000.
 func TestGather(t *testing.T) { sim.Gather(t, sizeOf(t, crowdSize)) }
 
 // TestRestart checks that members that start after all others have closed in an orderly way wait

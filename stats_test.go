@@ -178,8 +178,7 @@ func TestTermsEndedByReason(t *testing.T) {
 	}
 }
 
-// A process that no longer contends has resigned: its driver was closed, or the context of its Lead
-// has ended.
+// A process that no longer contends has resigned: its driver was closed, or the context of its Lead has ended.
 func TestStatsOfAProcessThatResigns(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(4), func(c *cluster) {
 		a := c.Join("a", open)

@@ -11,8 +11,7 @@ import (
 	"github.com/goneli/neli/internal/sim"
 )
 
-// TestTracesAreAllowed lets TLC decide whether the specification allows what whole processes do. make
-// spec runs it.
+// TestTracesAreAllowed lets TLC decide whether the specification allows what whole processes do. make spec runs it.
 func TestTracesAreAllowed(t *testing.T) {
 	judge.Jar(t)
 	const batch = 6

@@ -93,8 +93,7 @@ func tryFenced(t *testing.T, f flags, example string, more []string, wrote, refu
 	return former, latter
 }
 
-// requireReports requires each report once and in order, and that the former leader wrote only the first
-// one.
+// requireReports requires each report once and in order, and that the former leader wrote only the first one.
 func requireReports(t *testing.T, got []report, former, latter int) {
 	t.Helper()
 	require.GreaterOrEqual(t, len(got), 3)

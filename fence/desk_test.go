@@ -9,8 +9,7 @@ import (
 	"github.com/goneli/neli/fence"
 )
 
-// desk is a transaction coordinator and a log in memory. It refuses clients that a later init has
-// fenced.
+// desk is a transaction coordinator and a log in memory. It refuses clients that a later init has fenced.
 type desk struct {
 	mu        sync.Mutex
 	epoch     int

@@ -58,8 +58,7 @@ func ExamplePostgresHold() {
 	// Once, when the term begins:
 	err := inTx(ctx, db, func(tx *sql.Tx) error { return fence.Postgres(ctx, tx, key, token) })
 	fmt.Println("claim:", err)
-	// Then in each transaction, if Leadership.Valid is true. Many such transactions may run at the
-	// same time:
+	// Then in each transaction, if Leadership.Valid is true. Many such transactions may run at the same time:
 	err = inTx(ctx, db, func(tx *sql.Tx) error { return fence.PostgresHold(ctx, tx, key, token) })
 	fmt.Println("hold:", err)
 	// Output:
@@ -96,8 +95,7 @@ func ExampleTransactions() {
 	// fence/confluent or franzfence.
 	term, open := &term{d, 3}, d.client
 	err := fence.Transactions(context.Background(), term, open, func(ctx context.Context, p *fence.Producer[string]) error {
-		// Read the state here, anew each time, so that it includes everything that former leaders
-		// wrote.
+		// Read the state here, anew each time, so that it includes everything that former leaders wrote.
 		return p.Commit(ctx, "invoice 17", "invoice 18")
 	})
 	fmt.Println(d.committed, err)

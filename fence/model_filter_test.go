@@ -168,8 +168,7 @@ func (w *filterWorld) lead(give func(*filterWorld, string, ...any)) {
 	}
 }
 
-// prefix returns the records that the new leader reads of a partition: up to its barrier, or to the
-// end.
+// prefix returns the records that the new leader reads of a partition: up to its barrier, or to the end.
 func (w *filterWorld) prefix(p int) []int8 {
 	for i, r := range w.logs[p] {
 		if r == barrier0 || r == barrier1 {

@@ -95,8 +95,7 @@ func (w *modelWorld) check(i int8, give modelStep) {
 	give(&t, "%d asks, after its init: %t", i+1, lasts)
 }
 
-// reads lets an actor read the state. A reader that reads up to the end waits for other
-// transactions.
+// reads lets an actor read the state. A reader that reads up to the end waits for other transactions.
 func (w *modelWorld) reads(i int8, give modelStep) {
 	k := w.k
 	if w.other && !k.readStable && !k.readFirst {
@@ -153,8 +152,7 @@ func (w *modelWorld) refuse(i int8, from step) {
 	}
 }
 
-// await calls give with what a waiting actor may find: its answer, or that it has waited long
-// enough.
+// await calls give with what a waiting actor may find: its answer, or that it has waited long enough.
 func (w *modelWorld) await(i int8, give modelStep) {
 	if w.actors[i].answer != rNone {
 		t := *w

@@ -13,8 +13,7 @@ import (
 
 const maxTerms, maxRequests, maxIDs = 3, 6, 4
 
-// The positions of an actor. The first ones are the steps of after, split where requests are sent
-// and answered.
+// The positions of an actor. The first ones are the steps of after, split where requests are sent and answered.
 const (
 	pIdle  = int8(iota) // the term has not begun
 	pAsk                // about to ask whether the term lasts
@@ -170,8 +169,7 @@ const (
 	unguarded
 )
 
-// bound returns how often the last term may be refused: once by each former leader, and once by
-// each fault.
+// bound returns how often the last term may be refused: once by each former leader, and once by each fault.
 func (k *modelConfig) bound() int8 { return k.terms - 1 + k.faults }
 
 func (k *modelConfig) valid(s *modelState, i int8) bool {

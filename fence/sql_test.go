@@ -82,8 +82,7 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// A server that cuts keys to the length of a column would make two roles share a row, so that is an
-// error.
+// A server that cuts keys to the length of a column would make two roles share a row, so that is an error.
 func TestCutKeyIsAnError(t *testing.T) {
 	f := &fakeDB{tokens: map[string]int64{}, column: 4}
 	db := f.open()

@@ -75,8 +75,7 @@ func TestClientsThatForgotAllBrokersAreReplaced(t *testing.T) {
 	began := time.Now()
 	require.Eventually(t, func() bool { return unwell() == 0 }, patience, 20*time.Millisecond, "all clients have recovered")
 	t.Log("all are well after", time.Since(began))
-	// Not every client has to be replaced: on a busy machine, one that got no answer meanwhile has
-	// forgotten nothing.
+	// Not every client has to be replaced: on a busy machine, one that got no answer meanwhile has forgotten nothing.
 	replaced := uint64(0)
 	for n := range well {
 		t.Log(n.Config().Name, "has replaced", n.Stats().ReadersReplaced)

@@ -84,8 +84,7 @@ func TestClientCredentials(t *testing.T) {
 		Extensions: map[string]string{"logicalCluster": "lkc-1", "identityPoolId": "pool"}}, got)
 }
 
-// In the assertion, claims of properties take precedence over those of the template. The assertion
-// is signed.
+// In the assertion, claims of properties take precedence over those of the template. The assertion is signed.
 func TestAssertion(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, content []byte) string {
@@ -165,8 +164,7 @@ func TestAssertion(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// For each wrong answer, the error is one sentence that names a property. It shows nothing that
-// was sent or returned.
+// For each wrong answer, the error is one sentence that names a property. It shows nothing that was sent or returned.
 func TestTokenEndpoints(t *testing.T) {
 	const page = `<html>please log in, s3cret-page</html>`
 	for name, tc := range map[string]struct {

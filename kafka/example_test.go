@@ -12,8 +12,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// counting is a Provider that counts the records that are read, and passes everything else on to
-// another Provider.
+// counting is a Provider that counts the records that are read, and passes everything else on to another Provider.
 type counting struct {
 	kafka.Provider
 	read chan struct{}

@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shows maps each field of Stats to the series that it changes, with their values when the field is 7
-// or 7 s.
+// shows maps each field of Stats to the series that it changes, with their values when the field is 7 or 7 s.
 var shows = map[string]map[string]float64{
 	"Records":         {"neli_records_read_total valid": 7},
 	"Foreign":         {"neli_records_read_total foreign": 7, "neli_records_read_total valid": 93},
@@ -130,8 +129,7 @@ func seven(field reflect.Value) {
 	}
 }
 
-// valuesOf returns the values that the catalog makes of Stats, by name and labels; for a histogram the
-// count.
+// valuesOf returns the values that the catalog makes of Stats, by name and labels; for a histogram the count.
 func valuesOf(c *collector, of neli.Stats) map[string]float64 {
 	s, out := sample{collector: c, Stats: of}, map[string]float64{}
 	for _, m := range catalog {

@@ -145,8 +145,7 @@ func TestHandOverWaitsForTheRun(t *testing.T) {
 	}
 }
 
-// This test checks what the package comment says about ticks across a hand-over, with clocks that
-// differ.
+// This test checks what the package comment says about ticks across a hand-over, with clocks that differ.
 func TestTicksAcrossAHandOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		bobAt string        // noon by his clock

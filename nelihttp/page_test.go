@@ -127,8 +127,7 @@ func crowd(n int) *script {
 	return newScript(known...)
 }
 
-// If there are more than 500 groups of roles, the page has only numbers, and a search by role or by part
-// of a name.
+// If there are more than 500 groups of roles, the page has only numbers, and a search by role or by part of a name.
 func TestManyGroupsAreSummedUp(t *testing.T) {
 	page := pageOf(t, crowd(500), "")
 	require.Len(t, rowsOf(page), 500)

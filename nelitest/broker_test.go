@@ -142,8 +142,7 @@ func TestDeterminism(t *testing.T) {
 	require.NotEqual(t, first, simulate(t, 2))
 }
 
-// simulate runs five members that write and read for a minute, under faults, and
-// returns what happened.
+// simulate runs five members that write and read for a minute, under faults, and returns what happened.
 func simulate(t *testing.T, seed uint64) (transcript []string) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{Jitter: 3 * time.Millisecond, Seed: seed})
@@ -181,8 +180,7 @@ func simulate(t *testing.T, seed uint64) (transcript []string) {
 	return transcript
 }
 
-// participate writes a record to each partition every second, reads all records, and takes part in the
-// group.
+// participate writes a record to each partition every second, reads all records, and takes part in the group.
 func participate(b *nelitest.Broker, i int, begin time.Time, quit chan struct{}) (log []string) {
 	w := b.Provider(fmt.Sprint(i))
 	p, err1 := w.Producer(map[string]string{"message.timeout.ms": "5000"}, discard)

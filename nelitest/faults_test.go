@@ -37,8 +37,7 @@ func inScene(t *testing.T, f func(t *testing.T, s scene)) {
 	})
 }
 
-// send appends a value. The returned function waits for the report, and returns the time it took and its
-// error.
+// send appends a value. The returned function waits for the report, and returns the time it took and its error.
 func (s scene) send(t *testing.T, value string) func() (time.Duration, error) {
 	t.Helper()
 	type result struct {
@@ -272,8 +271,7 @@ func TestKillFreesAdminCalls(t *testing.T) {
 	})
 }
 
-// A busy broker processes one record after the other, and writes even those that their senders have given
-// up.
+// A busy broker processes one record after the other, and writes even those that their senders have given up.
 func TestBusy(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		s.b.Busy(4 * time.Second)

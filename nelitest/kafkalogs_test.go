@@ -97,8 +97,7 @@ func TestKafkaLogsReplaceACrashedLeaderAndABroker(t *testing.T) {
 	})
 }
 
-// Without a majority no member leads. When all brokers have come back, empty, a member leads with a larger
-// token.
+// Without a majority no member leads. When all brokers have come back, empty, a member leads with a larger token.
 func TestKafkaLogsWithoutAMajority(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup) {
 		g.join("a", "b", "c")

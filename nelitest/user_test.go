@@ -92,8 +92,7 @@ func hire(t *testing.T, b *nelitest.Broker, name string, work func(context.Conte
 	return n
 }
 
-// inPractice runs a test in a bubble of simulated time, with alice at work and bob
-// standing by.
+// inPractice runs a test in a bubble of simulated time, with alice at work and bob standing by.
 func inPractice(t *testing.T, test func(t *testing.T, b *nelitest.Broker, alice, bob *neli.Neli, log *journal)) {
 	synctest.Test(t, func(t *testing.T) {
 		b, log := nelitest.NewBroker(nelitest.Options{}), &journal{}

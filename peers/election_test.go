@@ -164,8 +164,7 @@ func (a awaited) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestEveryHostIsReplacedInTurn replaces all log hosts one after the other. The leader must go
-// on.
+// TestEveryHostIsReplacedInTurn replaces all log hosts one after the other. The leader must go on.
 func TestEveryHostIsReplacedInTurn(t *testing.T) {
 	t.Parallel()
 	c := peers.Config{Hosts: peers.Hosts(t, 3)}

@@ -51,8 +51,7 @@ func (s *wakingStream) Recv() (*wire.FromHost, error) {
 	return &wire.FromHost{Kind: &wire.FromHost_Record{Record: r}}, nil
 }
 
-// deafStream is a stream to a host that is heard but does not get what is sent, as in a one-way
-// cut.
+// deafStream is a stream to a host that is heard but does not get what is sent, as in a one-way cut.
 type deafStream struct {
 	ctx   context.Context
 	id    smalllog.ID
@@ -133,8 +132,7 @@ func TestWokenProcessLosesNoRecord(t *testing.T) {
 	})
 }
 
-// TestWokenProcessLosesNoReset lets a process wake when it has just learnt of another
-// incarnation.
+// TestWokenProcessLosesNoReset lets a process wake when it has just learnt of another incarnation.
 func TestWokenProcessLosesNoReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var id smalllog.ID

@@ -138,8 +138,7 @@ func (r *rolling) good() {
 	assert.Less(r, time.Since(r.ledAt), rollingT/2, "nobody leads in the end")
 }
 
-// TestHostsChange moves a group to three other hosts, and another one from three to five hosts and
-// back.
+// TestHostsChange moves a group to three other hosts, and another one from three to five hosts and back.
 func TestHostsChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("80 seconds")

@@ -6,8 +6,7 @@ import (
 	"github.com/goneli/neli/internal/mutation"
 )
 
-// rules are the rules that a lease on a majority of logs depends on, each with the test that
-// fails without it.
+// rules are the rules that a lease on a majority of logs depends on, each with the test that fails without it.
 var rules = []mutation.Mutant{
 	{Rule: "every incarnation has a random id", File: "smalllog/log.go",
 		Old: "	rand.Read(id[:])", New: "	rand.Read(id[:0])",

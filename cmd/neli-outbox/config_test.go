@@ -58,8 +58,7 @@ func TestAnEmptyGroupAndHugeBatchesAreRefused(t *testing.T) {
 	require.ErrorContains(t, c.check(flags), "--batch-bytes: 9223372036854775807 must be")
 }
 
-// If the Kafka client refuses an option, the relay ends with an error. It must not act as if Kafka
-// did not answer.
+// If the Kafka client refuses an option, the relay ends with an error. It must not act as if Kafka did not answer.
 func TestOptionsThatTheClientRefusesAreErrors(t *testing.T) {
 	for _, flag := range []string{"--bootstrap=kafka:port", "--max-record-bytes=200000000"} {
 		c, _ := given(t, flag)

@@ -188,8 +188,7 @@ func (r *trial) check() {
 
 func (w *world) rest(d time.Duration) { require.NoError(w.t, pause.For(w.t.Context(), d)) }
 
-// commits is what the sessions know about each row: when they asked for its commit, and when the
-// commit returned.
+// commits is what the sessions know about each row: when they asked for its commit, and when the commit returned.
 type commits struct {
 	count           atomic.Int64
 	mu              sync.Mutex

@@ -158,8 +158,7 @@ func TestUnreadableRowIsFoundAndSetAside(t *testing.T) {
 	})
 }
 
-// unreadable is a table of rows 1, 2, … with one row that makes each statement fail that reads its
-// columns.
+// unreadable is a table of rows 1, 2, … with one row that makes each statement fail that reads its columns.
 type unreadable struct {
 	publisher
 	writer
@@ -315,8 +314,7 @@ func TestSettingARowAsideIsRetried(t *testing.T) {
 	})
 }
 
-// The relay itself refuses a name that no topic can have. Kafka's requests have no room for a long
-// one.
+// The relay itself refuses a name that no topic can have. Kafka's requests have no room for a long one.
 func TestTopicNameIsChecked(t *testing.T) {
 	for topic, good := range map[string]bool{"t": true, "A-z_0.9": true, strings.Repeat("t", 249): true, "g.out": true, strings.Repeat("t", 250): false,
 		"": false, ".": false, "..": false, "...": true, "a b": false, "ä": false, "t\n": false, "g.outbox": false, "g.neli": false} {

@@ -260,8 +260,7 @@ func testNoTopic(rule string) func(*testing.T, *world) {
 	}
 }
 
-// A topic is made after its row, and a broker may not know it for a moment. That does not set the row
-// aside.
+// A topic is made after its row, and a broker may not know it for a moment. That does not set the row aside.
 func testLateTopic(rule string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		w.topicName += "late"

@@ -8,8 +8,7 @@ import (
 	"github.com/goneli/neli/internal/mutation"
 )
 
-// rules are the rules of the relay, each with a mutant that breaks it. Some of their guards need a database
-// server.
+// rules are the rules of the relay, each with a mutant that breaks it. Some of their guards need a database server.
 var rules = []mutation.Mutant{
 	{Rule: "a batch begins only after asking Valid", File: "relay.go",
 		Old: "	for t.now.Valid() && ctx.Err() == nil {\n", New: "	for ctx.Err() == nil {\n",

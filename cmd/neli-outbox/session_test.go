@@ -58,8 +58,7 @@ func TestPoolerThatSharesSessionsIsRefused(t *testing.T) {
 	}
 }
 
-// A pool whose mode was changed while the relay runs is noticed when the next session is given its
-// settings.
+// A pool whose mode was changed while the relay runs is noticed when the next session is given its settings.
 func TestPoolerWhoseModeChangesIsRefused(t *testing.T) {
 	t.Parallel()
 	p := dbtest.StartPostgres(t)

@@ -148,8 +148,7 @@ func silentStore(t *testing.T) *store {
 	return &store{pool: pool}
 }
 
-// serveSilently ends when the client logs out. It ends at once if the connection only cancels a
-// statement.
+// serveSilently ends when the client logs out. It ends at once if the connection only cancels a statement.
 func serveSilently(conn net.Conn) {
 	defer conn.Close()
 	server := pgproto3.NewBackend(conn, conn)

@@ -107,8 +107,7 @@ func TestRelayWarnsIfKafkaDeletesNotes(t *testing.T) {
 	}
 }
 
-// A relay that has created the topic need not ask for its settings. A relay that may not ask
-// continues.
+// A relay that has created the topic need not ask for its settings. A relay that may not ask continues.
 func TestRelayNeedsNoRightToReadTopicSettings(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
 	require.NoError(t, err)

@@ -166,8 +166,7 @@ func confined(t *testing.T, pid, user int) {
 	require.Regexp(t, `(?m) /tmp ro\S* .*tmpfs`, mounts, "its own /tmp")
 }
 
-// allowed are the numbers of the system calls that a unit allows, as systemd-analyze and the C compiler
-// know them.
+// allowed are the numbers of the system calls that a unit allows, as systemd-analyze and the C compiler know them.
 func allowed(t *testing.T, unit []directive) []uint32 {
 	t.Helper()
 	for _, tool := range []string{"systemd-analyze", "gcc"} {

@@ -17,8 +17,7 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/needs"
 )
 
-// ward is a leader beside a sentinel, its only possible successor, and what happens to the
-// leader.
+// ward is a leader beside a sentinel, its only possible successor, and what happens to the leader.
 type ward struct {
 	name     string
 	socket   string          // of the leader
@@ -206,8 +205,7 @@ func cgroupWith(t *testing.T, file string) string {
 	return ""
 }
 
-// stranger listens as root in a directory of another user. That user could have put the socket
-// there.
+// stranger listens as root in a directory of another user. That user could have put the socket there.
 type stranger struct {
 	path string
 

@@ -51,8 +51,7 @@ func within(c *exec.Cmd, prepare string) {
 	c.Path = "/bin/sh"
 }
 
-// The lease outlasts the log, and the command runs on in the same term. Debug lines are written all
-// the time.
+// The lease outlasts the log, and the command runs on in the same term. Debug lines are written all the time.
 func TestLosingTheLogDoesNotLoseTheLease(t *testing.T) {
 	c := broker(t)
 	n := 0

@@ -68,8 +68,7 @@ func manifests(t *testing.T) map[string][]manifest {
 	return all
 }
 
-// Whether the pods fit Pod Security "restricted" is tested in examples/migration, which requires
-// Kubernetes' modules.
+// Whether the pods fit Pod Security "restricted" is tested in examples/migration, which requires Kubernetes' modules.
 func TestPodsLogInBySecretAndHaveTimeToEnd(t *testing.T) {
 	pods := 0
 	for file, objects := range manifests(t) {

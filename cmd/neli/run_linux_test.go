@@ -187,8 +187,7 @@ func TestOnce(t *testing.T) {
 	require.Equal(t, 122, p.code())
 }
 
-// An elector that is killed, stopped or starved loses its command in time. No comparable tool
-// handles that.
+// An elector that is killed, stopped or starved loses its command in time. No comparable tool handles that.
 func TestElectorDies(t *testing.T) {
 	for _, s := range []syscall.Signal{unix.SIGKILL, unix.SIGSTOP} {
 		t.Run(s.String(), func(t *testing.T) {

@@ -30,8 +30,7 @@ func firstProcess(t *testing.T) func(*exec.Cmd) {
 	}
 }
 
-// As process 1 of a container, neli passes signals on, waits for all orphans, and exits with its
-// command's exit code.
+// As process 1 of a container, neli passes signals on, waits for all orphans, and exits with its command's exit code.
 func TestAsProcessOne(t *testing.T) {
 	as := firstProcess(t)
 	p := neliBy(t, as, environment(broker(t)), "run", "--timeout", medium.String(), "--", "sh", "-c", `

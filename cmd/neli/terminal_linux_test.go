@@ -43,8 +43,7 @@ func on(slave *os.File) func(*exec.Cmd) {
 	}
 }
 
-// A command that would be stopped for touching the terminal would keep the lease for ever. It ends
-// instead.
+// A command that would be stopped for touching the terminal would keep the lease for ever. It ends instead.
 func TestNoTerminalStopsTheCommand(t *testing.T) {
 	c := broker(t)
 	for name, script := range map[string]string{
@@ -63,8 +62,7 @@ func TestNoTerminalStopsTheCommand(t *testing.T) {
 	}
 }
 
-// neli logs to a terminal under "stty tostop" even if it runs in the background, as with "neli run
-// … &".
+// neli logs to a terminal under "stty tostop" even if it runs in the background, as with "neli run … &".
 func TestNeliLogsFromTheBackground(t *testing.T) {
 	c := broker(t)
 	_, slave := terminal(t, true)

@@ -29,8 +29,7 @@ func TestNewRefusesProperties(t *testing.T) {
 	require.ErrorContains(t, err, "acks")
 }
 
-// The client refuses these properties only if it is transactional. New must find that out before
-// the first term.
+// The client refuses these properties only if it is transactional. New must find that out before the first term.
 func TestNewRefusesPropertiesThatOpenWouldRefuse(t *testing.T) {
 	for name, value := range map[string]kafka.ConfigValue{"acks": 1, "enable.idempotence": false, "message.timeout.ms": 60_000, "transaction.timeout.ms": 1} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -308,8 +307,7 @@ func TestOnlyARefusedLoginIsPermanent(t *testing.T) {
 	}
 }
 
-// leaveDuringLogin answers which requests a broker knows, and closes the connection when the client
-// begins to log in.
+// leaveDuringLogin answers which requests a broker knows, and closes the connection when the client begins to log in.
 func leaveDuringLogin(conn net.Conn) { answerLogin(conn, false) }
 
 // refuseLogin refuses every password.

@@ -74,8 +74,7 @@ func ExampleOpener_AppendOnly() {
 	ctx, cancel = context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if err := kafkas.AppendOnly(ctx, "invoices"); err != nil {
-		// The topic is compacted, or the broker does not answer this question, like the one in
-		// memory.
+		// The topic is compacted, or the broker does not answer this question, like the one in memory.
 		fmt.Println("the topic is not for fence.Filter")
 	}
 	// Output: the topic is not for fence.Filter

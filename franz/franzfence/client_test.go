@@ -28,8 +28,7 @@ func TestTopicThatStaysUnknownIsAPermanentError(t *testing.T) {
 	require.NotErrorIs(t, c.refused(r, kerr.UnknownTopicOrPartition, began), fence.ErrPermanent)
 }
 
-// The client refuses this option only if it is transactional. New must find that out before the
-// first term.
+// The client refuses this option only if it is transactional. New must find that out before the first term.
 func TestNewRefusesOptionsThatOpenWouldRefuse(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -48,8 +47,7 @@ func TestProduceRefusesANilRecord(t *testing.T) {
 	require.ErrorContains(t, err, "record 1 of 1 is nil")
 }
 
-// The client reports a missing partition with an error of its own. Partitions may be added a moment
-// later.
+// The client reports a missing partition with an error of its own. Partitions may be added a moment later.
 func TestPartitionThatStaysUnknownIsAPermanentError(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "invoices"))
 	require.NoError(t, err)

@@ -32,8 +32,7 @@ const (
 	region    = "eu-central-1"
 )
 
-// verifier is a broker that accepts a login signed with the secret key, by the rules of AWS's own
-// signer.
+// verifier is a broker that accepts a login signed with the secret key, by the rules of AWS's own signer.
 type verifier struct {
 	mu   sync.Mutex
 	seen []map[string]string

@@ -67,8 +67,7 @@ func TestSystemReadsAllClocks(t *testing.T) {
 	require.Positive(t, c.Glance().Mono)
 }
 
-// During a suspension the monotonic clock stands still, so a glance without the wall clock would
-// not notice it.
+// During a suspension the monotonic clock stands still, so a glance without the wall clock would not notice it.
 func TestGlanceReadsBothOrdinaryClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := System().Glance()

@@ -37,8 +37,7 @@ const confluentTopic = "beats"
 // patience bounds each wait, also on a busy machine.
 const patience = time.Minute
 
-// confluentBed is one mock cluster with a producer. At the end it checks that no goroutine is
-// left.
+// confluentBed is one mock cluster with a producer. At the end it checks that no goroutine is left.
 type confluentBed struct {
 	t       *testing.T
 	cluster *ck.MockCluster
@@ -530,8 +529,7 @@ func TestConfluentErrors(t *testing.T) {
 		{ck.NewError(ck.ErrFencedInstanceID, "", true), []error{kafka.ErrInstanceFenced, kafka.ErrClientFatal}},
 		{ck.NewError(ck.ErrOutOfOrderSequenceNumber, "", true), []error{kafka.ErrClientFatal}},
 		{ck.NewError(ck.ErrClusterAuthorizationFailed, "", true), []error{kafka.ErrAuthorization, kafka.ErrClientFatal}},
-		// Passing, although their codes sound final: a broker that restarts, and a token service
-		// that is down.
+		// Passing, although their codes sound final: a broker that restarts, and a token service that is down.
 		{ck.NewError(ck.ErrAuthentication, "SASL authentication error: SaslAuthenticateRequest failed: Local: Broker transport failure", false), nil},
 		{ck.NewError(ck.ErrAuthentication, "Failed to acquire SASL OAUTHBEARER token: timed out", false), nil},
 		{ck.NewError(ck.ErrAuthentication, "Failed to acquire SASL OAUTHBEARER token: Failed to connect to 127.0.0.1 port 1", false), nil},

@@ -76,8 +76,7 @@ func TestConfluentAcceptsTheLibrarysProperties(t *testing.T) {
 	}
 }
 
-// Faults of Config and of properties are reported together, each once, however many clients
-// refuse the property.
+// Faults of Config and of properties are reported together, each once, however many clients refuse the property.
 func TestConfluentPropertyFaultsAreReportedTogether(t *testing.T) {
 	props := neli.KafkaConfigMap{"bootstrap.server": "a:1", "socket.timeout.ms": 5, "sasl.password": "hunter2-secret",
 		"security.protocol": "hunter2-secret", "acks": 0, "session.timeout.ms": "soon"}

@@ -209,8 +209,7 @@ func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
 	}
 }
 
-// A process announces that it wants all roles, none, or those of the partitions for which it is
-// nominated.
+// A process announces that it wants all roles, none, or those of the partitions for which it is nominated.
 func TestAnnouncedWants(t *testing.T) {
 	k := newRooms(3, 3, nil)
 	require.Nil(t, k.wants(k.now))

@@ -146,8 +146,7 @@ func TestOneLateLogDelaysNothing(t *testing.T) {
 	})
 }
 
-// A session that still holds a role beats on. So nobody can claim what it has released before the
-// Release is read.
+// A session that still holds a role beats on. So nobody can claim what it has released before the Release is read.
 func TestReleaseIsRepeatedOftenWhileARoleIsHeld(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 2, func(s *Settings) { s.Rebalance = false })
@@ -171,8 +170,7 @@ func TestReleaseIsRepeatedOftenWhileARoleIsHeld(t *testing.T) {
 	require.Equal(t, 4, lost)
 }
 
-// All members read each repeated Release, which does not help a process that has lapsed because it
-// was late.
+// All members read each repeated Release, which does not help a process that has lapsed because it was late.
 func TestReleasesAreRepeatedLessAndLessOften(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)

@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// visible is what Holder, Standings, Members and Busy answer, without the times at which processes
-// were last heard.
+// visible is what Holder, Standings, Members and Busy answer, without the times at which processes were last heard.
 func (a *actor) visible(now clock.Instant) string {
 	var s strings.Builder
 	for role := range a.desired.Roles {
@@ -114,8 +113,7 @@ func TestNoChangeGoesUnannounced(t *testing.T) {
 	}
 }
 
-// Beats and Hellos of known members announce no change: otherwise all who wait would be woken for
-// each of them.
+// Beats and Hellos of known members announce no change: otherwise all who wait would be woken for each of them.
 func TestBeatsAndHellosAnnounceNoChange(t *testing.T) {
 	for _, logs := range []int{1, 3} {
 		w := newWorld(logs)

@@ -71,8 +71,7 @@ func TestContradictionIsAnsweredByASnapshot(t *testing.T) {
 	require.Empty(t, k.nameOf("b"), "nobody knows its name")
 }
 
-// A process whose roles another one has claimed is suspected of having died, unless there is
-// another explanation.
+// A process whose roles another one has claimed is suspected of having died, unless there is another explanation.
 func TestReplacedHolderIsSuspected(t *testing.T) {
 	for name, c := range map[string]struct {
 		logs  int

@@ -198,8 +198,7 @@ func TestFewClosingProcessesAnswer(t *testing.T) {
 	require.Equal(t, 1, soon, "answer at once")
 }
 
-// A newcomer that finds no Snapshot asks once for reading to begin farther back, unless
-// somebody answers its Hello.
+// A newcomer that finds no Snapshot asks once for reading to begin farther back, unless somebody answers its Hello.
 func TestANewcomerLooksBackIfNobodyAnswers(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A process announces itself every five seconds, and sooner when somebody comes, but not
-// twice in a second.
+// A process announces itself every five seconds, and sooner when somebody comes, but not twice in a second.
 func TestAnnouncements(t *testing.T) {
 	w := newWorld(1)
 	w.start("a", 1, nil)
@@ -92,8 +91,7 @@ func TestOneHelloAtATime(t *testing.T) {
 	require.Greater(t, w.quiet["a hello"], 3)
 }
 
-// Members announce themselves at the same time, but no more often: so their Hellos wake the others
-// once.
+// Members announce themselves at the same time, but no more often: so their Hellos wake the others once.
 func TestAnnouncementsInUnison(t *testing.T) {
 	w := newWorld(1)
 	names := []string{"a", "b", "c", "d"}

@@ -23,8 +23,7 @@ func (a *actor) call(t *testing.T) (id int) {
 	return id
 }
 
-// crowd is a world of members that have been there for a while, and an observer that has just
-// started.
+// crowd is a world of members that have been there for a while, and an observer that has just started.
 func crowd(members int) (w *world, o *actor) {
 	w = newWorld(1)
 	for i := range members {
@@ -56,8 +55,7 @@ func TestACallIsAnswered(t *testing.T) {
 	require.Len(t, o.said, 1)
 }
 
-// However often somebody calls, a group says at most twenty Hellos a second, and one more for each
-// member.
+// However often somebody calls, a group says at most twenty Hellos a second, and one more for each member.
 func TestCallsBringNoStorm(t *testing.T) {
 	for _, members := range []int{5, 30} {
 		w, _ := crowd(members)

@@ -110,8 +110,7 @@ func TestSuspicionEndsOnceRecordsAreRead(t *testing.T) {
 	require.Contains(t, c.leads(3), role)
 }
 
-// The wait in a Release is only what another process says: members leave a role to a lost successor
-// for T/2 at most.
+// The wait in a Release is only what another process says: members leave a role to a lost successor for T/2 at most.
 func TestAnExcessiveWaitIsLimited(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, stays)
@@ -130,8 +129,7 @@ func TestAnExcessiveWaitIsLimited(t *testing.T) {
 	require.Equal(t, 1, len(a.leads(1))+len(c.leads(1)), "after T/2")
 }
 
-// A role can be transferred to a process that has just come: it does not wait for others
-// that start with it.
+// A role can be transferred to a process that has just come: it does not wait for others that start with it.
 func TestTransferToANewcomer(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 10, nil)

@@ -160,8 +160,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	require.Equal(t, []int{0}, a.leads(1))
 }
 
-// A request that comes twice, or is sent again, is put to the application once, and answered
-// each time.
+// A request that comes twice, or is sent again, is put to the application once, and answered each time.
 func TestRequestSentTwiceIsDecidedOnce(t *testing.T) {
 	w, a, _, _ := held(listens)
 	for range 2 {

@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// In a plan, silent and suspected holders hold nothing. A role that is being handed over counts as
-// its successor's.
+// In a plan, silent and suspected holders hold nothing. A role that is being handed over counts as its successor's.
 func TestPlansIgnoreSilentAndSuspectedHolders(t *testing.T) {
 	k, s := leading(t, 2, nil)
 	k.joined("b", 2)

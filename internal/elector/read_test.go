@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A role that is won begins a term, with the reason for which the role was vacant. It is kept alive
-// from then on.
+// A role that is won begins a term, with the reason for which the role was vacant. It is kept alive from then on.
 func TestWonRoleBeginsATerm(t *testing.T) {
 	for name, c := range map[string]struct {
 		r    lease.Record

@@ -226,8 +226,7 @@ func TestHandoverReleasesInTime(t *testing.T) {
 	}
 }
 
-// An application that does not finish in time loses the roles that it was to give up, with a
-// warning.
+// An application that does not finish in time loses the roles that it was to give up, with a warning.
 func TestHandoverIsOverdue(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)

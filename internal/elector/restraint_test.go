@@ -36,8 +36,7 @@ func pair(t *testing.T, roles int, change func(*Settings)) (w *world, a, b *acto
 	return w, a, b
 }
 
-// While nothing comes back, a process has one Beat under way and one probe in each T, and
-// claims nothing.
+// While nothing comes back, a process has one Beat under way and one probe in each T, and claims nothing.
 func TestNothingPilesUpWhileTheLogStandsStill(t *testing.T) {
 	w, a, b := pair(t, 2, nil)
 	from := w.now
@@ -98,8 +97,7 @@ func TestOneClaimCarriesAllDueRoles(t *testing.T) {
 	require.Len(t, claims[0].Roles, 150)
 }
 
-// Claims that the log reports as failed are made again after pauses that double, though
-// the log works otherwise.
+// Claims that the log reports as failed are made again after pauses that double, though the log works otherwise.
 func TestFailedClaimsAreFurtherAndFurtherApart(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)
@@ -120,8 +118,7 @@ func TestFailedClaimsAreFurtherAndFurtherApart(t *testing.T) {
 	}
 }
 
-// If Claims do not come back on many partitions, one line is logged in ten seconds, not one for each
-// partition.
+// If Claims do not come back on many partitions, one line is logged in ten seconds, not one for each partition.
 func TestStallLogsOneLineForAllPartitions(t *testing.T) {
 	w := newWorld(50)
 	a := w.start("a", 50, nil)
@@ -138,8 +135,7 @@ func TestStallLogsOneLineForAllPartitions(t *testing.T) {
 	require.LessOrEqual(t, lines, 60/10)
 }
 
-// If a Claim was in flight when the process stepped down, its roles are given back at once, and
-// never led.
+// If a Claim was in flight when the process stepped down, its roles are given back at once, and never led.
 func TestUnwantedClaimIsReleasedAtOnce(t *testing.T) {
 	w, a, late := stepsDownWhileItClaims(t)
 	a.release(late)

@@ -173,8 +173,7 @@ func leading(t *testing.T, roles int, change func(*Settings)) (*rooms, *shard) {
 	return k, s
 }
 
-// works lets all own records have come back at a time, stalls lets none come back, and lags puts this
-// process behind.
+// works lets all own records have come back at a time, stalls lets none come back, and lags puts this process behind.
 func works(c *channel.Channel, now clock.Instant) { c.Link.Back(1<<50, now, now, time.Second) }
 func stalls(c *channel.Channel)                   { c.Link.Failed(0) }
 func lags(c *channel.Channel, t time.Duration, now clock.Instant) {

@@ -299,8 +299,7 @@ func TestADoubtEndsOnALogInWhichNobodyWrites(t *testing.T) {
 	require.True(t, led, "nobody leads")
 }
 
-// A record that was written for another incarnation, and lies in this one, is decoded as a record
-// of another log.
+// A record that was written for another incarnation, and lies in this one, is decoded as a record of another log.
 func TestARecordForAnotherIncarnationIsSkipped(t *testing.T) {
 	s := newSmallNode()
 	r := lease.Record{Kind: lease.Hello, Session: lease.Session{Process: "b", N: 1}, Read: -1, Seq: 1, Longest: lease.Unsaid,

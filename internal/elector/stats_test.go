@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// same asserts that Stats agrees with Standings: a count for each Status, and a vacancy for each
-// role that is vacant.
+// same asserts that Stats agrees with Standings: a count for each Status, and a vacancy for each role that is vacant.
 func (a *actor) same(t *testing.T, msg ...any) {
 	t.Helper()
 	now := a.w.instant()

@@ -26,8 +26,7 @@ func (l *looked) Grant(local int32) (token int64, holder int32) {
 	return l.One.Grant(local)
 }
 
-// asked is an Elector that is asked about roles. It records how many roles were looked at in each hold
-// of its lock.
+// asked is an Elector that is asked about roles. It records how many roles were looked at in each hold of its lock.
 type asked struct {
 	*Elector
 	n     *Node
@@ -48,8 +47,7 @@ func askable(roles int) *asked {
 	return a
 }
 
-// take returns how many roles were looked at in each hold since the last call. It leaves out holds
-// in which none was.
+// take returns how many roles were looked at in each hold since the last call. It leaves out holds in which none was.
 func (a *asked) take() []int {
 	holds := slices.DeleteFunc(append(a.holds, a.of.roles), func(n int) bool { return n == 0 })
 	a.holds, a.of.roles = nil, 0

@@ -51,8 +51,7 @@ func release(process string, read, token int64, roles ...int32) lease.Record {
 	return r
 }
 
-// story has a first leader that falls silent, a second one that waits and later hands role 0 over, and a
-// third one.
+// story has a first leader that falls silent, a second one that waits and later hands role 0 over, and a third one.
 func story() []said {
 	first := claim("a", -1, 0, 1)
 	first.Fresh, first.Longest = true, lease.Unsaid

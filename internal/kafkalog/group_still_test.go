@@ -15,8 +15,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// A client of a group is replaced when it has reached no broker four times in a row while another
-// client has.
+// A client of a group is replaced when it has reached no broker four times in a row while another client has.
 func TestReachability(t *testing.T) {
 	r := newReachability(time.Second)
 	alone := func(n int) (out []bool) {

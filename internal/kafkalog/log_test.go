@@ -150,8 +150,7 @@ func TestTruncationVoidsTheState(t *testing.T) {
 			{Partition: 0, Offset: 2820, Reset: true, End: 3020}, {Partition: 1, Offset: 0, Reset: true, End: 12, Whole: true}}, got)
 		require.Equal(t, []int64{2820, 0}, r.assigned)
 	})
-	// If the log still ends before the position after a second, it has lost records. That error is
-	// final.
+	// If the log still ends before the position after a second, it has lost records. That error is final.
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 3000}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 1)
 		e.set([]kafka.OffsetRange{{Start: 0, End: 2990}}...)
@@ -191,8 +190,7 @@ func TestUntouchedLogBesideUsedOnesIsDelayed(t *testing.T) {
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 20}, {Start: 0, End: 0}}, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 2)
 	})
-	// When reading begins again, logs that are still untouched stay delayed, and all others are
-	// released.
+	// When reading begins again, logs that are still untouched stay delayed, and all others are released.
 	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 1)
 		e.set([]kafka.OffsetRange{{Start: 0, End: 5000}, {Start: 0, End: 0}, {Start: 0, End: 3}}...)

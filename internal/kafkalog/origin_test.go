@@ -101,8 +101,7 @@ func openOrigin(t *testing.T, logs []kafka.OffsetRange, change func(*originAdmin
 	})
 }
 
-// A log that is read again from offset 0 is read from its origin again, but not if its partition may
-// have been added.
+// A log that is read again from offset 0 is read from its origin again, but not if its partition may have been added.
 func TestOriginAfterAReset(t *testing.T) {
 	openOrigin(t, []kafka.OffsetRange{{}}, nil, func(t *testing.T, k *kafkaLog, a *originAdmin, r *scriptedReader) {
 		r.polls = []polled{{rec: kafka.Record{Offset: 0}}, {rec: kafka.Record{Offset: 2}}}
@@ -183,8 +182,7 @@ func TestReadingBeginsFartherBack(t *testing.T) {
 	})
 }
 
-// A request to read again from farther back is dropped if the holders are known by the time it
-// would be carried out.
+// A request to read again from farther back is dropped if the holders are known by the time it would be carried out.
 func TestRequestToReadAgainIsDroppedIfNoLongerWanted(t *testing.T) {
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 500_000}, {Start: 0, End: 500_000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 2)

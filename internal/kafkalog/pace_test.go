@@ -95,8 +95,7 @@ func (f *farProvider) Producer(props map[string]string, log *slog.Logger) (kafka
 
 func (f *farProvider) Admin(kafka.Producer) (kafka.Admin, error) { return farAdmin{}, nil }
 
-// Answers and acknowledgements are measured, and determine the timeouts of the next questions and
-// the next client.
+// Answers and acknowledgements are measured, and determine the timeouts of the next questions and the next client.
 func TestAnswersAreMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, h := &farProvider{}, new(Health)

@@ -126,8 +126,7 @@ func (r *busyReader) Poll(time.Duration) (kafka.Record, bool, error) {
 	return kafka.Record{Partition: 0, Offset: r.next}, true, nil
 }
 
-// A partition that stands still is noticed even if records of another partition make every Poll
-// return something.
+// A partition that stands still is noticed even if records of another partition make every Poll return something.
 func TestStillPartitionIsFoundBesideABusyOne(t *testing.T) {
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 10}, {Start: 0, End: 10}}, func(t *testing.T, k *kafkaLog, e *extents, _ *scriptedReader) {
 		k.still = newStillness(2, time.Second)

@@ -233,8 +233,7 @@ func TestTopicOfTwoBrokersAfterItWasRefusedOutright(t *testing.T) {
 	require.Equal(t, 2, admin.created(t).Replicas)
 }
 
-// Kafka's own topic shows that a cluster gives topics no ids, before the leader topic is created in
-// vain.
+// Kafka's own topic shows that a cluster gives topics no ids, before the leader topic is created in vain.
 func TestTopicIsNotCreatedWithoutTopicIDs(t *testing.T) {
 	leader, admin, _ := missingTopic(3, nil)
 	admin.old = kafka.TopicInfo{ID: noTopicID, Partitions: 50, Replicas: 3}
@@ -268,8 +267,7 @@ func TestNewTopicCausesNoWarning(t *testing.T) {
 	}
 }
 
-// Settings of an existing topic that differ are logged, unless they are as good or another warning
-// names them.
+// Settings of an existing topic that differ are logged, unless they are as good or another warning names them.
 func TestDifferingSettingsAreLogged(t *testing.T) {
 	require.Empty(t, differences(allOf(3), 3))
 	require.Empty(t, differences(nil, 3), "nothing is told")
@@ -307,8 +305,7 @@ func TestSettingsOfANewTopicAreChecked(t *testing.T) {
 	})
 }
 
-// A trial asks for what a first member would create. It creates nothing, whatever the cluster
-// answers.
+// A trial asks for what a first member would create. It creates nothing, whatever the cluster answers.
 func TestTrialCreatesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -94,8 +94,7 @@ func TestTopicUnknownForAWhile(t *testing.T) {
 	}
 }
 
-// The time for which this process is suspended proves nothing about the topic, since it has not
-// asked meanwhile.
+// The time for which this process is suspended proves nothing about the topic, since it has not asked meanwhile.
 func TestTopicUnknownAroundASuspension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0

@@ -11,8 +11,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// brokenReader reads the offsets of one partition, but cannot read a batch from first to last, nor
-// any part of it.
+// brokenReader reads the offsets of one partition, but cannot read a batch from first to last, nor any part of it.
 type brokenReader struct {
 	scriptedReader
 	first, last, end int64

@@ -128,8 +128,7 @@ func TestMalformedFieldsAreRefused(t *testing.T) {
 	}
 }
 
-// Members that do not know the field fold a Release with any wait. If others refused it, their folds
-// would differ.
+// Members that do not know the field fold a Release with any wait. If others refused it, their folds would differ.
 func TestRecordWithAnyFormOfWaitIsAccepted(t *testing.T) {
 	for value, want := range map[string]time.Duration{
 		`90000000`: 90 * time.Millisecond, `0`: 0, `-1`: 0, `60000000000`: clock.Tmax, `60000000001`: clock.Tmax, `1.5`: 0,
@@ -197,8 +196,7 @@ func TestANewerVersionMayChangeEveryOtherField(t *testing.T) {
 	require.ErrorIs(t, err, ErrNewer)
 }
 
-// A decoded record takes at most some hundred times the memory of its bytes, whatever it
-// contains.
+// A decoded record takes at most some hundred times the memory of its bytes, whatever it contains.
 func TestDecodingIsBounded(t *testing.T) {
 	grant := `{"roles":"0-9999"},`
 	value := `{"neli":1,"group":"g","log":"log","kind":"release","process":"x","session":1,"read":1,"seq":1,"ended":[` +

@@ -23,8 +23,7 @@ func TestReleaseOfRefusesItsOwnSession(t *testing.T) {
 	require.Empty(t, l.ReleaseOf(Session{"b", 1}, []int32{0}, now), "b holds nothing")
 }
 
-// Records in another process's name are well-formed, and their sequence numbers are never used by
-// that process.
+// Records in another process's name are well-formed, and their sequence numbers are never used by that process.
 func TestAFarewellIsWellFormed(t *testing.T) {
 	now := clock.Instant{Mono: 1 << 40, Wall: 1 << 40, Raw: 1 << 40}
 	l := New(Rules{Process: "sentinel", T: time.Second, History: 64})

@@ -26,8 +26,7 @@ func with(t *testing.T, value []byte, field string, what any) []byte {
 	return b
 }
 
-// without decodes a record as a version before requests does: that version ignores the fields as
-// unknown.
+// without decodes a record as a version before requests does: that version ignores the fields as unknown.
 func without(t *testing.T, value []byte) *Record {
 	t.Helper()
 	var all map[string]json.RawMessage

@@ -196,8 +196,7 @@ func TestANewerVersionMayHoldForTmax(t *testing.T) {
 	require.False(t, g.MayClaim(0, s.now), "claims what a newer version may hold")
 }
 
-// x has a short lease and z a long one. A process that begins now and hears only x must still wait
-// for z's lease.
+// x has a short lease and z a long one. A process that begins now and hears only x must still wait for z's lease.
 func TestLongestCoversAllHolders(t *testing.T) {
 	s := newScriptOf(t, clock.Tmax)
 	s.put(s.claim(s.z, 1))

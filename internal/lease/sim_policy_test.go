@@ -6,8 +6,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// A simulated process does anything that the Lease allows, sensible or not. In a calm world it is a
-// simple elector.
+// A simulated process does anything that the Lease allows, sensible or not. In a calm world it is a simple elector.
 
 // tick does everything that is due, and sometimes something that is not.
 func (p *simProc) tick() {
@@ -123,8 +122,7 @@ func (p *simProc) claimThese(roles []int32, now clock.Instant) {
 	}
 }
 
-// snapshots sends a Snapshot at any time, or when another process asks. It may use more parts
-// than needed.
+// snapshots sends a Snapshot at any time, or when another process asks. It may use more parts than needed.
 func (p *simProc) snapshots(now clock.Instant) {
 	w := p.w
 	asked := p.answer != longAgo && now.Mono >= p.answer.Mono

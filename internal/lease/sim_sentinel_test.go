@@ -141,8 +141,7 @@ func (s *simSentinel) look() {
 	}
 }
 
-// babble writes Releases in the name of the dead, with old tokens and with other sessions'
-// tokens.
+// babble writes Releases in the name of the dead, with old tokens and with other sessions' tokens.
 func (s *simSentinel) babble(id Session) {
 	w := s.w
 	if s.l.Offset() < 0 {
@@ -252,8 +251,7 @@ func TestAWrongProofOfDeathIsNoticed(t *testing.T) {
 	}
 }
 
-// Deaths, late Claims of the dead, and Releases in their names do no harm: others lead, and never
-// two at once.
+// Deaths, late Claims of the dead, and Releases in their names do no harm: others lead, and never two at once.
 func TestSentinels(t *testing.T) {
 	var total simCount
 	seeded.Run(t, seeded.Seeds(1500), func(seed uint64) *simWorld {

@@ -64,8 +64,7 @@ func TestGapInADenseLogIsALoss(t *testing.T) {
 	}
 }
 
-// Any record at an offset already read, or whose sender has read beyond it, shows that the log
-// went back.
+// Any record at an offset already read, or whose sender has read beyond it, shows that the log went back.
 func TestRewoundLogIsNoticed(t *testing.T) {
 	for name, read := range map[string]func(l *Lease, o int64) Event{
 		"a known record": func(l *Lease, o int64) Event {

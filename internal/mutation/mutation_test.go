@@ -25,8 +25,7 @@ func row(edit func(*Mutant)) Mutant {
 	return m
 }
 
-// Every kind of mutant in one table: switched ones, several in one body, and those that need a
-// build of their own.
+// Every kind of mutant in one table: switched ones, several in one body, and those that need a build of their own.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	Run(t, []Mutant{
@@ -94,8 +93,7 @@ func workshop(t *testing.T, table ...Mutant) *target {
 	return all[0]
 }
 
-// Each of these rows has an error that shows only when the row is tried. The other rows are tried
-// all the same.
+// Each of these rows has an error that shows only when the row is tried. The other rows are tried all the same.
 func TestTryReportsErrors(t *testing.T) {
 	t.Parallel()
 	cases := []struct {

@@ -25,8 +25,7 @@ func pair(c *cluster, with func(string) func(*neli.Config)) (first, second *memb
 	return first, second
 }
 
-// Members of a group with a slow heartbeat learn late that a starved member has left, so it leaves
-// earlier.
+// Members of a group with a slow heartbeat learn late that a starved member has left, so it leaves earlier.
 func TestSharedDeafMemberMakesRoomInASlowGroup(t *testing.T) {
 	simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
 		first, second := pair(c, func(string) func(*neli.Config) {

@@ -224,8 +224,7 @@ func TestSharedStallOfAll(t *testing.T) {
 	}
 }
 
-// New accepts a T that is too short for hand-overs without a gap, and logs once which T would be
-// long enough.
+// New accepts a T that is too short for hand-overs without a gap, and logs once which T would be long enough.
 func TestSharedWarnsIfTLeavesGaps(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -267,8 +266,7 @@ func TestSharedWarnsIfTLeavesGaps(t *testing.T) {
 	}
 }
 
-// After a crash there is no leader for at most S + J + B. With two disjoint groups there always
-// is one.
+// After a crash there is no leader for at most S + J + B. With two disjoint groups there always is one.
 func TestSharedCrash(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		c.Work("a", shared)

@@ -210,8 +210,7 @@ func (w *sharedWorld) start(group string) *sharedProc {
 	return p
 }
 
-// leave ends a process as programs do: by Close, by first ending what drives it, or by both at
-// once.
+// leave ends a process as programs do: by Close, by first ending what drives it, or by both at once.
 func (w *sharedWorld) leave(p *sharedProc) {
 	how := w.rnd.IntN(3)
 	w.say("%s leaves in way %d", p.name, how)

@@ -25,8 +25,7 @@ func BenchmarkColdStart(b *testing.B) {
 	})
 }
 
-// BenchmarkCrash measures the plan of the others after a crash, and the assignment of the crashed
-// member's roles.
+// BenchmarkCrash measures the plan of the others after a crash, and the assignment of the crashed member's roles.
 func BenchmarkCrash(b *testing.B) {
 	sizes(b, func(b *testing.B, members, roles int) {
 		w := settled(random(1), members, roles)
@@ -39,8 +38,7 @@ func BenchmarkCrash(b *testing.B) {
 	})
 }
 
-// BenchmarkJoin measures the plan after a tenth has joined, and what one of the others hands
-// over.
+// BenchmarkJoin measures the plan after a tenth has joined, and what one of the others hands over.
 func BenchmarkJoin(b *testing.B) {
 	sizes(b, func(b *testing.B, members, roles int) {
 		r := random(1)

@@ -87,8 +87,7 @@ func TestRendezvousMixes(t *testing.T) {
 	}
 }
 
-// One more candidate may halve the number of buckets. Half of all roles keep their order of
-// candidates.
+// One more candidate may halve the number of buckets. Half of all roles keep their order of candidates.
 func TestFewerBucketsKeepHalfOfTheOrders(t *testing.T) {
 	who := crowd(random(1), 1025, 1)
 	few, many := New(who), New(who[:1024])

@@ -104,8 +104,7 @@ func TestMisplacedRolesMoveAtOnce(t *testing.T) {
 	require.Zero(t, w.settle(t, options{}))
 }
 
-// Roles of a holder that is not steady but deserves them more do not count: the others level what
-// they have.
+// Roles of a holder that is not steady but deserves them more do not count: the others level what they have.
 func TestMovesIgnoreRolesThatAnUnsteadyHolderDeservesMore(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Priority: 1},
@@ -136,8 +135,7 @@ func TestMovesKeepTheShareDespiteFixedRoles(t *testing.T) {
 	require.Len(t, w.plan.Moves(1, w.holders, anything, 20)[0].Roles, 10)
 }
 
-// Several members that have to give up all they have choose different room. After one round all
-// is level.
+// Several members that have to give up all they have choose different room. After one round all is level.
 func TestMovesOfSeveralMisplacedRoles(t *testing.T) {
 	r := random(4)
 	who := crowd(r, 8, 80)

@@ -61,8 +61,7 @@ func TestMovesHaveHysteresis(t *testing.T) {
 	}
 }
 
-// A join moves the newcomer's share to it, and nothing else. A leave moves nothing that the
-// others have.
+// A join moves the newcomer's share to it, and nothing else. A leave moves nothing that the others have.
 func TestMovesAfterAJoinAreMinimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := random(rapid.Uint64().Draw(t, "seed"))
@@ -182,8 +181,7 @@ func TestMovesReserveRoomForUnsteadyMembers(t *testing.T) {
 	require.Zero(t, w.all()[w.plan.Find("crashes")], "a member that comes and goes got roles")
 }
 
-// Of several newcomers, some givers know three to be steady, others all five. They must not
-// choose the same room.
+// Of several newcomers, some givers know three to be steady, others all five. They must not choose the same room.
 func TestMovesWithViewsThatDifferInSteadyMembers(t *testing.T) {
 	who := crowd(random(3), 15, 600)
 	slices.SortFunc(who, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })
@@ -255,8 +253,7 @@ func TestMemberThatIsNotSteadyHandsOver(t *testing.T) {
 	require.Equal(t, []int{15, 15}, w.all())
 }
 
-// Roles that their holder does not want go to members that want them. No member gets a role that
-// it does not want.
+// Roles that their holder does not want go to members that want them. No member gets a role that it does not want.
 func TestMovesWithDifferentRoles(t *testing.T) {
 	w := newWorld([]Candidate{{ID: "a", Roles: 10, Steady: true}, {ID: "b", Roles: 20, Steady: true}, {ID: "c", Roles: 30, Soon: true}}, 30)
 	w.deal(func(int) int { return 0 })

@@ -81,8 +81,7 @@ func (w *world) assign() int {
 	return len(vacant)
 }
 
-// change makes a plan of other candidates. Former candidates that are not among them have
-// crashed.
+// change makes a plan of other candidates. Former candidates that are not among them have crashed.
 func (w *world) change(who []Candidate) {
 	old := w.plan
 	w.plan = Weighted(who, w.plan.weights)

@@ -260,8 +260,7 @@ func TestEveryFreshClaimStartsFromTheWallClock(t *testing.T) {
 	require.Greater(t, a.win(), second, "token went back")
 }
 
-// A log whose Claim was sent before the term's token was chosen sustains the term only after a
-// Beat.
+// A log whose Claim was sent before the term's token was chosen sustains the term only after a Beat.
 func TestALogJoinsATermWithItsToken(t *testing.T) {
 	s := newScript(t, 3)
 	a := s.start("a")
@@ -360,8 +359,7 @@ func TestALogThatAnswersWithARecordIsClaimed(t *testing.T) {
 	}
 }
 
-// Tick must do everything for which Due asked. Otherwise the caller would call it again and again, without
-// a pause.
+// Tick must do everything for which Due asked. Otherwise the caller would call it again and again, without a pause.
 func TestTickDoesWhatIsDue(t *testing.T) {
 	claimed := func(s *script, a, _ *actor) { s.silence(); a.contest() } // and the Claims are lost
 	for name, before := range map[string]func(s *script, a, b *actor){

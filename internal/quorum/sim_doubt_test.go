@@ -18,8 +18,7 @@ type truth struct {
 	hashes []uint64
 }
 
-// misreading is a world in which one process misreads a record on some logs. It measures the
-// consequences.
+// misreading is a world in which one process misreads a record on some logs. It measures the consequences.
 type misreading struct {
 	*simWorld
 	who            *simProc

@@ -123,8 +123,7 @@ func TestAllRolesAreLedOnceFaultsEnd(t *testing.T) {
 		w.Now = max(w.Now, w.pr.horizon)
 		w.settleDown()
 		begun := w.Now
-		// The limit is many times the events needed, plus those in flight. Beyond it the world only
-		// ticks.
+		// The limit is many times the events needed, plus those in flight. Beyond it the world only ticks.
 		w.Limit = w.Happened + 10*w.Pending() + 200_000
 		slow := time.Duration(float64(clock.Wait(simT, w.pr.rho)) / (1 - w.pr.rho) / (1 - w.pr.sigma))
 		bound := 2*slow + 6*simT // in the end, failed Claims are repeated after 1.5 T

@@ -10,8 +10,7 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// simProc is a simulated process around the Lease that ships. It also schedules what happens to
-// that process.
+// simProc is a simulated process around the Lease that ships. It also schedules what happens to that process.
 type simProc struct {
 	w *simWorld
 	i int

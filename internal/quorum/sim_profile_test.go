@@ -69,8 +69,7 @@ func plainProfile(r *rand.Rand) simProfile {
 	return p
 }
 
-// huntProfile is for races for tokens: short terms, records late and twice, many newcomers, logs
-// that forget.
+// huntProfile is for races for tokens: short terms, records late and twice, many newcomers, logs that forget.
 func huntProfile(r *rand.Rand) simProfile {
 	p := plainProfile(r)
 	times := func(n ...int) time.Duration { return simT * time.Duration(of(r, n...)) }

@@ -158,8 +158,7 @@ func (s *simSentinel) release(g *simLog) {
 	}
 }
 
-// babble writes Releases in the name of the dead, with old tokens and with other sessions'
-// tokens.
+// babble writes Releases in the name of the dead, with old tokens and with other sessions' tokens.
 func (s *simSentinel) babble(g *simLog, l *lease.Lease) {
 	w, dead := s.w, s.told.Dead
 	r := l.Word(lease.Release, s.clk.Read(w.Now))

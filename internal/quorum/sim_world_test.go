@@ -12,8 +12,7 @@ import (
 // oracle that sees everything. Events happen one after the other in true time, drawn from one
 // seed.
 
-// simEntry is a record in a log, or in flight to it, with the id of the incarnation that its
-// sender read.
+// simEntry is a record in a log, or in flight to it, with the id of the incarnation that its sender read.
 type simEntry struct {
 	id string
 	r  *lease.Record
@@ -30,8 +29,7 @@ type incarnation struct {
 
 func (x *incarnation) end() int64 { return x.base + int64(len(x.records)) }
 
-// simLog is one log. Two incarnations never serve at the same time, though answers of both may be
-// in flight.
+// simLog is one log. Two incarnations never serve at the same time, though answers of both may be in flight.
 type simLog struct {
 	index int
 	all   []*incarnation

@@ -159,8 +159,7 @@ func TestURLsWithoutPasswordAreShown(t *testing.T) {
 	}
 }
 
-// Errors quote values (%q, net/url), and clients trim them. A password from a file ends with a
-// newline.
+// Errors quote values (%q, net/url), and clients trim them. A password from a file ends with a newline.
 func TestQuotedAndTrimmedSecrets(t *testing.T) {
 	const endpoint = "sasl.oauthbearer.token.endpoint.url"
 	props := map[string]string{

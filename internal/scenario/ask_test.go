@@ -61,8 +61,7 @@ func pair(c *Cluster, m *mood) (a, b, o *Member) {
 	return a, b, o
 }
 
-// An observer asks the holder to hand over, and to step down. The holder does so in good order,
-// within round trips.
+// An observer asks the holder to hand over, and to step down. The holder does so in good order, within round trips.
 func TestAsk(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var m mood

@@ -262,8 +262,7 @@ func TestHolderOfAShortLeaseIsFoundSilentInTime(t *testing.T) {
 	})
 }
 
-// The same holds for a holder that an observer took for silent while the observer was cut off, and
-// then heard again.
+// The same holds for a holder that an observer took for silent while the observer was cut off, and then heard again.
 func TestHolderOfAShortLeaseIsFoundSilentAgain(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(2), func(c *Cluster) {
 		c.Work("a", many(1, lasting(time.Minute)))

@@ -83,8 +83,7 @@ func (f far) run(t *testing.T, n int, test func(c *Cluster, near, far []*Member)
 	})
 }
 
-// away makes a member's records take longer to reach the log, and the log's records to reach the
-// member.
+// away makes a member's records take longer to reach the log, and the log's records to reach the member.
 func (c *Cluster) away(name string, appends, reads time.Duration) {
 	if c.Logs != nil {
 		c.Logs.Slow(name, appends, reads)

@@ -53,8 +53,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// A health check that hangs counts as unhealthy after five seconds. Once it returns, its result
-// counts.
+// A health check that hangs counts as unhealthy after five seconds. Once it returns, its result counts.
 func TestHangingCheckCountsAsSick(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var hang atomic.Bool

@@ -16,8 +16,7 @@ const (
 	defaultT = 5 * time.Second
 	silence  = 5006 * time.Millisecond // how long a claimant waits for a holder with T = defaultT, with 500 ppm
 
-	// steady is how long a member must have been up before it is given roles, plus some time for
-	// the hand-over.
+	// steady is how long a member must have been up before it is given roles, plus some time for the hand-over.
 	steady = 15*time.Second + 3*time.Second
 	// election is how long the first election of a new topic takes: silence, and a few round trips
 	// for Hellos, shares and claims.

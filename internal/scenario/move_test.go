@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A preferred member announces itself but hears nothing. Leaders ask it once a minute, and no term
-// ends for it.
+// A preferred member announces itself but hears nothing. Leaders ask it once a minute, and no term ends for it.
 func TestDeafMemberIsLeftAlone(t *testing.T) {
 	const n = 3
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -74,8 +73,7 @@ func TestRebalancedRolesDrainTogether(t *testing.T) {
 	})
 }
 
-// If a leader closes or becomes unhealthy while it gives up roles for balance, all its terms end in
-// an orderly way.
+// If a leader closes or becomes unhealthy while it gives up roles for balance, all its terms end in an orderly way.
 func TestCloseWhileRolesMove(t *testing.T) {
 	const n = 4
 	for _, how := range []string{"close", "sick"} {
@@ -100,8 +98,7 @@ func TestCloseWhileRolesMove(t *testing.T) {
 	}
 }
 
-// A role that was handed over is not handed on for 30 s. A role that was claimed may be moved at
-// once.
+// A role that was handed over is not handed on for 30 s. A role that was claimed may be moved at once.
 func TestHandedOverRoleStaysForAWhile(t *testing.T) {
 	const n = 4
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {

@@ -117,8 +117,7 @@ func TestMaxRoles(t *testing.T) {
 	})
 }
 
-// A preferred member that is never steady takes nothing over, whether it crashes, restarts, or
-// becomes unhealthy.
+// A preferred member that is never steady takes nothing over, whether it crashes, restarts, or becomes unhealthy.
 func TestFlappingMemberTakesNothingOver(t *testing.T) {
 	for _, how := range []string{"crash", "health", "restart"} {
 		t.Run(how, func(t *testing.T) {
@@ -153,8 +152,7 @@ func TestFlappingMemberTakesNothingOver(t *testing.T) {
 	}
 }
 
-// A preferred leader whose lease lapsed gets back what it lost only when it has been up for a
-// while.
+// A preferred leader whose lease lapsed gets back what it lost only when it has been up for a while.
 func TestLapsedLeaderIsNotSteady(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a, b := c.Work("a", many(1, priority(10))), c.Work("b", many(1))
@@ -174,8 +172,7 @@ func TestLapsedLeaderIsNotSteady(t *testing.T) {
 	})
 }
 
-// With a preference function, each role is led by the member preferred for it, or by the next one
-// if that is gone.
+// With a preference function, each role is led by the member preferred for it, or by the next one if that is gone.
 func TestPreferenceByRole(t *testing.T) {
 	const n = 9
 	order := []string{"a", "b", "d"}
@@ -222,8 +219,7 @@ func TestPreferenceByRole(t *testing.T) {
 	})
 }
 
-// Preference gets the same arguments for a member at every process, so that all get the same
-// result.
+// Preference gets the same arguments for a member at every process, so that all get the same result.
 func TestPreferenceGetsTheSameArgumentsEverywhere(t *testing.T) {
 	const n = 3
 	var mu sync.Mutex

@@ -40,8 +40,7 @@ func small(changes ...func(*neli.Config)) func(*neli.Config) {
 	}
 }
 
-// machines lets only members and logs of the same part reach each other. Member i and log i are
-// on one machine.
+// machines lets only members and logs of the same part reach each other. Member i and log i are on one machine.
 func (c *Cluster) machines(names []string, parts ...[]int) {
 	part := make([]int, len(names))
 	for p, some := range parts {

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// away is how long a member claims nothing after it has stepped down: the longer of ten seconds
-// and 3T.
+// away is how long a member claims nothing after it has stepped down: the longer of ten seconds and 3T.
 const away = 3 * defaultT
 
 // StepDown returns when the member leads nothing any more. Others lead. Then the member contends

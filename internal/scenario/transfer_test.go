@@ -168,8 +168,7 @@ func (m *Member) transferring(ctx context.Context, role int, to string) <-chan e
 	return result
 }
 
-// The addressee dies while the application finishes. Another member leads, and Transfer reports
-// it.
+// The addressee dies while the application finishes. Another member leads, and Transfer reports it.
 func TestTransferToAMemberThatDies(t *testing.T) {
 	for _, how := range []string{"crash", "close", "sick"} {
 		t.Run(how, func(t *testing.T) {
@@ -265,8 +264,7 @@ func TestCloseDoesNotNameASilentMember(t *testing.T) {
 	})
 }
 
-// The addressee dies while the application finishes, and no other member could lead. Transfer
-// does not wait for ever.
+// The addressee dies while the application finishes, and no other member could lead. Transfer does not wait for ever.
 func TestTransferWithoutAnotherMember(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var health sick

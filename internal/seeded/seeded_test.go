@@ -16,8 +16,7 @@ func begin(seed uint64) *World {
 	return w
 }
 
-// Events due at the same time happen in the order in which they were scheduled, and an event may
-// schedule others.
+// Events due at the same time happen in the order in which they were scheduled, and an event may schedule others.
 func TestOrder(t *testing.T) {
 	w := begin(1)
 	var got []string

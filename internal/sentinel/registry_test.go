@@ -218,8 +218,7 @@ func TestCommandWithoutAKnownGuardCountsAsRunning(t *testing.T) {
 	require.True(t, over, "the member had said itself that nothing is left")
 }
 
-// A guard's last word may be read late. By then the member may have registered again, and another command
-// may run.
+// A guard's last word may be read late. By then the member may have registered again, and another command may run.
 func TestAGuardOfAFormerRegistrationClearsNothing(t *testing.T) {
 	id := ProcessID("s")
 	again := func(r *Registry, running bool) {

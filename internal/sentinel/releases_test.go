@@ -11,8 +11,7 @@ import (
 	"github.com/goneli/neli/internal/released"
 )
 
-// packets returns examples of all packets between members, guards and sentinels. Their names must not
-// change.
+// packets returns examples of all packets between members, guards and sentinels. Their names must not change.
 func packets() map[string]any {
 	return map[string]any{
 		"register": &request{Register: &Registration{Topic: "topic", TopicID: "id", Logs: 3, Group: "g", Process: ProcessID("secret"), Secret: "secret",

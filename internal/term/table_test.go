@@ -129,8 +129,7 @@ func TestLeadsLooksAgainAfterTheClock(t *testing.T) {
 	}
 }
 
-// V is read before the clock. If it is renewed in between, V must not be newer than the clock
-// reading.
+// V is read before the clock. If it is renewed in between, V must not be newer than the clock reading.
 func TestLeadsReadsVFirst(t *testing.T) {
 	b := newBench(1, 1)
 	b.renew(0)

@@ -143,8 +143,7 @@ func newAdmin(t *testing.T, bootstrap string) admin {
 	return admin{client}
 }
 
-// groupElsewhere returns the name of a group whose coordinator is not this broker,
-// and its coordinator.
+// groupElsewhere returns the name of a group whose coordinator is not this broker, and its coordinator.
 func (a admin) groupElsewhere(t *testing.T, prefix string, broker int32) (string, int32) {
 	t.Helper()
 	for range 100 {

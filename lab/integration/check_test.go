@@ -141,8 +141,7 @@ func propertiesFile(t *testing.T, props neli.KafkaConfigMap) string {
 	return file
 }
 
-// testServed checks that after a login by token, neli run --listen serves neither the token nor the
-// secret behind it.
+// testServed checks that after a login by token, neli run --listen serves neither the token nor the secret behind it.
 func testServed(t *testing.T, b *tokenBed, program string) {
 	cfg, _ := b.member(t, "franz", nil, nil, hostileRights["open"]...)
 	free, err := kafkatest.FreeAddrs(1) // no outgoing connection takes it meanwhile

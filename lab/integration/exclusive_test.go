@@ -42,8 +42,7 @@ func assignedBound(timeout, session time.Duration) time.Duration {
 	return max(openBound(timeout), session+rebalanceTime+3*roundTrip+busyMachine)
 }
 
-// exclusiveParams are an election's settings, with T as given and the shortest
-// session that the broker takes.
+// exclusiveParams are an election's settings, with T as given and the shortest session that the broker takes.
 func exclusiveParams(e *env, nomination neli.Nomination, timeout time.Duration) contenderParams {
 	p := contenderParams{Nomination: nomination, Timeout: timeout}
 	if nomination == neli.NominationAssigned {

@@ -158,8 +158,7 @@ func (e *election) suspendLeader(role int) (h held, at time.Duration) {
 	e.t.Helper()
 	waitUntil(e.t, patience, fmt.Sprintf("the leader of role %d is suspended", role), func() bool {
 		h = e.leader(role, patience)
-		// A member is told of a term when it begins. If it were suspended before that, it would be
-		// told late.
+		// A member is told of a term when it begins. If it were suspended before that, it would be told late.
 		waitUntil(e.t, patience, fmt.Sprintf("%s is told of its term", h), func() bool { return h.told() })
 		at = h.suspend()
 		if r, ok := h.Samples.Latest(0, role); ok && r.Answer == h.token {

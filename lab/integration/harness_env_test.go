@@ -35,8 +35,7 @@ var quickGroups = map[string]string{
 	"num.network.threads":                      "1", // for each of many listeners
 }
 
-// newEnv starts a cluster with proxies in front of it, or, for a single broker,
-// takes the foreign one.
+// newEnv starts a cluster with proxies in front of it, or, for a single broker, takes the foreign one.
 func newEnv(t *testing.T, brokers, proxies int, props map[string]string) *env {
 	t.Helper()
 	if addr := os.Getenv(kafkatest.EnvBootstrap); addr != "" {

@@ -109,8 +109,7 @@ func (m *member) beginClose() time.Duration {
 	return at
 }
 
-// endClose waits until Close has returned, without an error, and the process has
-// ended.
+// endClose waits until Close has returned, without an error, and the process has ended.
 func (m *member) endClose(within time.Duration) {
 	m.t.Helper()
 	n := len(m.params.Contenders)

@@ -95,8 +95,7 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// testRenewal checks that a member leads throughout while its tokens and its sessions with the
-// broker end, twice.
+// testRenewal checks that a member leads throughout while its tokens and its sessions with the broker end, twice.
 func testRenewal(t *testing.T, b *tokenBed, name string) {
 	cfg, log := b.member(t, name, neli.KafkaConfigMap{"debug": "all", "sasl.oauthbearer.extensions": "traceId=123"}, nil, hostileRights["open"]...)
 	cfg.HeartbeatTimeout = longTimeout
@@ -267,8 +266,7 @@ func byName(name, confluent, franz string) string {
 	return confluent
 }
 
-// testIssuers checks what a member reports if an issuer answers something else than a token, from
-// the start.
+// testIssuers checks what a member reports if an issuer answers something else than a token, from the start.
 func testIssuers(t *testing.T, b *tokenBed, name string) {
 	const page = "<html>s3cret-page</html>"
 	for what, tc := range map[string]struct {

@@ -77,8 +77,7 @@ func TestClassesComeFromTheArchive(t *testing.T) {
 	require.Regexp(t, `kafka\.Kafka source: shared objects file`, string(out))
 }
 
-// If interrupted tries counted, a first start that was interrupted or killed would make all later
-// ones slow.
+// If interrupted tries counted, a first start that was interrupted or killed would make all later ones slow.
 func TestAnInterruptedArchiveIsTriedAgain(t *testing.T) {
 	java := fakeJava(t, "exec sleep 600")
 	jars := filepath.Join(t.TempDir(), KafkaVersion)

@@ -125,8 +125,7 @@ func TestAfter(t *testing.T) {
 		t.Cleanup(stop)
 		return p
 	}
-	// writer waits for a write of a process. It returns the write's term, and the number of others' writes
-	// before it.
+	// writer waits for a write of a process. It returns the write's term, and the number of others' writes before it.
 	writer := func(name string) (term string, others int) {
 		t.Helper()
 		for {

@@ -27,8 +27,7 @@ func database(t *testing.T) *sql.DB {
 	return db
 }
 
-// another waits until one more invoice is sent by name, or by any process if name is "", and returns who sent
-// it.
+// another waits until one more invoice is sent by name, or by any process if name is "", and returns who sent it.
 func another(t *testing.T, db *sql.DB, name string) string {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(), "DELETE FROM sent")

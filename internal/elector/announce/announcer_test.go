@@ -99,8 +99,7 @@ func TestOfferedSnapshotIsWrittenOnce(t *testing.T) {
 	require.True(t, a.Answer(no, no, lease, at(3*time.Second+time.Minute)))
 }
 
-// If newcomers ask soon after a Snapshot, one process answers them, not all that the pause holds
-// back.
+// If newcomers ask soon after a Snapshot, one process answers them, not all that the pause holds back.
 func TestOneProcessAnswersAfterThePause(t *testing.T) {
 	const lease, pause = 20 * time.Second, 10 * time.Second
 	first, second := newAnnouncements(), newAnnouncements()

@@ -135,8 +135,7 @@ func TestMemberAnnounced(t *testing.T) {
 	require.True(t, h.Takes("old"))
 }
 
-// A member's time counts from the moment since which it has always been nominated and has let no lease
-// run out.
+// A member's time counts from the moment since which it has always been nominated and has let no lease run out.
 func TestMemberSince(t *testing.T) {
 	for _, c := range []struct {
 		name  string

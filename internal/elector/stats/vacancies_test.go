@@ -17,8 +17,7 @@ type nobody struct{ observe.Fold }
 
 func (nobody) NewerUntil() clock.Raw { return 0 }
 
-// Roles become vacant and are won in any order, R changes, time passes: the counters agree with a
-// naive count.
+// Roles become vacant and are won in any order, R changes, time passes: the counters agree with a naive count.
 func TestVacancyStatsAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &Counters{}

@@ -28,8 +28,7 @@ func rehearsed(t *testing.T, r repo.Repo, asked string) string {
 	return is.version
 }
 
-// A candidate's commit becomes the release without a change. The check rehearses the release, not
-// the candidate.
+// A candidate's commit becomes the release without a change. The check rehearses the release, not the candidate.
 func TestTheReleaseThatIsAskedForIsRehearsed(t *testing.T) {
 	r := checkout(t)
 	require.NoError(t, r.Cut("v0.2.0-rc.1"))

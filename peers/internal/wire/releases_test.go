@@ -28,8 +28,7 @@ func said() map[string]proto.Message {
 	}
 }
 
-// Members and log hosts of all releases talk to each other, so each must read the others'
-// messages.
+// Members and log hosts of all releases talk to each other, so each must read the others' messages.
 func TestRecordsOfReleases(t *testing.T) {
 	now := map[string]string{}
 	for name, m := range said() {

@@ -15,8 +15,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// The end of check says what the user can do. It mentions things to fix above only if there are
-// any.
+// The end of check says what the user can do. It mentions things to fix above only if there are any.
 func TestCheckEndsWithAdvice(t *testing.T) {
 	slow := neli.Timing{Count: 1, Sum: 2.5, Buckets: []neli.TimingBucket{{UpTo: 5 * time.Millisecond}, {UpTo: 2500 * time.Millisecond, Count: 1}}}
 	once := neli.Timing{Count: 10, Sum: 3, Buckets: []neli.TimingBucket{{UpTo: 5 * time.Millisecond, Count: 9}, {UpTo: 2500 * time.Millisecond, Count: 10}}}

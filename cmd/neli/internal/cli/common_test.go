@@ -152,8 +152,7 @@ func TestBadConfiguration(t *testing.T) {
 	require.ErrorContains(t, err, "NELI_TIMEOUT: ")
 }
 
-// Inside a command of neli run or neli watch --exec, the variables that the outer neli set do not count as
-// flags.
+// Inside a command of neli run or neli watch --exec, the variables that the outer neli set do not count as flags.
 func TestVariablesOfAnOuterRunAreNoFlags(t *testing.T) {
 	t.Run("status in a program of watch", func(t *testing.T) {
 		for _, v := range changed(neli.Standing{Status: neli.StatusHeld, Holder: neli.Holder{Token: 1}}, "jobs") {
@@ -188,8 +187,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// Names and ids of other members cannot move the terminal's cursor, and do not keep --exec from
-// running its program.
+// Names and ids of other members cannot move the terminal's cursor, and do not keep --exec from running its program.
 func TestHostileNames(t *testing.T) {
 	const hostile = "\x1b[2J\x00\u202e\n"
 	holder := neli.Holder{Name: hostile, Member: hostile, Token: 17}

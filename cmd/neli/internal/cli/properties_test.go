@@ -154,8 +154,7 @@ func TestMessagesDoNotMentionGo(t *testing.T) {
 	require.NotRegexp(t, `kgo|Config`, refusal(t, "security.protocol=SASL_SSL\nsasl.mechanism=OAUTHBEARER\n"))
 }
 
-// A certificate can be given in the file, by -X, and by a variable. A private key is treated as a
-// secret.
+// A certificate can be given in the file, by -X, and by a variable. A private key is treated as a secret.
 func TestCertificateCanBeAnArgument(t *testing.T) {
 	cfg, err := resolved(t, "--group", "g", "-X", "ssl.ca.pem="+pemText, "-X", "ssl.certificate.pem="+pemText, "-X", "https.ca.pem="+pemText)
 	require.NoError(t, err)

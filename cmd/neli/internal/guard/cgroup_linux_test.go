@@ -112,8 +112,7 @@ func newCgroup(t *testing.T) *Cgroup {
 	return c
 }
 
-// The kernel writes some characters of paths as octal numbers in mountinfo, but unchanged in
-// cgroup.
+// The kernel writes some characters of paths as octal numbers in mountinfo, but unchanged in cgroup.
 func TestCgroupPathMayHaveUnusualCharacters(t *testing.T) {
 	for _, tc := range []struct{ mounts, of, want string }{
 		{"30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/system.slice/a.service\n", "/sys/fs/cgroup/system.slice/a.service"},
@@ -147,8 +146,7 @@ func sleeper(t *testing.T, c *Cgroup) int {
 	return cmd.Process.Pid
 }
 
-// A new cgroup empties and removes cgroups whose neli was killed. It leaves those of a running neli
-// alone.
+// A new cgroup empties and removes cgroups whose neli was killed. It leaves those of a running neli alone.
 func TestLeftoversAreRemoved(t *testing.T) {
 	held := newCgroup(t)
 	kept := sleeper(t, held)
@@ -261,8 +259,7 @@ func startSecond(t *testing.T, c *Cgroup) (orders *os.File, guard *exec.Cmd) {
 	return orders, cmd
 }
 
-// The second guard kills the cgroup when the lease is over or the elector has gone, without the
-// first guard.
+// The second guard kills the cgroup when the lease is over or the elector has gone, without the first guard.
 func TestSecondGuardKillsTheCgroup(t *testing.T) {
 	for name, end := range map[string]func(orders *os.File) error{
 		"lease over": func(orders *os.File) error {
@@ -289,8 +286,7 @@ func TestSecondGuardKillsTheCgroup(t *testing.T) {
 	}
 }
 
-// Without a cgroup, the guard reports a command that it cannot kill because it has changed its
-// user.
+// Without a cgroup, the guard reports a command that it cannot kill because it has changed its user.
 func TestUnkillableCommandIsReported(t *testing.T) {
 	if os.Getuid() != 0 {
 		needs.Missing(t, "root")

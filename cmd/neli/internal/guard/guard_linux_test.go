@@ -112,8 +112,7 @@ func TestNothingStartsAfterTheLeaseIsOver(t *testing.T) {
 	}
 }
 
-// nohup starts a program that ignores HUP. The commands that the program starts must ignore it,
-// too.
+// nohup starts a program that ignores HUP. The commands that the program starts must ignore it, too.
 func TestCommandIgnoresSignalsThatTheGuardIgnores(t *testing.T) {
 	e := guardedBy(t, func(guard *exec.Cmd) {
 		guard.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, guard.Path}, guard.Args[1:]...)

@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// short is a lease that ends during the test. Even a busy machine must have started and stopped its guard by
-// then.
+// short is a lease that ends during the test. Even a busy machine must have started and stopped its guard by then.
 const short = 10 * time.Second
 
 // A guard that was stopped past a deadline finds its alarm and newer orders at the same time. The

@@ -49,8 +49,7 @@ func watchedGuard(t *testing.T, cgroup string, command ...string) (*elector, cle
 	return e, cleared{t, c}
 }
 
-// says returns what the guard says within a time, empty if it says nothing. ended reports that the
-// guard has ended.
+// says returns what the guard says within a time, empty if it says nothing. ended reports that the guard has ended.
 func (c cleared) says(within time.Duration) (text string, ended bool) {
 	c.t.Helper()
 	require.NoError(c.t, c.c.SetReadDeadline(time.Now().Add(within)))
