@@ -19,7 +19,7 @@ import (
 // called concurrently, except as Barrier says. docs/guide.md#what-works-in-which-mode says what each
 // mode lacks.
 type Neli struct {
-	// What several goroutines share, in groups. A comment names the guard of each group.
+	// Fields that several goroutines share, in groups. A comment names the guard of each group.
 
 	set     *settings
 	barrier Barrier

@@ -44,7 +44,7 @@ type Arbiter struct {
 	heard    []clock.Instant // by partition: when the newest record was received while it was assigned here, or when it was assigned
 	v        []clock.Instant // by partition, even if no role below R lives there: V
 	silence  []silence       // by partition: why no records arrive
-	stalled  int             // the partition because of which it left, to return once it can write there; or none
+	stalled  int             // the partition that made it leave; it returns once it can write there. Or none
 	away     clock.Mono      // until when this process stays out of the group
 	leaveAt  clock.Instant   // while leaving: when the hand-over overlap ends
 	terms    int64           // number of terms so far
